@@ -59,7 +59,7 @@ func TestCollectivesErrors(t *testing.T) {
 		"{force: {bcast: flat}}": "f.yaml:2: collectives.force: want one value here, not keys with values",
 		"{force: brodcast=flat}": "f.yaml:2: collectives.force: \"brodcast=flat\": there is no collective \"brodcast\" (did you mean \"bcast\"?): there are barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, reduce_scatter, scan, exscan",
 		"\n  force: bcast=atmoic": "f.yaml:3: collectives.force: \"bcast=atmoic\": bcast has no algorithm \"atmoic\" (did you mean \"atomic\"?): " +
-			"it has binomial, flat, scatter-allgather, chain, atomic, tree",
+			"it has binomial, flat, scatter-allgather, chain, atomic, tree, shared",
 		"{force: 'scan=chain:x'}":              `f.yaml:2: collectives.force: "scan=chain:x": segments of "x": give a size from 1 to 1GiB, as in chain:64KiB`,
 		"{order: byleft}":                      `f.yaml:2: collectives.order: "byleft" is not known (did you mean "by-left"?): it is one of fixed, free-first, by-left`,
 		"{upstream: tre}":                      `f.yaml:2: collectives.upstream: "tre" is not known (did you mean "tree"?): it is one of flat, tree`,

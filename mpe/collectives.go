@@ -89,9 +89,12 @@ func WireOf(p PeerInfo, err error) (collective.Wire, error) {
 // callEngine is a core as its collective calls use it.
 type callEngine struct{ *core }
 
-func (e callEngine) Now() handshake.Instant   { return e.at }
-func (e callEngine) Random() uint64           { return e.driver.random() }
-func (e callEngine) Compute(j collective.Job) { e.driver.compute(j) }
+func (e callEngine) Now() handshake.Instant { return e.at }
+
+// Shared returns the shared buffers of the transport that has some.
+func (e callEngine) Shared() collective.SharedBuffers { return e.shared }
+func (e callEngine) Random() uint64                   { return e.driver.random() }
+func (e callEngine) Compute(j collective.Job)         { e.driver.compute(j) }
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
 

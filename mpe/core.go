@@ -46,6 +46,7 @@ type core struct {
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
 	calls         *collective.Executor
+	shared        collective.SharedBuffers // or nil
 	ended         []*Request
 	abortsDropped bool
 	// acksDue: the driver is to poll soon, as its caller may not.
@@ -161,6 +162,10 @@ func (e *core) receiveBatch(tr Transport, batch []RxPacket) {
 
 // receive feeds one packet to its peer's state machine.
 func (e *core) receive(tr Transport, a *RxPacket) {
+	if a.Kind == RxPublished {
+		e.calls.Published(a.Ticket)
+		return
+	}
 	p := e.source(a)
 	if p == nil {
 		e.drops[DropUnknownAddress]++

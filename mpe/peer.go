@@ -156,6 +156,9 @@ func newPeer(e *core, rank int, cfg Peer) (*peer, error) {
 	p.describe(&p.limits)
 	p.wire, _ = WireOf(p.limits, nil)
 	p.wire.Profile, p.wire.SingleCopy = p.profile().String(), p.singleCopy()
+	if b, ok := cfg.Transport.(SharedTransport); ok {
+		p.wire.Shared, e.shared = true, b
+	}
 	return p, nil
 }
 

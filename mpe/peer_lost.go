@@ -69,6 +69,7 @@ func (p *peer) lost(why Event) {
 		e.matchers.of(r.comm).CancelPosted(r.handle)
 		e.finish(r, err)
 	}
+	e.calls.PeerLost(p.rank, &PeerLostError{Rank: p.rank, Event: why})
 	for _, pr := range e.probes {
 		if pr.Source == p.rank {
 			pr.err = err

@@ -164,7 +164,7 @@ func (e *core) snapshot() Snapshot {
 		switch {
 		case w.AnySource && w.Posted:
 			e.keepFirst(&s.AnySource, w, nil)
-		case w.peer == nil || w.req == nil && !w.Send: // of this rank, or detached
+		case w.peer == nil || w.req == nil && !w.Send && w.of == "": // of this rank, or detached
 		case w.Send:
 			p := of[w.Remote]
 			e.keepFirst(&p.Sending, w, &p.QueuedSends)

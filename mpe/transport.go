@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -92,6 +93,8 @@ const (
 	RxShort
 	// RxBroken: a stream lost its framing and was closed.
 	RxBroken
+	// RxPublished: a SharedBuffers' Await of the slot Ticket has ended.
+	RxPublished
 	// RxGone: no process is the peer, of the extended profile, any more. Its last connection
 	// has ended, and a new one was refused.
 	RxGone
@@ -215,6 +218,13 @@ type ShortTransport interface {
 	// SendShort sends such a packet to peer, in order with the others. It reports false if the network did
 	// not take it. The bytes are the caller's again when the call returns.
 	SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
+}
+
+// SharedTransport is a PollTransport between ranks of a host that has shared buffers for their collective calls.
+// An Await ends with an RxPublished.
+type SharedTransport interface {
+	PollTransport
+	collective.SharedBuffers
 }
 
 // Packet is one packet of the extended profile to be sent: a header, and the

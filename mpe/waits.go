@@ -30,6 +30,7 @@ type Waiting struct {
 	// blocks: no other operation of the pair and direction begins before it has ended.
 	blocks bool
 	peer   *peer              // nil: none, or any
+	of     string             // which call by shared buffers it is of, to follow what waits for a rank
 	req    *Request           // nil if it is detached
 	send   extended.SendState // of a send of the extended profile
 }
@@ -54,6 +55,11 @@ func (e *core) eachWait(yield func(*Waiting)) {
 			yield(w)
 		}
 	}
+	e.calls.EachAwait(func(rank int, since handshake.Instant, of string) {
+		yield(&Waiting{
+			Wait: handshake.Wait{State: handshake.WaitRequest, Local: uint32(e.rank), Remote: uint32(rank), Since: since}, peer: e.peers[rank], of: of,
+		})
+	})
 }
 
 // postedWaits yields the receives of a communicator that no message has matched, from the
@@ -143,6 +149,8 @@ func (e *core) finishWait(w *Waiting) {
 func (e *core) explain(w *Waiting, now handshake.Instant) string {
 	var s string
 	switch {
+	case w.of != "":
+		s = fmt.Sprintf("rank %d %s rank %d%s", w.Local, handshake.WaitsFor(now-w.Since), w.Remote, w.of)
 	case w.peer != nil:
 		s = w.peer.explain(w, now)
 	case w.Posted:
@@ -197,6 +205,7 @@ func (e *core) waits(atLeast time.Duration) []Waiting {
 				return
 			}
 			seen[from] = true
+		case w.of != "":
 		case w.req == nil && !w.Send, w.Queued > 0:
 			return
 		case w.Behind: // one speaks for those behind it

@@ -228,7 +228,7 @@ func TestCollectiveErrorTexts(t *testing.T) {
 		{Allgatherv(ctx, c, a, a, []int{2, 3}, nil),
 			"mpi: Allgatherv, on rank 0 of world: MPI_ERR_COUNT: the block of rank 1 in recv, 3 elements at 2, is not within it: it has 4"},
 		{Allgatherv(ctx, c, a, a, []int{2, 2}, []int{1, 0}), "mpi: Allgatherv, on rank 0 of world: MPI_ERR_ARG: the blocks of ranks 1 and 0 in recv overlap"},
-		{Barrier(ctx, c, By("magic")), "mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no such algorithm; there are [dissemination toggle]"},
+		{Barrier(ctx, c, By("magic")), "mpi: Barrier, on rank 0 of world: MPI_ERR_ARG: Barrier by magic: there is no such algorithm; there are [dissemination toggle shared]"},
 		{Bcast(ctx, c, a, 0, Segment(5)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: a segment of 5 bytes is not a whole number of elements of 4 bytes, one or more"},
 		{Bcast(ctx, c, a, 0, By("flat"), Segment(8)), "mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: Bcast by flat has no segments"},
 		{Barrier(ctx, fpga),

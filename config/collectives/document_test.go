@@ -71,10 +71,10 @@ func TestLoadErrors(t *testing.T) {
 		{"nothing chosen", entry(""), "t.yaml:4: memory.collectives[0].choose: missing: it says what is taken, as in [{by: [binomial]}]"},
 		{"no algorithm", entry("      choose: [{by: []}]\n"), "t.yaml:6: memory.collectives[0].choose[0].by: missing: it names the algorithms to take"},
 		{"algorithm", entry("      choose: [{by: [binomail]}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: bcast has no algorithm "binomail" (did you mean "binomial"?): ` +
-			`it has binomial, flat, scatter-allgather, chain, atomic, tree`},
+			`it has binomial, flat, scatter-allgather, chain, atomic, tree, shared`},
 		{"segment", entry("      choose: [{by: ['chain:4kb']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: segments of "4kb": give a size from 1 to 1GiB, as in chain:64KiB`},
 		{"segment of nothing", entry("      choose: [{by: ['chain:0']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: segments of "0": give a size from 1 to 1GiB, as in chain:64KiB`},
-		{"segment of a whole", entry("      choose: [{by: ['flat:8']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: flat does not cut its data: leave the segment out, or take chain or atomic`},
+		{"segment of a whole", entry("      choose: [{by: ['flat:8']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: flat does not cut its data: leave the segment out, or take chain or atomic or shared`},
 		{"segment of a barrier", "version: 1\nmemory: {collectives: [{collective: barrier, ranks: 2, choose: [{by: ['toggle:8']}]}]}\n",
 			`t.yaml:2: memory.collectives[0].choose[0].by[0]: toggle does not cut its data, and neither does another algorithm of barrier: leave the segment out`},
 		{"auto without a link", entry("      choose: [{by: ['chain:auto']}]\n"), `t.yaml:6: memory.collectives[0].choose[0].by[0]: chain:auto goes by the link's alpha and beta: give them`},
@@ -88,7 +88,7 @@ func TestLoadErrors(t *testing.T) {
 			`t.yaml:12: memory.collectives[0].medians[3].us[0]: ".inf" is not a number`},
 		{"more of medians", entry(good + "      bytes: [8]\n      medians:\n        - {by: flat, us: [1, 2]}\n        - {by: flt, us: [1]}\n        - {by: flat, us: [-1]}\n"),
 			"t.yaml:9: memory.collectives[0].medians[0].us: 2 medians for 1 lengths: there is one for each, 0 where nothing was measured\n" +
-				"t.yaml:10: memory.collectives[0].medians[1].by: bcast has no algorithm \"flt\" (did you mean \"flat\"?): it has binomial, flat, scatter-allgather, chain, atomic, tree\n" +
+				"t.yaml:10: memory.collectives[0].medians[1].by: bcast has no algorithm \"flt\" (did you mean \"flat\"?): it has binomial, flat, scatter-allgather, chain, atomic, tree, shared\n" +
 				"t.yaml:11: memory.collectives[0].medians[2].us[0]: -1 is no time: it is 0 or more"},
 		{"link", "version: 1\nmemory: {link: {alpha: -1, beta: x}}\n", `t.yaml:2: memory.link.beta: "x" is not a number`},
 		{"alpha", "version: 1\nmemory: {link: {alpha: -1}}\n", `t.yaml:2: memory.link.alpha: -1 is no time: it is 0 or more`},

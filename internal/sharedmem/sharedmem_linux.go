@@ -25,7 +25,12 @@ func Create(n int) (fd int, err error) {
 }
 
 // Map maps memory that has to be of n bytes and to stay so.
-func Map(fd, n int) ([]byte, error) {
+func Map(fd, n int) ([]byte, error) { return mmap(fd, n, unix.PROT_READ|unix.PROT_WRITE) }
+
+// MapReadOnly is Map of memory that is not to be written to.
+func MapReadOnly(fd, n int) ([]byte, error) { return mmap(fd, n, unix.PROT_READ) }
+
+func mmap(fd, n, access int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
@@ -34,7 +39,7 @@ func Map(fd, n int) ([]byte, error) {
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || st.Size != int64(n) {
 		return nil, errors.New("what was handed over is not memory of that size")
 	}
-	mem, err := unix.Mmap(fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(fd, 0, n, access, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %d bytes: %w", n, err)
 	}

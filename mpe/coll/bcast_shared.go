@@ -10,7 +10,12 @@ var bcastShared = &Algorithm{
 	Source:    sharedSource,
 	Shares:    true,
 	Segmented: true,
-	fits:      sharesOne,
+	fits: func(c *Call) string {
+		if c.Segment > 0 && c.Bytes/c.Segment > MostChunks {
+			return "the segments are too short"
+		}
+		return sharesOne(c)
+	},
 	build: func(c *Call, s *Schedule) {
 		s.InOrder = true
 		if c.Bytes == 0 {

@@ -40,6 +40,9 @@ func (s *Schedule) inChunks(c *Call, n, pieces int, part func(*Call, *Schedule, 
 	})
 }
 
+// MostChunks bounds the chunks of a call. A rank makes two publications for each at most.
+const MostChunks = 1 << 22
+
 // shares says whether there are shared buffers, with room for two chunks of so many pieces.
 func (c *Call) shares(pieces int) string {
 	switch {
@@ -47,6 +50,8 @@ func (c *Call) shares(pieces int) string {
 		return "the ranks must have shared buffers, as those of one host"
 	case c.Shared/pieces/2 < max(c.Elem, 1):
 		return "the shared buffers must have room for two elements of each piece"
+	case c.Bytes/(c.Shared/pieces/2) > MostChunks:
+		return "the vectors are too long for the shared buffers"
 	}
 	return uniform(c)
 }

@@ -39,6 +39,8 @@ type agreement struct {
 	last         int
 	aborts       []abortMsg
 	unsentAborts []abortMsg
+	// sharing is nil if the members have no slot in common for their shared buffers.
+	sharing *sharing
 }
 
 // agreementTag is that of the messages by which the members agree. Calls have other tags,
@@ -50,12 +52,14 @@ const agreementTag = 0
 // of 32 bits each of the configuration and of the built-in table, which may be another one
 // in another version, and the complement of both. Between the flags the first member has the
 // epoch, and the others ones; so it is 0 if a member knows of no epochs. The flag of
-// oversubscribed hosts counts as a bit of the epoch: it is one in versions without the flag.
+// oversubscribed hosts counts as a bit of the epoch: it is one in versions without the flag. The last 64 bits are the
+// slots of the shared buffers that are free.
 const (
-	agreementLen       = 24
+	agreementLen       = 32
 	flagMemory         = 1
 	flagOversubscribed = 1 << 63
 	epochShift         = 1
+	slotsAt            = 24
 )
 
 // agreeAndBegin begins a call, or has it wait until the members have agreed. The error is
@@ -68,6 +72,9 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 		return x.begin(e.alone)
 	}
 	a := e.agreements[x.Comm]
+	if b := e.engine.Shared(); b != nil && x.User == nil {
+		_, x.Call.Shared = b.Slots() // if the members agree on a slot
+	}
 	if a == nil || !a.done { // else begin detects the errors before anything is sent
 		if err := x.CheckAlgorithm(); err != nil {
 			return err
@@ -103,6 +110,9 @@ func (e *Executor) agree(a *agreement, first *Execution) {
 		Recv: e.offer(first),
 	}
 	all := x.Recv
+	if binary.LittleEndian.Uint64(all[slotsAt:]) != 0 {
+		e.offered = a
+	}
 	x.then = func(err error) { e.haveAgreed(a, all, err) }
 	x.reduce, _ = op.Lookup(x.Op, x.Type)
 	x.algorithm, _ = coll.Find(coll.Allreduce, "recursive-doubling")
@@ -131,7 +141,8 @@ func (e *Executor) offer(x *Execution) []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, agreementLen), flags)
 	hash := fold(e.defaultTable().Hash())<<32 | fold(e.cfg.hash())
 	b = binary.LittleEndian.AppendUint64(b, hash)
-	return binary.LittleEndian.AppendUint64(b, ^hash)
+	b = binary.LittleEndian.AppendUint64(b, ^hash)
+	return binary.LittleEndian.AppendUint64(b, e.offerSlots(x))
 }
 
 // fold makes 32 bits of 64.
@@ -140,11 +151,15 @@ func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 // haveAgreed begins the calls that have waited for it.
 func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
+	if e.offered == a {
+		e.offered = nil
+	}
 	a.class, a.table = choice.Network, e.defaultTable()
 	if err == nil {
 		flags := binary.LittleEndian.Uint64(all)
 		a.class = choice.ClassOf(flags&flagMemory != 0, flags&flagOversubscribed != 0)
 		a.epoch = flags >> epochShift
+		e.takeSlot(a, binary.LittleEndian.Uint64(all[slotsAt:]))
 		alike := binary.LittleEndian.Uint64(all[8:]) | binary.LittleEndian.Uint64(all[16:])
 		switch {
 		case alike == math.MaxUint64:

@@ -20,12 +20,12 @@ type Caller interface {
 }
 
 // Wire is what the messages between two ranks can be: Profile to NoEmpty are as in
-// mpe.PeerInfo. SingleCopy: payload is copied once, between the ranks' memories; clients of a
-// daemon do not know.
+// mpe.PeerInfo. SingleCopy: payload is copied once, between the ranks' memories. Shared: they have shared
+// buffers. Clients of a daemon know neither.
 type Wire struct {
 	Profile                 string
 	Words, NoComms, NoEmpty bool
-	SingleCopy              bool
+	SingleCopy, Shared      bool
 }
 
 // WireLimits is what the wires of some members cannot carry.

@@ -13,6 +13,10 @@ func (x *Execution) Abort(cause error) {
 	if !x.begun {
 		of = x.e.agreeing(x)
 	}
+	if rank, _, waits := x.awaits(); waits {
+		x.endWith(x.sharedError(rank, &AwaitError{Rank: rank, Cause: cause}))
+		return
+	}
 	if of == nil || len(of.under) == 0 { // it waits for no rank
 		x.endWith(cause)
 		return
@@ -76,9 +80,17 @@ func (x *Execution) end(err error) {
 	}
 	remove(&e.calls, x)
 	order, begun := x.order, x.begun
+	var sharing *sharing
+	if x.share != nil {
+		sharing = x.share.sharing
+		x.leaveTurn(err != nil)
+	}
 	x.execution, x.under, x.local = execution{}, x.under[:0], x.local[:0]
 	if x.Request != nil {
 		e.engine.Finish(x, err)
+	}
+	if sharing != nil {
+		sharing.nextTurn()
 	}
 	if order != nil && begun {
 		order.busy = false
@@ -104,6 +116,8 @@ func (e *Executor) dequeue(x *Execution) {
 	is := func(y *Execution) bool { return x == y }
 	if x.order != nil {
 		x.order.waiting = slices.DeleteFunc(x.order.waiting, is)
+	} else if x.share != nil { // leaveTurn does it
+		return
 	} else if a := e.agreements[x.Comm]; a != nil {
 		a.waiting = slices.DeleteFunc(a.waiting, is)
 	}

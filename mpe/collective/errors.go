@@ -75,6 +75,22 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
+// AwaitError is the wait of a call by shared buffers that its caller's context has ended.
+type AwaitError struct {
+	// Rank is the rank of the world that has not come so far.
+	Rank int
+	// Cause is that of the context.
+	Cause error
+}
+
+// Error says for whom the call waits.
+func (e *AwaitError) Error() string {
+	return fmt.Sprintf("it waits for rank %d: %v", e.Rank, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *AwaitError) Unwrap() error { return e.Cause }
+
 // describeRanks names some ranks.
 func describeRanks(list []int) string {
 	const most = 8

@@ -11,7 +11,7 @@
 // The files, in the order in which a call meets them: operation.go and check.go describe and
 // check it; agree.go has the members of its communicator agree how to choose algorithms;
 // start.go chooses one, order.go the order of a broadcast's chain, step.go executes the steps,
-// end.go ends it; abort.go and onabort.go abort it on the other ranks; report.go reports.
+// shared.go those of schedules that use shared buffers; end.go ends it; abort.go and onabort.go abort it on the other ranks; report.go reports.
 package collective
 
 import (
@@ -52,6 +52,9 @@ type Engine interface {
 	Discard(comm uint32)
 	// Unsent returns how many bytes of messages there are of which not all was sent, about.
 	Unsent() int
+
+	// Shared returns the shared buffers of this rank's host, or nil if it has none.
+	Shared() SharedBuffers
 
 	// Compute has a goroutine call j.Run outside the event. Its end is reported by
 	// Executor.Computed, in an event of its own.
@@ -110,6 +113,11 @@ type Executor struct {
 	disagreements uint64
 	builtIn       *choice.Table // that of another version, in a test
 	counts        map[*coll.Algorithm]*Count
+	// slots has the use of each slot of this rank's shared buffer; slotsInUse has a bit for
+	// each that has one. offered is the agreement whose members choose one of the others.
+	slots      [64]*sharing
+	slotsInUse uint64
+	offered    *agreement
 }
 
 // statuses are what a rank has last reported of what it has to send, and what was reported to it.
@@ -160,6 +168,7 @@ func (e *Executor) Reset() {
 			continue
 		}
 		delete(e.agreements, comm)
+		e.leaveSlot(a)
 		if x := a.call; x != nil {
 			a.call, x.then = nil, nil
 			x.cancelAll()

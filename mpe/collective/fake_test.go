@@ -26,6 +26,8 @@ type fakeEngine struct {
 	now             handshake.Instant
 	// internal are this rank's own messages of which the others know nothing yet.
 	internal []internal
+	// shared is the rank's shared buffer, nil if it has none. published are slots whose await has ended.
+	shared *fakeBuffer
 }
 
 type ended struct {
@@ -62,7 +64,14 @@ func (f *fakeEngine) Wire(rank int) (Wire, error) {
 	if rank < 0 || rank >= len(*f.world) {
 		return Wire{}, errNoRank
 	}
-	return Wire{Profile: "fake"}, nil
+	return Wire{Profile: "fake", Shared: (*f.world)[rank].shared != nil}, nil
+}
+
+func (f *fakeEngine) Shared() SharedBuffers {
+	if f.shared == nil {
+		return nil
+	}
+	return f.shared
 }
 
 func (f *fakeEngine) Now() handshake.Instant { return f.now }
@@ -132,6 +141,9 @@ func (f *fakeEngine) Finish(x *Execution, err error) {
 // step does what rank has to do, and reports whether that was anything.
 func (f *fakeEngine) step() bool {
 	did := len(f.ended) > 0 || f.calls.Pending() || len(f.jobs) > 0 || len(f.internal) > 0
+	if f.shared != nil && f.shared.report(f.calls) {
+		did = true
+	}
 	for len(f.jobs) > 0 {
 		j := f.jobs[0]
 		f.jobs = f.jobs[1:]

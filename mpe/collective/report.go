@@ -27,7 +27,7 @@ type Snapshot struct {
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
 	Seconds   float64 `json:"seconds"`
-	// WaitsFor are the ranks of the world with which messages are under way.
+	// WaitsFor are the ranks of the world with which messages are under way, or the one that it waits for.
 	WaitsFor []int  `json:"waits_for,omitempty"`
 	Text     string `json:"text"`
 }
@@ -100,8 +100,28 @@ func (x *Execution) partners() (ranks []int) {
 	for _, m := range x.under {
 		ranks = append(ranks, m.Peer)
 	}
+	if rank, _, waits := x.awaits(); waits {
+		ranks = append(ranks, rank)
+	}
 	slices.Sort(ranks)
 	return slices.Compact(ranks)
+}
+
+// awaits returns for which rank of the world a call by shared buffers waits, and since when.
+func (x *Execution) awaits() (rank int, since handshake.Instant, waits bool) {
+	if x.share == nil || !x.begun || x.share.await.rank < 0 {
+		return -1, 0, false
+	}
+	return x.share.members[x.share.await.rank], x.share.await.since, true
+}
+
+// EachAwait calls yield for each call by shared buffers that waits for a rank: which, since when, and of what that is.
+func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of string)) {
+	for _, x := range e.calls {
+		if rank, since, waits := x.awaits(); waits {
+			yield(rank, since, fmt.Sprintf(" in %v by %s, call %d in communicator %d", x.Call.Collective, x.algorithm.Name, x.Tag, x.Comm))
+		}
+	}
 }
 
 func (x *Execution) describe(s *Snapshot, since handshake.Instant) string {

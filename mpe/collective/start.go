@@ -20,6 +20,8 @@ type Execution struct {
 	schedule coll.Schedule
 	progress coll.Progress
 	scratch  []byte
+	// ownShare is what share points to.
+	ownShare share
 	// under are the messages under way.
 	under []*Message
 	// local are steps that can begin and have no message.
@@ -54,6 +56,8 @@ type execution struct {
 	aborted bool
 	// woken: it is in Executor.woken.
 	woken bool
+	// share is set if the call is carried out by shared buffers.
+	share *share
 }
 
 // localStep is a step with its number.
@@ -69,8 +73,9 @@ func (x *Execution) execute() {
 	} else {
 		x.scratch = x.scratch[:n]
 	}
-	x.progress.Begin(&x.schedule)
-	x.begun = true
+	if x.begun = true; !x.schedule.InOrder {
+		x.progress.Begin(&x.schedule)
+	}
 	x.advance()
 }
 
@@ -99,6 +104,9 @@ func (e *Executor) Start(x *Execution, request any) error {
 
 // begin makes the schedule, with what the members have agreed on.
 func (x *Execution) begin(agreed *agreement) error {
+	if agreed.sharing == nil {
+		x.Call.Shared = 0
+	}
 	a, err := x.choose(agreed)
 	if err != nil {
 		return err
@@ -109,6 +117,10 @@ func (x *Execution) begin(agreed *agreement) error {
 	}
 	if err := x.CheckMessages(x.e.engine, x.limits, a, &x.schedule); err != nil {
 		return err
+	}
+	if a.Shares {
+		x.takeTurn(agreed.sharing)
+		return nil
 	}
 	if x.ordered(agreed); x.order == nil || x.inTurn() {
 		x.carryOut()

@@ -10,6 +10,10 @@ import (
 // advance begins all steps that can, and ends the call if there are none left. Messages
 // begin before steps without one.
 func (x *Execution) advance() {
+	if x.share != nil {
+		x.advanceShared()
+		return
+	}
 	for x.failed == nil {
 		for x.failed == nil {
 			step, number, ok := x.progress.Next()
@@ -49,7 +53,15 @@ func (x *Execution) view(at coll.Loc, n int) ([]byte, error) {
 		b = x.scratch
 	case coll.Blank:
 		b = blanks[:]
+	case coll.Shared:
+		slot, _ := x.share.buffers.View(x.e.engine.Rank(), x.share.slot)
+		b = x.share.halfOf(slot)
 	}
+	return x.within(b, at, n)
+}
+
+// within gives a part of a buffer.
+func (x *Execution) within(b []byte, at coll.Loc, n int) ([]byte, error) {
 	if at.Off < 0 || n < 0 || at.Off > len(b)-n {
 		return nil, x.refuse("it needs %d bytes at %d of the %v, which has %d", n, at.Off, at.Buf, len(b))
 	}

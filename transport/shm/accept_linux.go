@@ -89,7 +89,7 @@ func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 
 // accept makes a link of the memory that p has handed over.
 func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
-	var mine [2]int // enter owns them
+	var mine [3]int // enter owns them
 	for i := range mine {
 		fd, err := unix.FcntlInt(uintptr(h.handles[i]), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
@@ -98,7 +98,7 @@ func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
 		}
 		mine[i] = fd
 	}
-	memory := h.handles[2]
+	memory := h.handles[3]
 	h.handles = mine[:]
 	l, err := c.enter(p, conn, memory, h.ring, h)
 	if err != nil {

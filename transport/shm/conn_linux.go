@@ -30,6 +30,8 @@ type Conn struct {
 	peers []*peer
 	// doorbellFD is the memory of our own doorbell, for the peers.
 	doorbellFD int
+	// shared are the shared buffers.
+	shared *sharedBuffers
 	// nonce is where the peers try whether they can read our memory.
 	nonce *nonce
 	// linksChanged says that Poll has to examine more than the rings.
@@ -52,9 +54,10 @@ type Conn struct {
 }
 
 var (
-	_ mpe.SingleCopier   = (*Conn)(nil)
-	_ mpe.ShortTransport = (*Conn)(nil)
-	_ mpe.PollTransport  = (*Conn)(nil)
+	_ mpe.SingleCopier    = (*Conn)(nil)
+	_ mpe.ShortTransport  = (*Conn)(nil)
+	_ mpe.PollTransport   = (*Conn)(nil)
+	_ mpe.SharedTransport = (*Conn)(nil)
 )
 
 // Listen makes the rank known to the other ranks of this host, and starts to call
@@ -79,7 +82,13 @@ func Listen(cfg Config) (*Conn, error) {
 		return nil, listenError(cfg.Rank, addr, err)
 	}
 	c := &Conn{cfg: cfg, local: addr, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
-	if err := c.openDoorbell(); err != nil {
+	if c.shared, err = newSharedBuffers(cfg.Map.Size()); err == nil {
+		if err = c.openDoorbell(); err != nil {
+			unix.Close(c.shared.fd)
+			c.shared.free()
+		}
+	}
+	if err != nil {
 		ln.Close()
 		return nil, &ListenError{Rank: cfg.Rank, Addr: addr, Err: err}
 	}
@@ -113,7 +122,7 @@ func (c *Conn) openDoorbell() (err error) {
 	if err == nil {
 		var bell int
 		if bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-			c.inbox = &inbox{doorbell: doorbell{page: page, bell: bell}, most: pollBytes(c.cfg.Ring)}
+			c.inbox = &inbox{doorbell: doorbell{page: page, bell: bell}, most: pollBytes(c.cfg.Ring), shared: c.shared}
 			return nil
 		}
 	}
@@ -173,6 +182,7 @@ func (c *Conn) Close() error {
 	}
 	c.tasks.Wait()
 	unix.Close(c.doorbellFD)
+	unix.Close(c.shared.fd)
 	c.mu.Lock()
 	for _, l := range c.fresh {
 		l.free()

@@ -120,10 +120,10 @@ func (c *Conn) advertise(p *peer, conn *net.UnixConn, fd int) (*link, error) {
 	return l, nil
 }
 
-// linkHello says where our bell, our doorbell page and our memory are, and hands over more
+// linkHello says where our bell, our doorbell page, our shared buffer and our memory are, and hands over more
 // descriptors.
 func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
-	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD}, more...)}
+	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD, c.shared.fd}, more...)}
 	if !c.cfg.NoSingleCopy {
 		h.memory = c.nonce.memoryID()
 	}
@@ -131,11 +131,16 @@ func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello 
 }
 
 // enter maps what both sides have agreed on, and tries whether the peer's memory can
-// be read. It owns the first two handles of h: bell and doorbell page of the peer.
+// be read. It owns the first three handles of h: bell, doorbell page and shared buffer of the peer.
 func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
-	bell, doorbellFD := h.handles[0], h.handles[1]
+	bell, doorbellFD, sharedFD := h.handles[0], h.handles[1], h.handles[2]
 	page, err := sharedmem.Map(doorbellFD, doorbellLen)
 	unix.Close(doorbellFD)
+	var shared []byte
+	if err == nil {
+		shared, err = sharedmem.MapReadOnly(sharedFD, sharedLen)
+	}
+	unix.Close(sharedFD)
 	var mem []byte
 	if err == nil {
 		mem, err = sharedmem.Map(fd, linkLen(ring))
@@ -153,6 +158,7 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 	}
 	if err != nil {
 		sharedmem.Unmap(mem)
+		sharedmem.Unmap(shared)
 		sharedmem.Unmap(page)
 		unix.Close(bell)
 		return nil, err
@@ -160,6 +166,7 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 	l := newLink(p, conn, mem, ring, c.cfg.Rank < p.rank, doorbell{page: page, bell: bell})
 	l.remote, l.pages = c.remoteOf(p, int(cred.Pid), h.memory)
 	l.fetches = l.pages != nil
+	l.shared = shared
 	return l, nil
 }
 
@@ -173,6 +180,8 @@ func (c *Conn) serve(l *link) {
 		before.out.invalidate(0) // while nothing is exposed by the new one
 	}
 	p.link = l
+	c.shared.set(p.rank, l.shared)
+	l.shared = nil
 	c.fresh = append(c.fresh, l)
 	p.mu.Unlock()
 	c.mu.Unlock()

@@ -18,22 +18,22 @@ import (
 const (
 	// helloMagic is also the version: ranks whose memory is arranged differently
 	// do not meet.
-	helloMagic = "zrlshm04"
+	helloMagic = "zrlshm05"
 	helloName  = len("zrlshm") // what all versions begin with
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloTimeout is how long the other side may take to say hello.
 	helloTimeout = 5 * time.Second
 	// maxHandles is more descriptors than a message has.
-	maxHandles = 4
+	maxHandles = 5
 )
 
 // purpose says what a hello is for.
 type purpose uint32
 
 const (
-	// wantLink is the lower rank's, with its bell, its doorbell page and the memory.
+	// wantLink is the lower rank's, with its bell, its doorbell page, its shared buffer and the memory.
 	wantLink purpose = iota + 1
-	// giveLink is the answer, with the higher rank's bell and doorbell page.
+	// giveLink is the answer, with the higher rank's bell, doorbell page and shared buffer.
 	giveLink
 	// requestCall asks the lower rank to call: the higher one has just started.
 	requestCall
@@ -43,7 +43,7 @@ const (
 
 // handles is how many descriptors come with it.
 func (p purpose) handles() int {
-	return [...]int{wantLink: 3, giveLink: 2, requestCall: 0, hasLink: 0}[p]
+	return [...]int{wantLink: 4, giveLink: 3, requestCall: 0, hasLink: 0}[p]
 }
 
 // hello is one message.
@@ -57,7 +57,7 @@ type hello struct {
 	// giveLink and hasLink.
 	memory  memoryID
 	fetches bool
-	// handles are the bell, the doorbell page and the memory.
+	// handles are the bell, the doorbell page, the shared buffer and the memory.
 	handles []int
 }
 

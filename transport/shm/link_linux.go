@@ -58,6 +58,8 @@ type link struct {
 	remote           remote
 	// pages says which of the memory of remote is there, or is nil.
 	pages *pagemap
+	// shared is the peer's shared buffer, until it is handed on.
+	shared []byte
 	// advertised is what the peer advertises, by slot. Its peer's mu guards it.
 	advertised [advertSlots]advertised
 	// untrusted: something could not be read that should have been there. Its
@@ -124,6 +126,8 @@ func (l *link) free() {
 	l.pages.close()
 	l.pages, l.fetches = nil, false
 	sharedmem.Unmap(l.mem)
+	sharedmem.Unmap(l.shared)
+	l.shared = nil
 	l.peerDoorbell.close()
 	l.mem, l.in, l.out = nil, reader{}, writer{}
 }

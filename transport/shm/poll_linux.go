@@ -20,6 +20,8 @@ type inbox struct {
 	mu       sync.Mutex
 	freed    bool
 	doorbell doorbell
+	// shared is freed with the inbox.
+	shared *sharedBuffers
 
 	// most is about how many bytes one Poll returns at most.
 	most  int
@@ -66,7 +68,11 @@ func (c *Conn) Poll(batch []mpe.RxPacket) (n int, err error) {
 		c.addFresh()
 		n = in.updateLinks(batch)
 	}
-	return n + in.take(batch[n:]), nil
+	n += in.take(batch[n:])
+	if c.shared.awaited.Load() != 0 {
+		n += c.published(batch[n:])
+	}
+	return n, nil
 }
 
 // addFresh takes in the links that are new.
@@ -227,6 +233,7 @@ func (in *inbox) free() {
 		l.free()
 	}
 	in.links, in.unreleased = nil, nil
+	in.shared.free()
 	in.freed = true
 	in.doorbell.close()
 }

@@ -164,7 +164,7 @@ func TestKilled(t *testing.T) {
 		if n, err := c.SendPackets(1, []mpe.Packet{transporttest.Packet(0, 1, 1, 1)}); n != 0 || err != nil {
 			t.Fatalf("%d packets went to the dead, %v", n, err)
 		}
-		if now := mappings(t); now > mapped {
+		if now := mappings(t); now > mapped+1 { // the last process's shared buffer can still be read
 			t.Fatalf("%d pieces of memory were mapped, and %d are left", mapped, now)
 		}
 	}

@@ -36,7 +36,7 @@ func (c *Conn) Sleep() bool {
 	// Either a peer sees that we sleep, or we see what it has written.
 	asleep.Store(1)
 	in.asleep = true
-	if !c.linksChanged.Load() && !in.ready() {
+	if !c.linksChanged.Load() && !in.ready() && !c.anyPublished() {
 		return true
 	}
 	if asleep.CompareAndSwap(1, 0) {

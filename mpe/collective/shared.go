@@ -1,0 +1,367 @@
+package collective
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Ranks of one host have shared buffers: each writes to its own, and reads those of the others. A shared
+// buffer has slots, one for each communicator; which one is part of what the members agree
+// on. A slot has a sequence number, which its owner advances as it publishes what it has written, and
+// memory in two halves. A communicator's calls by shared buffers are carried out one after another, in the order in
+// which they are made, and use one half and the other in turn. A call begins when all members have
+// ended the call before the last one: so nobody reads the half that it writes to any longer.
+
+// SharedBuffers are those of the ranks of a host. The methods are called in events, but for what
+// they do to each other's memory they may be called by several ranks at once.
+type SharedBuffers interface {
+	// Slots returns how many slots each buffer has, up to 64, and the bytes of half a slot.
+	Slots() (slots, half int)
+	// Clear sets the sequence of this rank's slots, of which there is a bit in the mask, and the epoch of none.
+	Clear(mask, sequence uint64)
+	// Use sets the epoch of this rank's slot: which communicator's it is.
+	Use(slot int, epoch uint64)
+	// Publish sets the sequence of this rank's slot, after all that was written to it, and wakes
+	// those of the members, ranks of the world, that sleep.
+	Publish(slot int, sequence uint64, members []int)
+	// Fail notes that this rank has failed the call of that number. It is to be published.
+	Fail(slot int, call uint64)
+	// State returns the sequence of a rank's slot, which call of the same half it has failed last, and the epoch: all
+	// 0 if there is no such buffer yet. What a process has published is there when it has ended, until another
+	// process is the rank.
+	State(rank, slot int, call uint64) (sequence, failed, epoch uint64)
+	// View returns the memory of a rank's slot and the epoch, or nil if there is no such buffer yet. It stays until
+	// Release, which is to be called in any case.
+	View(rank, slot int) (memory []byte, epoch uint64)
+	Release(rank int)
+	// Await has Executor.Published called, in an event, when the sequence of a rank's slot has come to a
+	// number or beyond. There is one wait for a slot: the last one counts. It may be called without reason, too.
+	Await(rank, slot int, sequence uint64)
+}
+
+// sharing is how the members of a communicator use their shared buffers.
+type sharing struct {
+	buffers SharedBuffers
+	slot    int
+	half    int
+	members []int
+	self    int
+	// epoch is the communicator's: slots with another one are of another process.
+	epoch uint64
+	// posted counts the calls that were made here.
+	posted uint64
+	// turns are the calls that have not ended, in their order. The first one has begun if it has its turn.
+	turns []turn
+	// lost has why members are not there any more.
+	lost map[int]error
+}
+
+// turn is a call in the order of those by shared buffers. call is nil if it has failed here before its turn came.
+type turn struct {
+	number uint64
+	call   *Execution
+}
+
+// The sequence of a slot has the number of the call that its owner has come to, and how many
+// publications it has made in that, up to two for each of coll.MostChunks. The call before has ended.
+const countBits = 24
+
+func sequence(call, publications uint64) uint64 { return call<<countBits | publications }
+
+// await is what a call by shared buffers waits for.
+type await struct {
+	// rank is the member, −1 if there is none.
+	rank  int
+	since handshake.Instant
+}
+
+// share is what a call by shared buffers has of it.
+type share struct {
+	*sharing
+	number uint64
+	// step is the one at hand, nil if there is none.
+	step *coll.Step
+	// steps counts those that were begun, and published its publications.
+	steps     int
+	published uint64
+	// claimed: all members have ended the call before the last one.
+	claimed bool
+	await   await
+}
+
+// offerSlots returns those that no communicator has, if all members of a call's share memory. Members of one
+// communicator at a time agree on a slot: one that agrees meanwhile gets none.
+func (e *Executor) offerSlots(x *Execution) (mask uint64) {
+	b := e.engine.Shared()
+	if b == nil || e.offered != nil {
+		return 0
+	}
+	for i, rank := range x.Members {
+		if w, _ := e.engine.Wire(rank); i != x.Call.Rank && !w.Shared {
+			return 0
+		}
+	}
+	slots, _ := b.Slots()
+	mask = (^uint64(0) >> (64 - min(slots, 64))) &^ e.slotsInUse
+	b.Clear(mask, sequence(1, 0))
+	return mask
+}
+
+// takeSlot has a communicator use a slot of those that all members have free.
+func (e *Executor) takeSlot(a *agreement, mask uint64) {
+	if mask == 0 || a.epoch == 0 {
+		return
+	}
+	slot := bits.TrailingZeros64(mask)
+	e.slotsInUse |= 1 << slot
+	b := e.engine.Shared()
+	_, half := b.Slots()
+	a.sharing = &sharing{buffers: b, slot: slot, half: half, members: a.members, self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch}
+	e.slots[slot] = a.sharing
+	b.Use(slot, a.epoch)
+}
+
+// leaveSlot ends that.
+func (e *Executor) leaveSlot(a *agreement) {
+	if e.offered == a {
+		e.offered = nil
+	}
+	if s := a.sharing; s != nil {
+		e.slotsInUse &^= 1 << s.slot
+		e.slots[s.slot] = nil
+	}
+}
+
+// takeTurn has the call carried out when it is its turn.
+func (x *Execution) takeTurn(s *sharing) {
+	s.posted++
+	x.share = &x.ownShare
+	*x.share = share{sharing: s, number: s.posted, await: await{rank: -1}}
+	s.turns = append(s.turns, turn{s.posted, x})
+	if len(s.turns) == 1 {
+		x.carryOut()
+	}
+}
+
+// leaveTurn ends a call by shared buffers. One that has failed may not have begun: its turn comes, and goes.
+func (x *Execution) leaveTurn(failed bool) {
+	s := x.share
+	if !failed {
+		if s.published == 0 { // else the first publication of the next call says so soon enough
+			s.buffers.Publish(s.slot, sequence(s.number+1, 0), s.members)
+		}
+		s.turns = append(s.turns[:0], s.turns[1:]...)
+		return
+	}
+	for i := range s.turns {
+		if s.turns[i].call == x {
+			s.turns[i].call = nil
+		}
+	}
+}
+
+// nextTurn carries out the next calls, and ends those that have failed here: the members that are still in
+// them have to see that, so they have to be begun as all are.
+func (s *sharing) nextTurn() {
+	for len(s.turns) > 0 {
+		t := s.turns[0]
+		if t.call != nil {
+			if !t.call.begun {
+				t.call.carryOut()
+			}
+			return
+		}
+		if rank := s.behind(t.number); rank >= 0 && s.lost[s.members[rank]] == nil {
+			s.buffers.Await(s.members[rank], s.slot, sequence(t.number-1, 0))
+			return
+		}
+		s.buffers.Fail(s.slot, t.number)
+		s.buffers.Publish(s.slot, sequence(t.number+1, 0), s.members)
+		s.turns = append(s.turns[:0], s.turns[1:]...)
+	}
+}
+
+// state is that of a member: 0 if another process has become it.
+func (s *sharing) state(member int, number uint64) (sequence, failed uint64) {
+	sequence, failed, epoch := s.buffers.State(s.members[member], s.slot, number)
+	if epoch != s.epoch {
+		return 0, 0
+	}
+	return sequence, failed
+}
+
+// behind returns a member that has not ended the call before the one before number, or −1.
+func (s *sharing) behind(number uint64) int {
+	for i := range s.members {
+		if i == s.self {
+			continue
+		}
+		if at, _ := s.state(i, number); at < sequence(number-1, 0) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Published notes that what was awaited in a slot was published.
+func (e *Executor) Published(slot int) {
+	s := e.slots[slot]
+	switch {
+	case s == nil || len(s.turns) == 0:
+	case s.turns[0].call == nil:
+		s.nextTurn()
+	default:
+		s.turns[0].call.wake()
+	}
+}
+
+// PeerLost notes that a rank is not there any more, or has started anew. What it has published before can be read; calls
+// that need more of it fail.
+func (e *Executor) PeerLost(rank int, err error) {
+	for _, s := range e.slots {
+		if s == nil || !slices.Contains(s.members, rank) {
+			continue
+		}
+		if s.lost == nil {
+			s.lost = map[int]error{}
+		}
+		s.lost[rank] = err
+		e.Published(s.slot)
+	}
+}
+
+// advanceShared does the steps that it can, one after another, and ends the call after the last one.
+func (x *Execution) advanceShared() {
+	s := x.share
+	if !s.claimed {
+		if x.waitsFor(coll.Everyone, sequence(s.number-1, 0), false) {
+			return
+		}
+		s.claimed = true
+	}
+	for {
+		if s.step == nil {
+			step, ok := x.schedule.Next()
+			if !ok {
+				x.end(nil)
+				return
+			}
+			s.step = step
+			s.steps++
+		}
+		switch step := s.step; step.Kind {
+		case coll.StepAwait:
+			if x.waitsFor(step.Peer, sequence(s.number, uint64(step.Count)), true) {
+				return
+			}
+		case coll.StepPublish:
+			s.published++
+			s.buffers.Publish(s.slot, sequence(s.number, s.published), s.members)
+		default:
+			if err := x.moveShared(step); err != nil {
+				x.failShared(-1, err)
+				return
+			}
+		}
+		s.step = nil
+	}
+}
+
+// waitsFor reports whether the call has to wait until a member, or each other member, has come to a sequence number; in
+// this call, if it is one of its publications: a member that has failed the call has not.
+func (x *Execution) waitsFor(member int, until uint64, publication bool) bool {
+	s := x.share
+	first, last := member, member
+	if member == coll.Everyone {
+		first, last = 0, len(s.members)-1
+	}
+	for i := max(first, s.await.rank); i <= last; i++ { // those before were there
+		if i == s.self {
+			continue
+		}
+		rank := s.members[i]
+		at, failed := s.state(i, s.number)
+		if at >= until && !(publication && failed == s.number) {
+			continue
+		}
+		if s.await.rank != i {
+			s.await = await{i, x.e.engine.Now()}
+		}
+		switch err := s.lost[rank]; {
+		case err != nil:
+			x.failShared(rank, err)
+		case at < until:
+			s.buffers.Await(rank, s.slot, until)
+		default: // its abort, or that of the rank that has failed first, is on its way
+		}
+		return true
+	}
+	s.await.rank = -1
+	return false
+}
+
+// moveShared copies or combines. The error says that this cannot be.
+func (x *Execution) moveShared(step *coll.Step) error {
+	s := x.share
+	reads, writes := step.Extents()
+	into, err := x.view(step.Into, writes)
+	if err != nil {
+		return err
+	}
+	if step.From.Buf != coll.Shared || step.Peer == s.self {
+		from, err := x.view(step.From, reads)
+		if err == nil {
+			x.move(step, into, from)
+		}
+		return err
+	}
+	rank := s.members[step.Peer]
+	slot, of := s.buffers.View(rank, s.slot)
+	defer s.buffers.Release(rank)
+	if of != s.epoch {
+		return fmt.Errorf("rank %d: %w", rank, errReplaced)
+	}
+	from, err := x.within(s.halfOf(slot), step.From, reads)
+	if err == nil {
+		x.move(step, into, from)
+	}
+	return err
+}
+
+// move copies or combines bytes. A user's operation is not for shared buffers.
+func (x *Execution) move(step *coll.Step, into, from []byte) {
+	if step.Kind == coll.StepPack {
+		step.Pack(into, from)
+		return
+	}
+	_ = x.combine(step.Kind, into, from)
+}
+
+// halfOf is the half of a slot that the call uses.
+func (s *share) halfOf(slot []byte) []byte {
+	at := int(s.number&1) * s.half
+	return slot[at : at+s.half]
+}
+
+// errReplaced: another process has become the rank, which is about to be reported as lost.
+var errReplaced = errors.New("its memory is that of another process")
+
+// failShared ends the call because of the step at hand.
+func (x *Execution) failShared(rank int, err error) {
+	x.failed = x.sharedError(rank, err)
+	x.end(x.failed)
+}
+
+// sharedError says which step has failed, and which rank it waits for, if it is not −1.
+func (x *Execution) sharedError(rank int, err error) *StepError {
+	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.share.steps, Kind: coll.StepAwait, Peer: rank, Err: err}
+	if s := x.share.step; s != nil {
+		e.Kind, e.Bytes = s.Kind, s.Len
+	}
+	return e
+}

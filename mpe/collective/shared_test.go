@@ -1,0 +1,230 @@
+package collective
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+// sumOf is an Allreduce of n bytes of which each is a function of the rank and the number of the call.
+func sumOf(algorithm string, ranks, rank, tag, n int) (o Operation, want []byte) {
+	value := func(rank, i int) byte { return byte(rank*7 + i*3 + tag) }
+	send := make([]byte, n)
+	want = make([]byte, n)
+	for i := range send {
+		send[i] = value(rank, i)
+		for r := range ranks {
+			want[i] += value(r, i)
+		}
+	}
+	return Operation{
+		Call: coll.Call{Collective: coll.Allreduce, Bytes: n, Elem: 1}, Send: send, Recv: make([]byte, n),
+		Op: op.Sum, Type: op.Uint8, Algorithm: algorithm,
+	}, want
+}
+
+// Calls by shared buffers, of one chunk and of several, one after another and several at a time, have the
+// right results, also between calls by messages.
+func TestShared(t *testing.T) {
+	for _, ranks := range []int{2, 3, 5} {
+		w := newWorld(ranks, nil).share(3)
+		tag := 0
+		for _, algorithm := range []string{"shared", "shared-blocks", "ring", "shared"} {
+			for _, n := range []int{1, 7, fakeHalf, fakeHalf + 1, 5 * fakeHalf, 0} {
+				const atOnce = 4
+				type made struct {
+					end        *outcome
+					have, want []byte
+				}
+				var all []made
+				for i := range atOnce {
+					for rank := range ranks {
+						o, want := sumOf(algorithm, ranks, rank, tag+1+i, n)
+						o.Tag = tag + 1 + i
+						_, end := w.start(t, rank, o)
+						all = append(all, made{end, o.Recv, want})
+					}
+				}
+				tag += atOnce
+				w.run()
+				for _, m := range all {
+					if !m.end.ended || m.end.err != nil || !bytes.Equal(m.have, m.want) {
+						t.Fatalf("%d ranks, %s, %d bytes: %+v, %v, want %v", ranks, algorithm, n, m.end, m.have, m.want)
+					}
+				}
+			}
+		}
+		if s := (*w)[0].calls.slots[0]; s == nil || s.posted == 0 {
+			t.Error("no call went by shared buffers")
+		}
+	}
+}
+
+// A user's operation, and communicators for which no slot is left, go by messages.
+func TestNotShared(t *testing.T) {
+	w := newWorld(3, nil).share(1)
+	user := func(in, inout []byte) error { inout[0] += in[0]; return nil }
+	w.all(t, 1, func(rank int) Operation {
+		return Operation{Call: coll.Call{Collective: coll.Allreduce, Bytes: 1, Elem: 1}, Send: []byte{1}, Recv: make([]byte, 1), User: user}
+	})
+	if s := (*w)[0].calls.slots[0]; s == nil || s.posted != 0 {
+		t.Fatalf("%+v", s)
+	}
+	o := Operation{Call: coll.Call{Collective: coll.Barrier, Ranks: 3}, Members: []int{0, 1, 2}, Comm: 2, Tag: 1, Algorithm: "shared"}
+	var ends []*outcome
+	for rank, f := range *w {
+		o.Call.Rank = rank
+		x, end := new(Execution), new(outcome)
+		if err := errors.Join(x.Prepare(&o, f), f.calls.Start(x, end)); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	w.run()
+	for rank, end := range ends {
+		if !end.ended || !errors.Is(end.err, coll.ErrCall) {
+			t.Errorf("rank %d: %+v", rank, end)
+		}
+	}
+}
+
+// A call that a rank abandons fails on all that have not completed it, whenever they come to it, and those
+// after it have the right results.
+func TestSharedAbandoned(t *testing.T) {
+	const ranks = 4
+	enough := errors.New("enough")
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		w := newWorld(ranks, nil).share(2)
+		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+		type made struct {
+			x          *Execution
+			end        *outcome
+			have, want []byte
+		}
+		const calls = 12
+		var all [ranks][]made
+		start := func(rank int) {
+			i := len(all[rank])
+			o, want := sumOf([]string{"shared", "shared-blocks"}[i%2], ranks, rank, 2+i, 1+i%3*2*fakeHalf)
+			o.Tag = 2 + i
+			x, end := w.start(t, rank, o)
+			all[rank] = append(all[rank], made{x, end, o.Recv, want})
+		}
+		abandoned := map[int]bool{}
+		for range 400 {
+			rank := rng.IntN(ranks)
+			f := (*w)[rank]
+			switch {
+			case rng.IntN(3) > 0:
+				f.step()
+			case len(all[rank]) < calls && rng.IntN(4) > 0:
+				start(rank)
+			case len(all[rank]) > 0:
+				i := rng.IntN(len(all[rank]))
+				if m := all[rank][i]; !m.end.ended {
+					abandoned[i] = true
+					m.x.Abort(enough)
+				}
+			}
+		}
+		for rank := range ranks { // the rest
+			for len(all[rank]) < calls {
+				start(rank)
+			}
+		}
+		w.run()
+		for rank := range all {
+			for i, m := range all[rank] {
+				switch {
+				case !m.end.ended:
+					t.Fatalf("seed %d: call %d of rank %d has not ended (abandoned: %v)", seed, i, rank, abandoned)
+				case m.end.err == nil && !bytes.Equal(m.have, m.want):
+					t.Fatalf("seed %d: call %d of rank %d has a wrong result", seed, i, rank)
+				case m.end.err != nil && !abandoned[i]:
+					t.Fatalf("seed %d: call %d of rank %d: %v", seed, i, rank, m.end.err)
+				}
+			}
+		}
+	}
+}
+
+// What a rank has published before it is lost can be read; calls that need more of it fail, and so do later ones.
+func TestSharedPeerLost(t *testing.T) {
+	w := newWorld(3, nil).share(1)
+	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+	bcast := func(rank, tag int) (*outcome, []byte) {
+		b := []byte{0}
+		if rank == 2 {
+			b[0] = 5
+		}
+		_, end := w.start(t, rank, Operation{Call: coll.Call{Collective: coll.Bcast, Root: 2, Bytes: 1}, Recv: b, Tag: tag, Algorithm: "shared"})
+		return end, b
+	}
+	root, _ := bcast(2, 2)
+	(*w)[2].step()
+	if !root.ended {
+		t.Fatal("the root waits")
+	}
+	gone := errors.New("gone")
+	(*w)[0].calls.PeerLost(2, gone)
+	first, b := bcast(0, 2)
+	(*w)[0].step()
+	if !first.ended || first.err != nil || b[0] != 5 {
+		t.Fatalf("%+v, %v", first, b)
+	}
+	second, _ := bcast(0, 3)
+	(*w)[0].step()
+	failed, ok := errors.AsType[*StepError](second.err)
+	if !ok || failed.Peer != 2 || !errors.Is(second.err, gone) {
+		t.Fatalf("%+v", second)
+	}
+	// Another process has become the rank, with the sequence that the other one would have.
+	(*w)[2].shared.slots[0].epoch = 77
+	(*w)[2].shared.slots[0].sequence = sequence(9, 0)
+	third, b := bcast(1, 2)
+	(*w)[1].step()
+	if third.ended {
+		t.Fatalf("%+v, %v", third, b)
+	}
+	(*w)[1].calls.PeerLost(2, gone)
+	(*w)[1].step()
+	if !errors.Is(third.err, gone) || b[0] != 0 {
+		t.Fatalf("%+v, %v", third, b)
+	}
+}
+
+// A call that waits says for whom, in reports and when its caller abandons it.
+func TestSharedReport(t *testing.T) {
+	w := newWorld(3, nil).share(1)
+	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+	barrier := Operation{Call: coll.Call{Collective: coll.Barrier}, Tag: 2, Algorithm: "shared"}
+	x, end := w.start(t, 0, barrier)
+	w.start(t, 1, barrier)
+	w.run()
+	calls := (*w)[0].calls.Calls()
+	if len(calls) != 1 || !slices.Equal(calls[0].WaitsFor, []int{2}) || calls[0].Text != "Barrier by shared, begun 0s ago, waits for rank 2" {
+		t.Errorf("%+v", calls)
+	}
+	var waits []string
+	(*w)[0].calls.EachAwait(func(rank int, _ handshake.Instant, of string) { waits = append(waits, fmt.Sprint(rank, of)) })
+	if !slices.Equal(waits, []string{"2 in Barrier by shared, call 2 in communicator 1"}) {
+		t.Error(waits)
+	}
+	enough := errors.New("enough")
+	x.Abort(enough)
+	await, ok := errors.AsType[*AwaitError](end.err)
+	if !ok || await.Rank != 2 || !errors.Is(end.err, enough) {
+		t.Errorf("%v", end.err)
+	}
+	if text := end.err.Error(); text != "Barrier by shared, step 2, await of 0 bytes from rank 2: it waits for rank 2: enough" {
+		t.Error(text)
+	}
+}
