@@ -23,7 +23,11 @@ func TestAlgorithmsOverSockets(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%d", link, ranks), func(t *testing.T) {
 				devices := inProcess(config)(t, ranks)
-				cases := colltest.All(ranks, []int{0, ranks - 1}, []int{1, 777, 40000 / ranks}, true)
+				shared := 0
+				if link == "shm" {
+					shared = 256 << 10
+				}
+				cases := colltest.All(ranks, []int{0, ranks - 1}, []int{1, 777, 40000 / ranks}, shared)
 				if err := colltest.Run(devices, cases, time.Minute); err != nil {
 					t.Fatal(err)
 				}
@@ -55,7 +59,7 @@ func TestAlgorithmsThroughLoss(t *testing.T) {
 		t.Cleanup(func() { _ = e.Close(ended()) })
 		devices = append(devices, e)
 	}
-	cases := colltest.All(ranks, []int{0, 3}, []int{1, 5000}, true)
+	cases := colltest.All(ranks, []int{0, 3}, []int{1, 5000}, 0)
 	if err := colltest.Run(devices, cases, time.Minute); err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 // buffer has slots, one for each communicator; which one is part of what the members agree
 // on. A slot has a sequence number, which its owner advances as it publishes what it has written, and
 // memory in two halves. A communicator's calls by shared buffers are carried out one after another, in the order in
-// which they are made, and use one half and the other in turn. A call begins when all members have
-// ended the call before the last one: so nobody reads the half that it writes to any longer.
+// which they are made, and use one half and the other in turn. A rank writes to its half when all members have
+// ended the call before the last one: so nobody reads there any longer.
 
 // SharedBuffers are those of the ranks of a host. The methods are called in events, but for what
 // they do to each other's memory they may be called by several ranks at once.
@@ -55,6 +55,8 @@ type sharing struct {
 	epoch uint64
 	// posted counts the calls that were made here.
 	posted uint64
+	// seen has the sequence of each member when it was looked at last.
+	seen []uint64
 	// turns are the calls that have not ended, in their order. The first one has begun if it has its turn.
 	turns []turn
 	// lost has why members are not there any more.
@@ -73,6 +75,9 @@ const countBits = 24
 
 func sequence(call, publications uint64) uint64 { return call<<countBits | publications }
 
+// sequenceAfter is that of a rank that has ended a call.
+func sequenceAfter(call uint64) uint64 { return sequence(call+1, 0) }
+
 // await is what a call by shared buffers waits for.
 type await struct {
 	// rank is the member, −1 if there is none.
@@ -89,7 +94,7 @@ type share struct {
 	// steps counts those that were begun, and published its publications.
 	steps     int
 	published uint64
-	// claimed: all members have ended the call before the last one.
+	// claimed: nobody reads this half of the buffer any longer.
 	claimed bool
 	await   await
 }
@@ -108,7 +113,7 @@ func (e *Executor) offerSlots(x *Execution) (mask uint64) {
 	}
 	slots, _ := b.Slots()
 	mask = (^uint64(0) >> (64 - min(slots, 64))) &^ e.slotsInUse
-	b.Clear(mask, sequence(1, 0))
+	b.Clear(mask, sequenceAfter(0))
 	return mask
 }
 
@@ -121,7 +126,7 @@ func (e *Executor) takeSlot(a *agreement, mask uint64) {
 	e.slotsInUse |= 1 << slot
 	b := e.engine.Shared()
 	_, half := b.Slots()
-	a.sharing = &sharing{buffers: b, slot: slot, half: half, members: a.members, self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch}
+	a.sharing = &sharing{buffers: b, slot: slot, half: half, members: a.members, self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch, seen: make([]uint64, len(a.members))}
 	e.slots[slot] = a.sharing
 	b.Use(slot, a.epoch)
 }
@@ -153,7 +158,7 @@ func (x *Execution) leaveTurn(failed bool) {
 	s := x.share
 	if !failed {
 		if s.published == 0 { // else the first publication of the next call says so soon enough
-			s.buffers.Publish(s.slot, sequence(s.number+1, 0), s.members)
+			s.buffers.Publish(s.slot, sequenceAfter(s.number), s.members)
 		}
 		s.turns = append(s.turns[:0], s.turns[1:]...)
 		return
@@ -176,12 +181,12 @@ func (s *sharing) nextTurn() {
 			}
 			return
 		}
-		if rank := s.behind(t.number); rank >= 0 && s.lost[s.members[rank]] == nil {
-			s.buffers.Await(s.members[rank], s.slot, sequence(t.number-1, 0))
+		if rank := s.behind(t.number); rank >= 0 {
+			s.buffers.Await(s.members[rank], s.slot, sequenceAfter(t.number-2))
 			return
 		}
 		s.buffers.Fail(s.slot, t.number)
-		s.buffers.Publish(s.slot, sequence(t.number+1, 0), s.members)
+		s.buffers.Publish(s.slot, sequenceAfter(t.number), s.members)
 		s.turns = append(s.turns[:0], s.turns[1:]...)
 	}
 }
@@ -192,16 +197,20 @@ func (s *sharing) state(member int, number uint64) (sequence, failed uint64) {
 	if epoch != s.epoch {
 		return 0, 0
 	}
+	if failed != number { // of later calls, it is not known whether the member has failed them
+		s.seen[member] = min(sequence, sequenceAfter(number))
+	}
 	return sequence, failed
 }
 
-// behind returns a member that has not ended the call before the one before number, or −1.
+// behind returns a member that has not ended the call before the one before number and is not lost, or −1.
 func (s *sharing) behind(number uint64) int {
+	until := sequenceAfter(number - 2)
 	for i := range s.members {
-		if i == s.self {
+		if i == s.self || s.seen[i] >= until || s.lost[s.members[i]] != nil {
 			continue
 		}
-		if at, _ := s.state(i, number); at < sequence(number-1, 0) {
+		if at, _ := s.state(i, number); at < until {
 			return i
 		}
 	}
@@ -238,12 +247,6 @@ func (e *Executor) PeerLost(rank int, err error) {
 // advanceShared does the steps that it can, one after another, and ends the call after the last one.
 func (x *Execution) advanceShared() {
 	s := x.share
-	if !s.claimed {
-		if x.waitsFor(coll.Everyone, sequence(s.number-1, 0), false) {
-			return
-		}
-		s.claimed = true
-	}
 	for {
 		if s.step == nil {
 			step, ok := x.schedule.Next()
@@ -256,13 +259,19 @@ func (x *Execution) advanceShared() {
 		}
 		switch step := s.step; step.Kind {
 		case coll.StepAwait:
-			if x.waitsFor(step.Peer, sequence(s.number, uint64(step.Count)), true) {
+			if x.waitsFor(step.Peer, sequence(s.number, uint64(step.Count))) {
 				return
 			}
 		case coll.StepPublish:
 			s.published++
 			s.buffers.Publish(s.slot, sequence(s.number, s.published), s.members)
 		default:
+			if step.Into.Buf == coll.Shared && !s.claimed {
+				if x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
+					return
+				}
+				s.claimed = true
+			}
 			if err := x.moveShared(step); err != nil {
 				x.failShared(-1, err)
 				return
@@ -272,21 +281,21 @@ func (x *Execution) advanceShared() {
 	}
 }
 
-// waitsFor reports whether the call has to wait until a member, or each other member, has come to a sequence number; in
-// this call, if it is one of its publications: a member that has failed the call has not.
-func (x *Execution) waitsFor(member int, until uint64, publication bool) bool {
+// waitsFor reports whether the call has to wait until a member, or each other member, has come to a sequence number. A
+// member that has failed the call will not come to a publication in it.
+func (x *Execution) waitsFor(member int, until uint64) bool {
 	s := x.share
 	first, last := member, member
 	if member == coll.Everyone {
 		first, last = 0, len(s.members)-1
 	}
 	for i := max(first, s.await.rank); i <= last; i++ { // those before were there
-		if i == s.self {
+		if i == s.self || s.seen[i] >= until {
 			continue
 		}
 		rank := s.members[i]
 		at, failed := s.state(i, s.number)
-		if at >= until && !(publication && failed == s.number) {
+		if at >= until && failed != s.number {
 			continue
 		}
 		if s.await.rank != i {

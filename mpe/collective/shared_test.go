@@ -95,12 +95,34 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
+// mixed is one of a sequence of calls of several kinds and lengths, and what the rank's receive buffer must have.
+func mixed(i, ranks, rank int) (o Operation, want []byte) {
+	n, root := 1+i%3*2*fakeHalf, i%ranks
+	o, want = sumOf([]string{"shared", "shared-blocks"}[i%2], ranks, rank, i, n)
+	switch i % 5 {
+	case 0:
+		o.Call.Collective, o.Call.Root = coll.Reduce, root
+		if rank != root {
+			o.Recv, want = nil, nil
+		}
+	case 1, 2:
+		o, want = sumOf("", ranks, root, i, n)
+		o.Call.Collective, o.Call.Root, o.Algorithm = coll.Bcast, root, "shared"
+		want = o.Send
+		if rank == root {
+			o.Recv = o.Send
+		}
+		o.Send = nil
+	}
+	return o, want
+}
+
 // A call that a rank abandons fails on all that have not completed it, whenever they come to it, and those
 // after it have the right results.
 func TestSharedAbandoned(t *testing.T) {
 	const ranks = 4
 	enough := errors.New("enough")
-	for seed := range uint64(300) {
+	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(ranks, nil).share(2)
 		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
@@ -109,11 +131,11 @@ func TestSharedAbandoned(t *testing.T) {
 			end        *outcome
 			have, want []byte
 		}
-		const calls = 12
+		const calls = 15
 		var all [ranks][]made
 		start := func(rank int) {
 			i := len(all[rank])
-			o, want := sumOf([]string{"shared", "shared-blocks"}[i%2], ranks, rank, 2+i, 1+i%3*2*fakeHalf)
+			o, want := mixed(i, ranks, rank)
 			o.Tag = 2 + i
 			x, end := w.start(t, rank, o)
 			all[rank] = append(all[rank], made{x, end, o.Recv, want})

@@ -155,9 +155,8 @@ func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
 }
 
 // All makes calls of all collectives by all algorithms that can, and by the one that the
-// devices choose, with blocks of so many elements. Where flows is set, the ranks can
-// forward messages while they arrive.
-func All(ranks int, roots, lengths []int, flows bool) (cases []*Case) {
+// devices choose, with blocks of so many elements. The ranks have shared buffers of so many bytes.
+func All(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, a := range coll.Algorithms(of) {
 			for i, root := range roots {
@@ -165,10 +164,16 @@ func All(ranks int, roots, lengths []int, flows bool) (cases []*Case) {
 				if i > 0 && (!rooted || slices.Contains(roots[:i], root)) {
 					continue
 				}
-				for j, n := range append(slices.Clip(lengths), 20_000) {
-					if n == 20_000 && a.Name != "atomic" {
-						continue // below that it is another one
-					}
+				lengths := slices.Clip(lengths)
+				switch { // longer ones take another way
+				case a.Name == "atomic":
+					lengths = append(lengths, 20_000)
+				case a.Shares && (of <= coll.Allreduce || of >= coll.Scan):
+					lengths = append(lengths, shared/4+4321)
+				case a.Shares:
+					lengths = append(lengths, (shared/2+4321)/ranks)
+				}
+				for j, n := range lengths {
 					if of == coll.Barrier && j > 0 {
 						continue
 					}
@@ -177,7 +182,7 @@ func All(ranks int, roots, lengths []int, flows bool) (cases []*Case) {
 						c.Call.Segment = 400
 					}
 					probe := c.Call
-					probe.Flows = flows
+					probe.Flows, probe.Shared = true, shared
 					if a.Name != "tree" && a.Fits(probe) == nil {
 						cases = append(cases, c)
 					}
