@@ -9,6 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
@@ -25,7 +26,7 @@ func TestAlgorithmsOverSockets(t *testing.T) {
 				devices := inProcess(config)(t, ranks)
 				shared := 0
 				if link == "shm" {
-					shared = 256 << 10
+					shared = shm.SharedHalf
 				}
 				cases := colltest.All(ranks, []int{0, ranks - 1}, []int{1, 777, 40000 / ranks}, shared)
 				if err := colltest.Run(devices, cases, time.Minute); err != nil {

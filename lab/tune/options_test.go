@@ -76,17 +76,22 @@ func TestPlan(t *testing.T) {
 	} {
 		o := Options{MaxBytes: x.max}
 		var got []string
-		for _, c := range o.plan(x.of, x.ranks, link) {
+		for _, c := range o.plan(x.of, x.ranks, "udp", link) {
 			got = append(got, c.String())
 		}
 		if strings.Join(got, ", ") != x.want {
 			t.Errorf("%v: %s, want\n%s", x.of, strings.Join(got, ", "), x.want)
 		}
 	}
+	// Ranks that share memory have shared buffers.
+	o := Options{MaxBytes: 8}
+	if cells := o.plan(coll.Allreduce, 3, "shm", link); len(cells) == 0 || cells[len(cells)-1].String() != "allreduce of 8 by shared-blocks" {
+		t.Errorf("%v", cells)
+	}
 	// The longest are cut in every way.
-	o := Options{MaxBytes: 2 << 20}
+	o = Options{MaxBytes: 2 << 20}
 	var ways []string
-	for _, c := range o.plan(coll.Bcast, 8, link) {
+	for _, c := range o.plan(coll.Bcast, 8, "udp", link) {
 		if c.bytes != 2<<20 {
 			continue
 		}

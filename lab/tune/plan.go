@@ -8,6 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
 // group is what one cluster measures: so many ranks over a transport.
@@ -60,11 +61,14 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 
 // plan lists what is measured of a collective: choices of one length together, so that
 // what else the machine does falls on all alike.
-func (o *Options) plan(of coll.Collective, ranks int, link collectives.Link) (cells []*cell) {
+func (o *Options) plan(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
 		for _, a := range coll.Algorithms(of) {
 			// FPGAs there are none, so the trees of upstream's compiler are not tried.
 			call := coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elemLen, Flows: true}
+			if sharesMemory[transport] {
+				call.Shared = shm.SharedHalf
+			}
 			if a.Fits(call) != nil {
 				continue
 			}

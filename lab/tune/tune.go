@@ -100,7 +100,7 @@ func (t *tuner) run(ctx, limited context.Context, collectives []coll.Collective)
 		for _, n := range t.Ranks {
 			g := &group{transport: transport, ranks: n}
 			for _, of := range collectives {
-				g.cells = append(g.cells, t.plan(of, n, link)...)
+				g.cells = append(g.cells, t.plan(of, n, transport, link)...)
 			}
 			t.groups = append(t.groups, g)
 		}

@@ -27,7 +27,7 @@ var exscanShared = &Algorithm{
 
 // combineBefore combines what the ranks from 0 to last contribute, if there are any.
 func (c *Call) combineBefore(s *Schedule, k chunk, last int) {
-	if c.Collective == Scan || c.Rank < c.Ranks-1 { // nobody reads the last one's
+	if c.Collective == Scan || c.Rank < c.Ranks-1 { // no rank reads the last one's
 		s.copy(k.at, c.input().at(k.off), k.n)
 	}
 	s.publish()

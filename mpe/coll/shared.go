@@ -8,7 +8,7 @@ package coll
 // Vectors that are too long for the buffer go in chunks, which use one half of it and the other
 // in turn. When a rank writes chunk i, the others may still read chunk i−1, but not chunk i−2: in
 // each algorithm, a rank publishes once more when it has read that, and the writer awaits it.
-// The executor takes care of what the call before has left there.
+// The executor takes care of what the call before has written there.
 
 // chunk is a part of the vectors, or of the blocks, of a call.
 type chunk struct {

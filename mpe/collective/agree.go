@@ -142,7 +142,7 @@ func (e *Executor) offer(x *Execution) []byte {
 	hash := fold(e.defaultTable().Hash())<<32 | fold(e.cfg.hash())
 	b = binary.LittleEndian.AppendUint64(b, hash)
 	b = binary.LittleEndian.AppendUint64(b, ^hash)
-	return binary.LittleEndian.AppendUint64(b, e.offerSlots(x))
+	return binary.LittleEndian.AppendUint64(b, e.freeSlots(x))
 }
 
 // fold makes 32 bits of 64.

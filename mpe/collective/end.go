@@ -83,14 +83,14 @@ func (x *Execution) end(err error) {
 	var sharing *sharing
 	if x.share != nil {
 		sharing = x.share.sharing
-		x.leaveTurn(err != nil)
+		x.endShared(err != nil)
 	}
 	x.execution, x.under, x.local = execution{}, x.under[:0], x.local[:0]
 	if x.Request != nil {
 		e.engine.Finish(x, err)
 	}
 	if sharing != nil {
-		sharing.nextTurn()
+		sharing.beginNext()
 	}
 	if order != nil && begun {
 		order.busy = false
@@ -116,7 +116,7 @@ func (e *Executor) dequeue(x *Execution) {
 	is := func(y *Execution) bool { return x == y }
 	if x.order != nil {
 		x.order.waiting = slices.DeleteFunc(x.order.waiting, is)
-	} else if x.share != nil { // leaveTurn does it
+	} else if x.share != nil { // endShared does it
 		return
 	} else if a := e.agreements[x.Comm]; a != nil {
 		a.waiting = slices.DeleteFunc(a.waiting, is)

@@ -11,7 +11,7 @@ type fakeBuffer struct {
 
 type fakeSlot struct {
 	sequence, epoch uint64
-	failed          [2]uint64
+	failed, digest  [2]uint64
 	memory          []byte
 }
 
@@ -57,9 +57,11 @@ func (b *fakeBuffer) Publish(slot int, sequence uint64, _ []int) {
 
 func (b *fakeBuffer) Fail(slot int, call uint64) { b.slots[slot].failed[call&1] = call }
 
-func (b *fakeBuffer) State(rank, slot int, call uint64) (sequence, failed, epoch uint64) {
+func (b *fakeBuffer) Describe(slot int, call, digest uint64) { b.slots[slot].digest[call&1] = digest }
+
+func (b *fakeBuffer) State(rank, slot int, call uint64) SlotState {
 	s := &b.of(rank).slots[slot]
-	return s.sequence, s.failed[call&1], s.epoch
+	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], Digest: s.digest[call&1]}
 }
 
 func (b *fakeBuffer) View(rank, slot int) ([]byte, uint64) {
@@ -82,7 +84,7 @@ func (b *fakeBuffer) Await(rank, slot int, sequence uint64) {
 // report reports the awaits that have ended.
 func (b *fakeBuffer) report(calls *Executor) (any bool) {
 	for slot, a := range b.awaits {
-		if sequence, _, _ := b.State(a.rank, slot, 0); sequence >= a.sequence {
+		if b.State(a.rank, slot, 0).Sequence >= a.sequence {
 			delete(b.awaits, slot)
 			calls.Published(slot)
 			any = true

@@ -15,7 +15,7 @@ import (
 // on. A slot has a sequence number, which its owner advances as it publishes what it has written, and
 // memory in two halves. A communicator's calls by shared buffers are carried out one after another, in the order in
 // which they are made, and use one half and the other in turn. A rank writes to its half when all members have
-// ended the call before the last one: so nobody reads there any longer.
+// ended the call before the last one: so no rank reads there any longer.
 
 // SharedBuffers are those of the ranks of a host. The methods are called in events, but for what
 // they do to each other's memory they may be called by several ranks at once.
@@ -31,10 +31,11 @@ type SharedBuffers interface {
 	Publish(slot int, sequence uint64, members []int)
 	// Fail notes that this rank has failed the call of that number. It is to be published.
 	Fail(slot int, call uint64)
-	// State returns the sequence of a rank's slot, which call of the same half it has failed last, and the epoch: all
-	// 0 if there is no such buffer yet. What a process has published is there when it has ended, until another
-	// process is the rank.
-	State(rank, slot int, call uint64) (sequence, failed, epoch uint64)
+	// Describe sets what this rank calls in the call of that number, before it publishes anything in it or fails it.
+	Describe(slot int, call, digest uint64)
+	// State returns the state of a rank's slot for a call: all 0 if there is no such buffer yet. What a process has
+	// published is there when it has ended, until another process is the rank.
+	State(rank, slot int, call uint64) SlotState
 	// View returns the memory of a rank's slot and the epoch, or nil if there is no such buffer yet. It stays until
 	// Release, which is to be called in any case.
 	View(rank, slot int) (memory []byte, epoch uint64)
@@ -42,6 +43,17 @@ type SharedBuffers interface {
 	// Await has Executor.Published called, in an event, when the sequence of a rank's slot has come to a
 	// number or beyond. There is one wait for a slot: the last one counts. It may be called without reason, too.
 	Await(rank, slot int, sequence uint64)
+}
+
+// SlotState is the state of a slot, for a call. Failed and Digest are those of the last call of the same half.
+type SlotState struct {
+	Sequence uint64
+	// Epoch is that of the communicator which uses the slot.
+	Epoch uint64
+	// Failed is the number of the last call that the rank has failed.
+	Failed uint64
+	// Digest is of what the rank has called last: other ranks have called the same if theirs is equal.
+	Digest uint64
 }
 
 // sharing is how the members of a communicator use their shared buffers.
@@ -57,16 +69,16 @@ type sharing struct {
 	posted uint64
 	// seen has the sequence of each member when it was looked at last.
 	seen []uint64
-	// turns are the calls that have not ended, in their order. The first one has begun if it has its turn.
-	turns []turn
+	// queue has the calls that have not ended, in their order. The first one has begun, or is about to.
+	queue []queued
 	// lost has why members are not there any more.
 	lost map[int]error
 }
 
-// turn is a call in the order of those by shared buffers. call is nil if it has failed here before its turn came.
-type turn struct {
-	number uint64
-	call   *Execution
+// queued is a call in the order of those by shared buffers. call is nil if it has failed here.
+type queued struct {
+	number, digest uint64
+	call           *Execution
 }
 
 // The sequence of a slot has the number of the call that its owner has come to, and how many
@@ -89,19 +101,21 @@ type await struct {
 type share struct {
 	*sharing
 	number uint64
+	// digest is that of the call.
+	digest uint64
 	// step is the one at hand, nil if there is none.
 	step *coll.Step
 	// steps counts those that were begun, and published its publications.
 	steps     int
 	published uint64
-	// claimed: nobody reads this half of the buffer any longer.
+	// claimed: no rank reads this half of the buffer any longer.
 	claimed bool
 	await   await
 }
 
-// offerSlots returns those that no communicator has, if all members of a call's share memory. Members of one
+// freeSlots returns those that no communicator has, if all members of a call's share memory. Members of one
 // communicator at a time agree on a slot: one that agrees meanwhile gets none.
-func (e *Executor) offerSlots(x *Execution) (mask uint64) {
+func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 	b := e.engine.Shared()
 	if b == nil || e.offered != nil {
 		return 0
@@ -142,39 +156,39 @@ func (e *Executor) leaveSlot(a *agreement) {
 	}
 }
 
-// takeTurn has the call carried out when it is its turn.
-func (x *Execution) takeTurn(s *sharing) {
+// enqueue has the call carried out when those before it have ended.
+func (x *Execution) enqueue(s *sharing) {
 	s.posted++
 	x.share = &x.ownShare
-	*x.share = share{sharing: s, number: s.posted, await: await{rank: -1}}
-	s.turns = append(s.turns, turn{s.posted, x})
-	if len(s.turns) == 1 {
+	*x.share = share{sharing: s, number: s.posted, digest: x.digest(), await: await{rank: -1}}
+	s.queue = append(s.queue, queued{s.posted, x.share.digest, x})
+	if len(s.queue) == 1 {
 		x.carryOut()
 	}
 }
 
-// leaveTurn ends a call by shared buffers. One that has failed may not have begun: its turn comes, and goes.
-func (x *Execution) leaveTurn(failed bool) {
+// endShared ends a call by shared buffers. One that has failed stays in the queue until beginNext has notified the others.
+func (x *Execution) endShared(failed bool) {
 	s := x.share
 	if !failed {
 		if s.published == 0 { // else the first publication of the next call says so soon enough
 			s.buffers.Publish(s.slot, sequenceAfter(s.number), s.members)
 		}
-		s.turns = append(s.turns[:0], s.turns[1:]...)
+		s.queue = append(s.queue[:0], s.queue[1:]...)
 		return
 	}
-	for i := range s.turns {
-		if s.turns[i].call == x {
-			s.turns[i].call = nil
+	for i := range s.queue {
+		if s.queue[i].call == x {
+			s.queue[i].call = nil
 		}
 	}
 }
 
-// nextTurn carries out the next calls, and ends those that have failed here: the members that are still in
+// beginNext carries out the next calls, and ends those that have failed here: the members that are still in
 // them have to see that, so they have to be begun as all are.
-func (s *sharing) nextTurn() {
-	for len(s.turns) > 0 {
-		t := s.turns[0]
+func (s *sharing) beginNext() {
+	for len(s.queue) > 0 {
+		t := s.queue[0]
 		if t.call != nil {
 			if !t.call.begun {
 				t.call.carryOut()
@@ -185,22 +199,46 @@ func (s *sharing) nextTurn() {
 			s.buffers.Await(s.members[rank], s.slot, sequenceAfter(t.number-2))
 			return
 		}
+		s.buffers.Describe(s.slot, t.number, t.digest)
 		s.buffers.Fail(s.slot, t.number)
 		s.buffers.Publish(s.slot, sequenceAfter(t.number), s.members)
-		s.turns = append(s.turns[:0], s.turns[1:]...)
+		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
 }
 
-// state is that of a member: 0 if another process has become it.
-func (s *sharing) state(member int, number uint64) (sequence, failed uint64) {
-	sequence, failed, epoch := s.buffers.State(s.members[member], s.slot, number)
-	if epoch != s.epoch {
-		return 0, 0
+// errFailed: a member has failed the call.
+var errFailed = errors.New("the rank has failed the call")
+
+// look returns up to where a member has come, at most to the end of the call of that number, and what is wrong with what it has
+// published in that call: errFailed, or ErrMismatch if it has another digest.
+func (s *sharing) look(member int, number, digest uint64) (at uint64, problem error) {
+	state := s.buffers.State(s.members[member], s.slot, number)
+	if state.Epoch != s.epoch { // it is of another process
+		return 0, nil
 	}
-	if failed != number { // of later calls, it is not known whether the member has failed them
-		s.seen[member] = min(sequence, sequenceAfter(number))
+	at = min(state.Sequence, sequenceAfter(number))
+	switch {
+	case at <= sequence(number, 0):
+	case state.Digest != digest:
+		return at, ErrMismatch
+	case state.Failed == number:
+		return at, errFailed
 	}
-	return sequence, failed
+	s.seen[member] = at
+	return at, nil
+}
+
+// digest is the same for all ranks that have made the same call.
+func (x *Execution) digest() uint64 {
+	c := &x.Call
+	var h uint64
+	for _, b := range []byte(x.Algorithm) {
+		h = h*31 + uint64(b)
+	}
+	for _, n := range [...]int{x.Tag, int(c.Collective), c.Root, c.Bytes, c.Elem, c.Segment, int(x.Op), int(x.Type)} {
+		h = bits.RotateLeft64(h*0x9e3779b97f4a7c15+uint64(n), 29)
+	}
+	return h
 }
 
 // behind returns a member that has not ended the call before the one before number and is not lost, or −1.
@@ -210,7 +248,7 @@ func (s *sharing) behind(number uint64) int {
 		if i == s.self || s.seen[i] >= until || s.lost[s.members[i]] != nil {
 			continue
 		}
-		if at, _ := s.state(i, number); at < until {
+		if at, _ := s.look(i, number, 0); at < until {
 			return i
 		}
 	}
@@ -221,11 +259,11 @@ func (s *sharing) behind(number uint64) int {
 func (e *Executor) Published(slot int) {
 	s := e.slots[slot]
 	switch {
-	case s == nil || len(s.turns) == 0:
-	case s.turns[0].call == nil:
-		s.nextTurn()
+	case s == nil || len(s.queue) == 0:
+	case s.queue[0].call == nil:
+		s.beginNext()
 	default:
-		s.turns[0].call.wake()
+		s.queue[0].call.wake()
 	}
 }
 
@@ -263,7 +301,9 @@ func (x *Execution) advanceShared() {
 				return
 			}
 		case coll.StepPublish:
-			s.published++
+			if s.published++; s.published == 1 {
+				s.buffers.Describe(s.slot, s.number, s.digest)
+			}
 			s.buffers.Publish(s.slot, sequence(s.number, s.published), s.members)
 		default:
 			if step.Into.Buf == coll.Shared && !s.claimed {
@@ -294,19 +334,21 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 			continue
 		}
 		rank := s.members[i]
-		at, failed := s.state(i, s.number)
-		if at >= until && failed != s.number {
+		at, problem := s.look(i, s.number, s.digest)
+		if at >= until && (problem == nil || until <= sequence(s.number, 0)) {
 			continue
 		}
 		if s.await.rank != i {
 			s.await = await{i, x.e.engine.Now()}
 		}
-		switch err := s.lost[rank]; {
-		case err != nil:
-			x.failShared(rank, err)
+		switch lost := s.lost[rank]; {
+		case lost != nil:
+			x.failShared(rank, lost)
 		case at < until:
 			s.buffers.Await(rank, s.slot, until)
-		default: // its abort, or that of the rank that has failed first, is on its way
+		case problem != errFailed:
+			x.failShared(rank, problem)
+		default: // its abort, or that of the rank that has failed first, is in transit
 		}
 		return true
 	}

@@ -223,6 +223,34 @@ func TestSharedPeerLost(t *testing.T) {
 	}
 }
 
+// Ranks that make different calls, or of which one has not made a call, get no result of the other call.
+func TestSharedMismatch(t *testing.T) {
+	for name, second := range map[string]func(o *Operation){
+		"another length":     func(o *Operation) { o.Call.Bytes = 2 },
+		"another operation":  func(o *Operation) { o.Op = op.Max },
+		"another collective": func(o *Operation) { o.Call.Collective = coll.Scan },
+		"the call after it":  func(o *Operation) { o.Tag++ },
+	} {
+		w := newWorld(2, nil).share(1)
+		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+		var ends []*outcome
+		for rank := range 2 {
+			o, _ := sumOf("shared", 2, rank, 2, 4)
+			if o.Tag = 2; rank == 1 {
+				second(&o)
+			}
+			_, end := w.start(t, rank, o)
+			ends = append(ends, end)
+		}
+		w.run()
+		for rank, end := range ends {
+			if !end.ended || !errors.Is(end.err, ErrMismatch) && !errors.Is(end.err, ErrCallFailed) {
+				t.Errorf("%s: rank %d: %+v", name, rank, end)
+			}
+		}
+	}
+}
+
 // A call that waits says for whom, in reports and when its caller abandons it.
 func TestSharedReport(t *testing.T) {
 	w := newWorld(3, nil).share(1)

@@ -119,7 +119,7 @@ func (x *Execution) begin(agreed *agreement) error {
 		return err
 	}
 	if a.Shares {
-		x.takeTurn(agreed.sharing)
+		x.enqueue(agreed.sharing)
 		return nil
 	}
 	if x.ordered(agreed); x.order == nil || x.inTurn() {

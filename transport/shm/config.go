@@ -58,6 +58,9 @@ const (
 	allRings = 16 << 20
 )
 
+// SharedHalf is how many bytes of its shared buffer a rank has for a collective call.
+const SharedHalf = 256 << 10
+
 // MaxPayload is the longest payload in bytes of a packet that is copied into the ring.
 const MaxPayload = protocol.MaxStreamPayload
 

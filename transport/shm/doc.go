@@ -18,6 +18,10 @@
 // Payload whose pages are not resident when it is to be read is read by a
 // goroutine that holds no lock, and by that link alone (copier).
 //
+// Besides, each rank has a shared buffer that its peers map read-only, for collective calls: package
+// mpe/collective says what is in it. What a process has published there can be read until another
+// process is the rank.
+//
 // Links are made over Unix sockets, whose names are the ranks' addresses: the lower
 // rank calls, and both hand each other descriptors. Neither the sockets nor the
 // memory have a file, so that a process that is killed needs no clean-up;
@@ -37,6 +41,7 @@
 // sleep_linux.go waits for them, send_linux.go puts them in; descriptor.go has the
 // descriptors of payload, singlecopy_linux.go gets it and remote_linux.go reads it;
 // pagemap_linux.go reports whether it is resident, and copier_linux.go waits until it is;
-// advert.go and advert_linux.go are the same for messages that are announced. On systems other than
+// advert.go and advert_linux.go are the same for messages that are announced; shared_linux.go has the
+// shared buffers. On systems other than
 // Linux there is conn_other.go, which says so.
 package shm

@@ -9,18 +9,18 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
 // A shared buffer is memory that its rank writes and all others of the host read, for
 // collective calls (collective.SharedBuffers). It begins with the state of each slot, on cache lines
-// that no processor fetches together: the sequence, for each half the call that has failed
-// last, and the epoch. Behind that are the slots, of two halves each. Memory that nothing was written to is not used.
+// that no processor fetches together: the sequence, the epoch, and for each half the call that has failed
+// last, and the digest of the last one. Behind that are the slots, of two halves each. Memory that nothing was written to is not used.
 const (
 	sharedSlots = 64
-	sharedHalf  = 256 << 10
 	stateLen    = 128
 	sharedData  = sharedSlots * stateLen
-	sharedLen   = sharedData + sharedSlots*2*sharedHalf
+	sharedLen   = sharedData + sharedSlots*2*SharedHalf
 )
 
 // sharedBuffers are those of all ranks.
@@ -74,39 +74,46 @@ func (b *sharedBuffers) free() {
 	b.own = nil
 }
 
-// state is a word of the state of a slot: 0 is the sequence, 1 and 2 are what has failed, 3 is the epoch.
+// The words of the state of a slot. Those for the other half follow.
+const (
+	sequenceWord = iota
+	epochWord
+	failedWord
+	_
+	digestWord
+	_
+	stateWords
+)
+
+// state is a word of the state of a slot.
 func state(mem []byte, slot, i int) *atomic.Uint64 { return word(mem[slot*stateLen+8*i:]) }
 
-// failed is which word is for a call.
-func failed(call uint64) int { return 1 + int(call&1) }
-
 func slotOf(mem []byte, slot int) []byte {
-	at := sharedData + slot*2*sharedHalf
-	return mem[at : at+2*sharedHalf : at+2*sharedHalf]
+	at := sharedData + slot*2*SharedHalf
+	return mem[at : at+2*SharedHalf : at+2*SharedHalf]
 }
 
 // Slots implements collective.SharedBuffers.
-func (c *Conn) Slots() (slots, half int) { return sharedSlots, sharedHalf }
+func (c *Conn) Slots() (slots, half int) { return sharedSlots, SharedHalf }
 
 // Clear implements collective.SharedBuffers.
 func (c *Conn) Clear(mask, sequence uint64) {
 	for slot := range sharedSlots {
 		if mask>>slot&1 != 0 {
-			own := c.shared.own
-			state(own, slot, 1).Store(0)
-			state(own, slot, 2).Store(0)
-			state(own, slot, 3).Store(0)
-			state(own, slot, 0).Store(sequence)
+			for i := range stateWords {
+				state(c.shared.own, slot, i).Store(0)
+			}
+			state(c.shared.own, slot, sequenceWord).Store(sequence)
 		}
 	}
 }
 
 // Use implements collective.SharedBuffers.
-func (c *Conn) Use(slot int, epoch uint64) { state(c.shared.own, slot, 3).Store(epoch) }
+func (c *Conn) Use(slot int, epoch uint64) { state(c.shared.own, slot, epochWord).Store(epoch) }
 
 // Publish implements collective.SharedBuffers.
 func (c *Conn) Publish(slot int, sequence uint64, members []int) {
-	state(c.shared.own, slot, 0).Store(sequence)
+	state(c.shared.own, slot, sequenceWord).Store(sequence)
 	for _, rank := range members {
 		if p := c.peers[rank]; p != nil {
 			p.mu.Lock()
@@ -119,18 +126,28 @@ func (c *Conn) Publish(slot int, sequence uint64, members []int) {
 }
 
 // Fail implements collective.SharedBuffers.
-func (c *Conn) Fail(slot int, call uint64) { state(c.shared.own, slot, failed(call)).Store(call) }
+func (c *Conn) Fail(slot int, call uint64) {
+	state(c.shared.own, slot, failedWord+int(call&1)).Store(call)
+}
+
+// Describe implements collective.SharedBuffers.
+func (c *Conn) Describe(slot int, call, digest uint64) {
+	state(c.shared.own, slot, digestWord+int(call&1)).Store(digest)
+}
 
 // State implements collective.SharedBuffers.
-func (c *Conn) State(rank, slot int, call uint64) (sequence, last, epoch uint64) {
+func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
 	of := &c.shared.of[rank]
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if of.mem == nil {
-		return 0, 0, 0
+		return s
 	}
-	sequence = state(of.mem, slot, 0).Load()
-	return sequence, state(of.mem, slot, failed(call)).Load(), state(of.mem, slot, 3).Load()
+	s.Sequence = state(of.mem, slot, sequenceWord).Load() // first: the rest was written before
+	s.Epoch = state(of.mem, slot, epochWord).Load()
+	s.Failed = state(of.mem, slot, failedWord+int(call&1)).Load()
+	s.Digest = state(of.mem, slot, digestWord+int(call&1)).Load()
+	return s
 }
 
 // View implements collective.SharedBuffers.
@@ -143,7 +160,7 @@ func (c *Conn) View(rank, slot int) (memory []byte, epoch uint64) {
 	if of.mem == nil {
 		return nil, 0
 	}
-	return slotOf(of.mem, slot), state(of.mem, slot, 3).Load()
+	return slotOf(of.mem, slot), state(of.mem, slot, epochWord).Load()
 }
 
 // Release implements collective.SharedBuffers.
@@ -177,8 +194,7 @@ func (c *Conn) published(batch []mpe.RxPacket) (n int) {
 // hasPublished reports whether the await of a slot, of which there is one, is over.
 func (c *Conn) hasPublished(slot int) bool {
 	a := &c.shared.awaits[slot]
-	sequence, _, _ := c.State(int(a.rank.Load()), slot, 0)
-	return sequence >= a.sequence.Load()
+	return c.State(int(a.rank.Load()), slot, 0).Sequence >= a.sequence.Load()
 }
 
 // anyPublished reports whether any await is over.

@@ -15,6 +15,13 @@ var (
 
 const reduceGamma = 0.3
 
+// publishAlpha is what a publication in a shared buffer takes of a message in shared memory: it is neither matched nor
+// acknowledged.
+const publishAlpha = 0.5
+
+// formulaShared is how long shared buffers are taken to be, in bytes.
+const formulaShared = 256 << 10
+
 // The calls for which the formulas are evaluated.
 var (
 	formulaRanks    = []int{2, 3, 4, 8, 16}
@@ -62,6 +69,13 @@ func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Seri
 	s := Series{By: Choice{a.Name, segment}, Micros: make([]float64, len(lengths))}
 	for i, n := range lengths {
 		c := coll.Call{Collective: a.Collective, Ranks: ranks, Bytes: n, Elem: formulaElem, Flows: true, Segment: segment}
+		alpha := link.Alpha
+		if link == memoryLink {
+			c.Shared = formulaShared
+		}
+		if a.Shares {
+			alpha *= publishAlpha
+		}
 		if segment == Auto {
 			c.Segment = coll.PipelineSegment(ranks, n, formulaElem, link.Alpha, link.Beta)
 		} else if segment >= n && segment > 0 {
@@ -72,7 +86,7 @@ func costs(a *coll.Algorithm, link Link, ranks, segment int, lengths []int) Seri
 			cost.Bytes = n // the receivers copy, all at once
 		}
 		if err == nil {
-			s.Micros[i] = math.Round(cost.Time(link.Alpha, link.Beta, reduceGamma)) / 1000
+			s.Micros[i] = math.Round(cost.Time(alpha, link.Beta, reduceGamma)) / 1000
 		}
 	}
 	return s
