@@ -108,7 +108,7 @@ type share struct {
 	// steps counts those that were begun, and published its publications.
 	steps     int
 	published uint64
-	// claimed: no rank reads this half of the buffer any longer.
+	// claimed: no rank reads this half of the buffer, or what the call of this half was, any longer.
 	claimed bool
 	await   await
 }
@@ -295,7 +295,14 @@ func (x *Execution) advanceShared() {
 			s.step = step
 			s.steps++
 		}
-		switch step := s.step; step.Kind {
+		step := s.step
+		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
+			if x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
+				return
+			}
+			s.claimed = true
+		}
+		switch step.Kind {
 		case coll.StepAwait:
 			if x.waitsFor(step.Peer, sequence(s.number, uint64(step.Count))) {
 				return
@@ -306,12 +313,6 @@ func (x *Execution) advanceShared() {
 			}
 			s.buffers.Publish(s.slot, sequence(s.number, s.published), s.members)
 		default:
-			if step.Into.Buf == coll.Shared && !s.claimed {
-				if x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
-					return
-				}
-				s.claimed = true
-			}
 			if err := x.moveShared(step); err != nil {
 				x.failShared(-1, err)
 				return

@@ -113,6 +113,8 @@ func mixed(i, ranks, rank int) (o Operation, want []byte) {
 			o.Recv = o.Send
 		}
 		o.Send = nil
+	case 3:
+		return Operation{Call: coll.Call{Collective: coll.Barrier}, Algorithm: "shared"}, nil
 	}
 	return o, want
 }
