@@ -118,6 +118,8 @@ type Executor struct {
 	slots      [64]*sharing
 	slotsInUse uint64
 	offered    *agreement
+	// toBegin have calls by shared buffers that may begin.
+	toBegin []*sharing
 }
 
 // statuses are what a rank has last reported of what it has to send, and what was reported to it.
@@ -133,7 +135,7 @@ func New(engine Engine, size int, cfg Config) *Executor {
 
 // Pending reports whether Advance has something to do.
 func (e *Executor) Pending() bool {
-	return len(e.woken) > 0 || len(e.ready) > 0 || len(e.aborts) > 0
+	return len(e.woken) > 0 || len(e.ready) > 0 || len(e.toBegin) > 0 || len(e.aborts) > 0
 }
 
 // Advance begins what can begin. The engine calls it at the end of an event, after it has
@@ -145,6 +147,11 @@ func (e *Executor) Advance() {
 		o := e.ready[last]
 		e.ready = e.ready[:last]
 		e.nextInTurn(o)
+	case len(e.toBegin) > 0:
+		last := len(e.toBegin) - 1
+		s := e.toBegin[last]
+		e.toBegin = e.toBegin[:last]
+		s.beginNext()
 	case len(e.woken) > 0:
 		for i := 0; i < len(e.woken); i++ {
 			x := e.woken[i]

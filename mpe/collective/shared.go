@@ -261,7 +261,7 @@ func (e *Executor) Published(slot int) {
 	switch {
 	case s == nil || len(s.queue) == 0:
 	case s.queue[0].call == nil:
-		s.beginNext()
+		e.toBegin = append(e.toBegin, s)
 	default:
 		s.queue[0].call.wake()
 	}

@@ -1,0 +1,70 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// A collective call by shared buffers fails on all ranks when one of them ends before it has made the call, and the error
+// names that rank or one that has named it. A call that the rank had completed its part of does not fail.
+func TestSharedBuffersOfARankThatEnds(t *testing.T) {
+	const ranks, last = 4, 3
+	devices := inProcess("profile: extended")(t, ranks)
+	start := func(rank int, c *colltest.Case, tag int) mpe.Op {
+		t.Helper()
+		o, err := c.Start(devices[rank], tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	wait := func(o mpe.Op) error {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		_, err := o.Wait(ctx)
+		return err
+	}
+	// The last rank is the root, and ends when it has published the data.
+	first := colltest.New(coll.Allreduce, "shared", ranks, 0, 5)
+	var ops []mpe.Op
+	for rank := range ranks {
+		ops = append(ops, start(rank, first, 1))
+	}
+	for rank, o := range ops {
+		if err := errors.Join(wait(o), first.Check(rank)); err != nil {
+			t.Fatalf("rank %d: %v", rank, err)
+		}
+	}
+	bcast := colltest.New(coll.Bcast, "shared", ranks, last, 5)
+	if err := wait(start(last, bcast, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := devices[last].Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for rank := range last {
+		if err := errors.Join(wait(start(rank, bcast, 2)), bcast.Check(rank)); err != nil {
+			t.Errorf("rank %d, what was published: %v", rank, err)
+		}
+	}
+	barrier := colltest.New(coll.Barrier, "shared", ranks, 0, 0)
+	ops = ops[:0]
+	for rank := range last {
+		ops = append(ops, start(rank, barrier, 3))
+	}
+	for rank, o := range ops {
+		err := wait(o)
+		step, ok := errors.AsType[*collective.StepError](err)
+		failed, other := errors.AsType[*collective.CallFailedError](err)
+		if (!ok || step.Peer != last || !errors.Is(err, mpe.ErrPeerLost)) && (!other || failed.Rank == last || failed.Cause != collective.CausePeerLost) {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
