@@ -16,6 +16,7 @@ var (
 	search     = test{"the search", []string{"./handshake", "-run", "TestSearch$"}}
 	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
 	itsOwn     = test{"a test of its own", []string{"./handshake", "-short"}}
+	shared     = test{"a test of its own", []string{"./mpe/collective", "-run", "TestShared"}}
 	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
 	late       = test{"a test of its own", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
@@ -32,6 +33,8 @@ var (
 
 // deployed are the tests of rules towards deployed nodes.
 var deployed = []test{search, rounds, simulation, itsOwn}
+
+var sharedTests = []test{shared}
 
 // mutations are rules of the handshake (P, D, T: docs/ZRLMPI_protocol.md), of the
 // extended profile (E), and of the engine.
@@ -127,4 +130,18 @@ var mutations = []mutation{
 		"\ts.returnMemory(true)\n", "", []test{killed}},
 	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
 		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)", "for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},
+	{"shared buffers: a half is written to when all have ended the call before the last", "mpe/collective/shared.go",
+		"if !s.claimed && (step.Kind", "if false && (step.Kind", sharedTests},
+	{"shared buffers: what a failed call has published does not count", "mpe/collective/shared.go",
+		"\t\treturn at, errFailed\n", "", sharedTests},
+	{"shared buffers: a rank that has made another call is an error", "mpe/collective/shared.go",
+		"case state.Digest != digest:", "case false:", sharedTests},
+	{"shared buffers: another process's slot is not the member's", "mpe/collective/shared.go",
+		"if state.Epoch != s.epoch {", "if false {", sharedTests},
+	{"shared buffers: nothing of later calls is remembered", "mpe/collective/shared.go",
+		"at = min(state.Sequence, sequenceAfter(number))", "at = state.Sequence", sharedTests},
+	{"shared buffers: a failed call waits like others before it is published", "mpe/collective/shared.go",
+		"if rank := s.behind(t.number); rank >= 0 {", "if rank := -1; rank >= 0 {", sharedTests},
+	{"shared buffers: a lost rank fails calls that wait for it", "mpe/collective/shared.go",
+		"case lost != nil:", "case lost != nil && false:", sharedTests},
 }
