@@ -13,7 +13,7 @@ var allreduceShared = &Algorithm{
 			s.copy(k.at, c.input().at(k.off), k.n)
 			s.publish()
 			s.await(Everyone, k.number+1)
-			s.combineAll(0, c.Ranks-1, k.at, Loc{RecvBuf, k.off}, k.n)
+			s.combineAll(c.Ranks-1, k.at, Loc{RecvBuf, k.off}, k.n)
 		})
 	},
 	cost: func(c *Call) Cost {

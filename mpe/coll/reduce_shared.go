@@ -19,7 +19,7 @@ var reduceShared = &Algorithm{
 				return
 			}
 			s.await(Everyone, k.number+1)
-			s.combineAll(0, c.Ranks-1, k.at, Loc{RecvBuf, k.off}, k.n)
+			s.combineAll(c.Ranks-1, k.at, Loc{RecvBuf, k.off}, k.n)
 			if k.reused() {
 				s.publish()
 			}

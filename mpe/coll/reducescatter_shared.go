@@ -14,7 +14,7 @@ var reduceScatterShared = &Algorithm{
 			s.pack(k.at, c.input().at(k.off), k.n, c.Ranks, c.Bytes)
 			s.publish()
 			s.await(Everyone, k.number+1)
-			s.combineAll(0, c.Ranks-1, k.at.at(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
+			s.combineAll(c.Ranks-1, k.at.at(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
 		})
 	},
 	cost: func(c *Call) Cost {

@@ -33,6 +33,6 @@ func (c *Call) combineBefore(s *Schedule, k chunk, last int) {
 	s.publish()
 	s.await(Everyone, k.number+1)
 	if last >= 0 {
-		s.combineAll(0, last, k.at, Loc{RecvBuf, k.off}, k.n)
+		s.combineAll(last, k.at, Loc{RecvBuf, k.off}, k.n)
 	}
 }

@@ -82,12 +82,12 @@ func (s *Schedule) reduceFrom(rank int, from, into Loc, n int) {
 	}
 }
 
-// combineAll combines what the ranks first to last have at from, into a place that is not read.
+// combineAll combines what the ranks 0 to last have at from, into a place that is not read.
 // It begins with the last one, so that the order of ranks is kept, and every rank that does so
 // gets the same bits.
-func (s *Schedule) combineAll(first, last int, from, into Loc, n int) {
+func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 	s.read(last, from, into, n)
-	for r := last - 1; r >= first; r-- {
+	for r := last - 1; r >= 0; r-- {
 		s.reduceFrom(r, from, into, n)
 	}
 }

@@ -347,7 +347,7 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 			x.failShared(rank, lost)
 		case at < until:
 			s.buffers.Await(rank, s.slot, until)
-		case problem != errFailed:
+		case !errors.Is(problem, errFailed):
 			x.failShared(rank, problem)
 		default: // its abort, or that of the rank that has failed first, is in transit
 		}

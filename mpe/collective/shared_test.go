@@ -106,7 +106,7 @@ func mixed(i, ranks, rank int) (o Operation, want []byte) {
 			o.Recv, want = nil, nil
 		}
 	case 1, 2:
-		o, want = sumOf("", ranks, root, i, n)
+		o, _ = sumOf("", ranks, root, i, n)
 		o.Call.Collective, o.Call.Root, o.Algorithm = coll.Bcast, root, "shared"
 		want = o.Send
 		if rank == root {
