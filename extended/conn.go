@@ -29,6 +29,10 @@ type Conn struct {
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
 
+	closed   bool // by Close, at closedAt
+	closeDue bool // the peer is to be sent close again
+	closedAt Instant
+
 	flight     flight     // packets of ours
 	window     congestion // how many may be in flight
 	most       int        // the most that may ever be, on this path
@@ -130,10 +134,14 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
-	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && !c.identify(now, h) {
+	if (h.Session != s.remote || h.PeerSession != s.local || h.Session == 0) && (c.closed || !c.identify(now, h)) {
 		if s.answer != h.Session || h.Session == 0 || h.Flags&protocol.FlagHello == 0 { // that is what a HELLO is for
 			c.drop(ReasonSession, h)
 		}
+		return
+	}
+	if c.closed {
+		c.onClosed(now, h)
 		return
 	}
 	s.lastHeardAt, s.unansweredHellos = now, 0
@@ -225,6 +233,13 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		}
 	}
 	c.acts, c.ackBuf = acts, c.ackBuf[:0]
+	if c.closed {
+		if c.closeDue && c.session.remote != 0 {
+			c.sendClose()
+		}
+		c.changed, c.timed, c.closeDue = false, false, false
+		return c.acts
+	}
 	if c.renew != nil {
 		c.adoptUnreachableAfter()
 	}
@@ -249,6 +264,9 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 
 // Tick acts on every time that has been reached.
 func (c *Conn) Tick(now Instant, acts []Action) []Action {
+	if c.closed {
+		return acts
+	}
 	c.acts, c.changed = acts, true
 	c.timeShorts(now)
 	if c.shorts.due(c.trip.rto) <= now {
@@ -280,6 +298,9 @@ func (c *Conn) Deadline() (Instant, bool) {
 }
 
 func (c *Conn) deadline() Instant {
+	if c.closed {
+		return never
+	}
 	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay), c.probeDue())
 	if c.pace.held {
 		at = min(at, c.pace.resume)
@@ -298,7 +319,7 @@ func (c *Conn) deadline() Instant {
 // on the connection is lost (E41). The peer is asked for its session, which is another one if
 // it was restarted.
 func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
-	if !c.cfg.Reliable {
+	if !c.cfg.Reliable || c.closed {
 		return acts
 	}
 	c.acts = acts

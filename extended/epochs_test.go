@@ -64,7 +64,7 @@ func (l *epochs) trouble(span time.Duration) {
 	case 1:
 		l.at(at, rank, func() {
 			n := l.world.nodes[rank]
-			n.acts = n.conn.Close(n.acts)
+			n.acts = n.conn.Close(l.now, n.acts)
 			n.do()
 			l.restart(rank)
 		})

@@ -132,8 +132,10 @@ func (f *forger) step() {
 			f.start(rank, f.nodes[rank].cfg)
 		}
 	case 12:
-		n.acts = n.conn.Close(n.acts)
-		n.do()
+		if f.byte()%8 == 0 {
+			n.acts = n.conn.Close(f.now, n.acts)
+			n.do()
+		}
 	case 13:
 		for _, s := range f.seen[rank] {
 			f.arrive(rank, s, 0)

@@ -112,7 +112,7 @@ func (s *script) do(words []string) error {
 		s.print("%d   restarted", numbers[0])
 	case "close":
 		n := s.nodes[numbers[0]]
-		n.acts = n.conn.Close(n.acts)
+		n.acts = n.conn.Close(s.now, n.acts)
 		n.do()
 	case "reconnect":
 		n := s.nodes[numbers[0]]

@@ -117,20 +117,57 @@ func (c *Conn) declareUnreachable(now Instant) {
 	s.wait = c.cfg.Timing.HelloFirst
 }
 
-// Close reports to the peer that the rank shuts down (E9). Nothing is to be done with the
-// Conn afterwards.
-func (c *Conn) Close(acts []Action) []Action {
+// Close reports to the peer that the rank shuts down (E9). What it sends afterwards is answered by the same, at the next Flush,
+// until LingerUntil; nothing else is to be done with the Conn.
+func (c *Conn) Close(now Instant, acts []Action) []Action {
+	if c.closed {
+		return acts
+	}
+	c.closed, c.changed, c.closedAt = true, true, now
 	if c.session.remote == 0 {
 		return acts
 	}
 	c.acts = acts
+	if c.arrivals.gaps() {
+		c.ackBuf = c.ackBuf[:0]
+		c.sendAck(now) // close acknowledges no more than what has arrived in order
+	}
+	c.sendClose()
+	return c.acts
+}
+
+// onClosed takes a packet of the peer's session after Close.
+func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
+	switch {
+	case h.Type == protocol.Error && !h.Numbered():
+		c.note(ClosedByPeer)
+		c.session.end()
+	case h.Type != protocol.Ack || h.Flags&protocol.FlagHello != 0:
+		// The peer does not know that we have closed.
+		c.arrivals.newest, c.closeDue = now, true
+	}
+}
+
+// lingerTimeOuts is for how many of its time-outs a peer is answered after Close (RFC 9000, section 10.2).
+const lingerTimeOuts = 3
+
+// LingerUntil returns until when the peer may retransmit what has arrived here, as it has neither an acknowledgement nor our
+// close; false if it will not, or before Close. That is three time-outs after its last packet, and not more than three of the longest
+// after Close.
+func (c *Conn) LingerUntil() (Instant, bool) {
+	if !c.closed || c.cfg.Reliable || c.session.remote == 0 || c.arrivals.next == c.cfg.firstPacket && !c.arrivals.gaps() {
+		return 0, false
+	}
+	return min(c.arrivals.newest+lingerTimeOuts*c.trip.rto, c.closedAt+lingerTimeOuts*c.cfg.Timing.MaxRTO), true
+}
+
+func (c *Conn) sendClose() {
 	h := c.header(protocol.Error, protocol.SendInt)
 	h.Tag = uint32(protocol.CodeClose)
 	c.stats.PacketsSent[h.Type]++
 	a := c.next()
 	a.Kind = Transmit
 	a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, nil
-	return c.acts
 }
 
 // reset begins a new pair of sessions, with nothing under way.

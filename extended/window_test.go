@@ -137,7 +137,7 @@ func TestHeaderChecksum(t *testing.T) {
 				}
 			}
 		}
-		w.nodes[0].acts = w.nodes[0].conn.Close(nil)
+		w.nodes[0].acts = w.nodes[0].conn.Close(w.now, nil)
 		w.nodes[0].do()
 		if err := w.err(); err != nil {
 			t.Error(err)

@@ -33,6 +33,9 @@ type Config struct {
 	// Reliable is true on a transport that retransmits by itself. Then nothing
 	// is retransmitted on a timer, only after Reconnected.
 	Reliable bool
+	// SameHost says that both ranks are on one host, so that datagrams are lost only when a socket has no room. LingerUntil
+	// expects it once it has happened.
+	SameHost bool
 }
 
 // Rules is what one side knows about the other. The presets FPGAPeer, CPUPeer

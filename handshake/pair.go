@@ -20,6 +20,7 @@ type Pair struct {
 	unanswered   deferredHeader // the peer's CLEAR_TO_SEND that no DATA has answered
 	clearPending bool           // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
 	last         finished
+	lossy        bool          // packets behind SEND_REQUEST had to be retransmitted
 	partial      *PartialError // why sends are refused, if they are
 	drain        int64         // payload bytes of a retransmitted message still to be swallowed
 	drainEnd     Instant
@@ -46,6 +47,9 @@ type finished struct {
 	// was there.
 	early timer
 	twin  bool // it resembled the message before it
+	// known: the peer is known to have our ACK. reacked counts its retransmissions that were acknowledged again.
+	known   bool
+	reacked int
 }
 
 // New returns an idle pair.

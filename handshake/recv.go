@@ -113,6 +113,7 @@ func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	if retransmitted {
 		r.phases.Retransmissions++
+		p.lossy = true
 		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: Retransmitted, Header: h})
 	}
 	return acts
@@ -326,6 +327,8 @@ func (p *Pair) unsolicitedData(now Instant, h protocol.Header, payload []byte, r
 		return acts
 	}
 	p.last.acked, p.last.early = now, in(now, p.ackLost())
+	p.last.reacked++
+	p.lossy = true
 	ack := p.header(protocol.Ack, h.Call.Counterpart(), 0, h.Tag)
 	return append(acts,
 		Action{Kind: Transmit, Header: ack},

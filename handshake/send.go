@@ -224,6 +224,7 @@ func (p *Pair) retransmitData(acts []Action) []Action {
 	s := &p.send
 	s.tries++
 	s.phases.Retransmissions++
+	p.lossy = true
 	acts = p.transmitData(acts)
 	return append(acts, Action{Kind: Note, ID: s.op.ID, Event: Retransmitted, Header: acts[len(acts)-1].Header})
 }
@@ -391,6 +392,9 @@ func (p *Pair) requestBeforeClear() bool {
 // acked ends the send with success.
 func (p *Pair) acked(now Instant, acts []Action) []Action {
 	p.send.phases.Ack = now
+	if p.cfg.Peer.OneAtATime && p.send.phases.Clear > p.last.acked {
+		p.last.known = true // its last send had ended before it was in the receive that ours was for
+	}
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
 	}

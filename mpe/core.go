@@ -70,6 +70,7 @@ type runState uint8
 const (
 	running runState = iota
 	draining
+	lingering
 	closed
 )
 
@@ -274,6 +275,37 @@ func (e *core) dropAborts() {
 		e.abortsDropped = true
 		e.flush()
 	}
+}
+
+// linger begins to do nothing but to answer peers that do not know that their messages have arrived.
+func (e *core) linger() {
+	e.state = lingering
+	for _, p := range e.peers {
+		if p != nil {
+			p.closeSession()
+			e.touch(p) // its deadline is another one
+		}
+	}
+	e.flush()
+}
+
+// lingers reports whether a peer may still need an answer.
+func (e *core) lingers() bool {
+	return slices.ContainsFunc(e.peers, func(p *peer) bool {
+		if p == nil {
+			return false
+		}
+		until, ok := p.lingerUntil()
+		return ok && until > e.at
+	})
+}
+
+// atRest reports whether there is nothing for which the present part of closing has to wait.
+func (e *core) atRest() bool {
+	if e.state == lingering {
+		return !e.lingers()
+	}
+	return !e.busy()
 }
 
 // shut ends everything that has not.

@@ -14,6 +14,8 @@ import (
 // faults are what a network does, as probabilities of a datagram.
 type faults struct {
 	loss, duplicate, corrupt float64
+	// lose decides by the packet itself, unless it is nil.
+	lose func(from, to int, b []byte) bool
 	// burst is that of it and up to 20 that follow on its path within a second being lost; repeat that of a
 	// SEND_REQUEST coming once more, up to 300 ms later.
 	burst, repeat float64
@@ -104,7 +106,7 @@ func (w *world) transmit(from, to int, kind RxKind, b []byte) {
 		w.bad[path] = burst{1 + w.rng.IntN(20), w.now + time.Second}
 	}
 	bad := w.bad[path]
-	loses := w.now < w.cut[path] || bad.left > 0 && w.now < bad.until || w.happens(w.net.loss)
+	loses := w.now < w.cut[path] || bad.left > 0 && w.now < bad.until || w.happens(w.net.loss) || w.net.lose != nil && w.net.lose(from, to, b)
 	bad.left--
 	w.bad[path] = bad
 	spare := w.net.most == 0 || w.faulty < w.net.most

@@ -73,7 +73,7 @@ type Engine struct {
 	goroutines sync.WaitGroup
 	waiters    sync.Pool // of channels for Wait, each with room for one value
 	// userEnded is closed when a user's function has come to its end, and idle when the
-	// engine closes and nothing is under way any more. The lock guards them.
+	// engine closes and is at rest. The lock guards them.
 	userEnded chan struct{}
 	idle      chan struct{}
 	stop      chan struct{} // closed by Close
@@ -130,7 +130,7 @@ func (e *Engine) unlock() {
 	if c := e.pending.coalesced; c != e.holdsBack.Load() {
 		e.holdsBack.Store(c)
 	}
-	if e.idle != nil && !e.busy() {
+	if e.idle != nil && e.atRest() {
 		close(e.idle)
 		e.idle = nil
 	}
@@ -172,19 +172,29 @@ func (e *Engine) Reset(rank int) error {
 	return nil
 }
 
+// awaitRest returns a channel that is closed when nothing is left for which the present part of closing has to wait.
+// The lock is held.
+func (e *Engine) awaitRest() <-chan struct{} {
+	e.idle = make(chan struct{})
+	return e.idle
+}
+
 // Close ends the engine. No new operation is accepted; handshakes that are
 // under way are given until ctx is done to end well, then everything still
 // posted fails with ErrClosed and the transports are closed. It returns ctx's
 // error if something had to be cut off.
+//
+// Before the transports are closed, and while ctx is not done, it answers peers that retransmit what has arrived here, as
+// an ACK was lost: until none can, by LingerUntil of packages handshake and extended. Over reliable transports there is
+// no need.
 func (e *Engine) Close(ctx context.Context) error {
 	e.lock()
 	if e.state == closed {
 		e.mu.Unlock()
 		return nil
 	}
-	idle := make(chan struct{})
 	e.drain()
-	e.idle = idle
+	drained := e.awaitRest()
 	e.unlock()
 	e.group.Waiting.Add(1) // packets are awaited until the drain ends
 	e.group.Watch()
@@ -196,12 +206,22 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	var err error
 	select {
-	case <-idle:
+	case <-drained:
 	case <-ctx.Done():
 		select {
-		case <-idle:
+		case <-drained:
 		default:
 			err = context.Cause(ctx)
+		}
+	}
+	if err == nil {
+		e.lock()
+		e.linger()
+		answered := e.awaitRest()
+		e.unlock()
+		select {
+		case <-answered:
+		case <-ctx.Done():
 		}
 	}
 

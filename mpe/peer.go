@@ -87,6 +87,9 @@ type link interface {
 	// has queued.
 	tick(horizon handshake.Instant)
 	endEvent()
+	// closeSession reports to the peer that the rank shuts down. Nothing is sent or received any more, but what the peer
+	// retransmits until lingerUntil is answered.
+	closeSession()
 	// reconfigure and reset are Engine.Reconfigure and Engine.Reset for the peer.
 	reconfigure(next *Peer)
 	reset()
@@ -100,6 +103,8 @@ type link interface {
 	check(op Operation) error
 	// deadline is the next one.
 	deadline() (handshake.Instant, bool)
+	// lingerUntil returns until when the peer may still need an answer to what has arrived, and false if it does not.
+	lingerUntil() (handshake.Instant, bool)
 	// busy reports whether something is under way that Close has to wait for. A receive
 	// that waits for a message, and a send that waits for its receive, have not begun to
 	// move data and may wait forever.

@@ -41,6 +41,7 @@ type connState interface {
 	Deadline() (extended.Instant, bool)
 	EachSend(yield func(extended.SendState) bool)
 	ForeignVersion() byte
+	LingerUntil() (extended.Instant, bool)
 	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
 	Session() (local, remote protocol.Session)
 	Payload() int
@@ -416,8 +417,7 @@ func (l *extendedLink) abortUnsent(err error) {
 
 func (l *extendedLink) abortAll(err error) {
 	e := l.p.e
-	e.conns.list = l.machine().Close(e.conns.list[:0])
-	l.perform(nil)
+	l.closeSession()
 	for i := range l.outs.slots {
 		l.invalidate(extended.ID(i + 1))
 		if r := l.outs.slots[i].req; r != nil {
@@ -466,6 +466,14 @@ func (l *extendedLink) check(op Operation) error {
 }
 
 func (l *extendedLink) deadline() (handshake.Instant, bool) { return l.conn.Deadline() }
+
+func (l *extendedLink) closeSession() {
+	e := l.p.e
+	e.conns.list = l.machine().Close(e.at, e.conns.list[:0])
+	l.perform(nil)
+}
+
+func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.LingerUntil() }
 
 func (l *extendedLink) unexpectedLimit() int { return l.conn.Config().Messages }
 

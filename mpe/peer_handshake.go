@@ -34,6 +34,7 @@ type pairState interface {
 	Deferred() (h protocol.Header, since handshake.Instant, ok bool)
 	Received() (packets, bytes [handshake.NumTypes]uint64)
 	RecvWait() (handshake.Wait, bool)
+	LingerUntil() (handshake.Instant, bool)
 	Refuses() error
 	SendWait() (handshake.Wait, bool)
 	UnansweredClear() (h protocol.Header, since handshake.Instant, ok bool)
@@ -441,6 +442,10 @@ func (l *handshakeLink) check(op Operation) error {
 }
 
 func (l *handshakeLink) deadline() (handshake.Instant, bool) { return l.pair.Deadline() }
+
+func (l *handshakeLink) closeSession() {} // these profiles have no packet for it
+
+func (l *handshakeLink) lingerUntil() (handshake.Instant, bool) { return l.pair.LingerUntil() }
 
 func (l *handshakeLink) unexpectedLimit() int { return 0 } // its SEND_REQUESTs are counted in any case
 

@@ -336,15 +336,32 @@ func (p *program) close(o *posted) {
 	}
 	p.note("rank %d: closes", o.rank)
 	p.event(o.rank, (*core).drain)
+	shut := func(e *core) {
+		if e.state != closed {
+			p.note("rank %d: has closed", o.rank)
+			e.shut()
+			p.ports[o.rank].stopped = never
+		}
+	}
 	after := func(d time.Duration, do func(e *core)) {
 		p.deliver(datagram{at: p.now + d, from: o.rank, to: o.rank, do: func() { p.event(o.rank, do) }})
 	}
 	after(abortTime, (*core).dropAborts)
-	after(abortTime+time.Duration(p.rng.IntN(2000))*time.Millisecond, func(e *core) {
-		p.note("rank %d: has closed", o.rank)
-		e.shut()
-		p.ports[o.rank].stopped = never
-	})
+	after(abortTime+time.Duration(p.rng.IntN(2000))*time.Millisecond, shut)
+	var advance func(e *core)
+	advance = func(e *core) { // as Engine.Close
+		switch {
+		case e.state == closed:
+			return
+		case e.atRest() && e.state == lingering:
+			shut(e)
+			return
+		case e.atRest():
+			e.linger()
+		}
+		after(time.Millisecond, advance)
+	}
+	after(0, advance)
 }
 
 // change has a rank use other parameters, or forget that its peers were unreachable.

@@ -17,7 +17,7 @@ const tickRetry = time.Millisecond
 // noteDeadline notes a peer's deadline. What is due early finds nothing to do, which
 // costs less than moving the time back at every packet.
 func (e *core) noteDeadline(p *peer) {
-	at, ok := p.deadline()
+	at, ok := e.deadline(p)
 	if !ok {
 		return
 	}
@@ -26,6 +26,17 @@ func (e *core) noteDeadline(p *peer) {
 		e.timed = append(e.timed, p)
 	}
 	e.due = min(e.due, at)
+}
+
+// deadline returns a peer's deadline, which may be that there is no need to linger for it any longer.
+func (e *core) deadline(p *peer) (handshake.Instant, bool) {
+	at, ok := p.deadline()
+	if e.state == lingering {
+		if until, lingers := p.lingerUntil(); lingers && until > e.at && (!ok || until < at) {
+			return until, true
+		}
+	}
+	return at, ok
 }
 
 // tick lets peers act on their time-outs. It reports whether some are due that have to
@@ -37,7 +48,7 @@ func (e *core) tick() (wait bool) {
 	}
 	for i := 0; i < len(e.timed); i++ { // others may be added meanwhile
 		p := e.timed[i]
-		at, ok := p.deadline()
+		at, ok := e.deadline(p)
 		switch horizon := p.horizon(e.at); {
 		case !ok || at > e.at:
 		case at > horizon:
@@ -56,7 +67,7 @@ func (e *core) nextTick() {
 	e.due = never
 	kept := e.timed[:0]
 	for _, p := range e.timed {
-		at, ok := p.deadline()
+		at, ok := e.deadline(p)
 		if !ok {
 			p.timed = false
 			continue

@@ -18,6 +18,7 @@ var (
 	itsOwn     = test{"a test of its own", []string{"./handshake", "-short"}}
 	shared     = test{"a test of its own", []string{"./mpe/collective", "-run", "TestShared"}}
 	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
+	linger     = test{"a test of its own", []string{"./mpe", "-run", "TestLinger$"}}
 	late       = test{"a test of its own", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
@@ -86,6 +87,10 @@ var mutations = []mutation{
 		"\t\tif p.requestBeforeClear() {\n\t\t\t// It has received since", "\t\tif false {\n\t\t\t// It has received since", deployed},
 	{"P18: times count by when a packet arrived", "handshake/pair.go",
 		"\tfits := defect.OK()", "\tp.last.early.expire(now)\n\tfits := defect.OK()", deployed},
+	{"P19: a retransmission moves the end of lingering on", "handshake/recv.go",
+		"\tp.last.reacked++\n", "", []test{linger}},
+	{"E9: what comes after close is answered by close", "extended/session.go",
+		"c.arrivals.newest, c.closeDue = now, true", "c.arrivals.newest = now", []test{linger}},
 	{"D11: no continuation after a gap of 50 ms", "handshake/recv.go",
 		"if now-r.arrived > p.cfg.Timing.FragmentGap {", "if now < 0 {", deployed},
 	{"D8: a datagram that does not fit starts the message over", "handshake/recv.go",
