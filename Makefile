@@ -172,15 +172,17 @@ deb-library: man ## Debian and RPM packages of the C library, for this machine's
 	GO="$(GO)" VERSION="$(VERSION)" LDFLAGS='-s -w $(LDFLAGS)' ./lib/build.sh bin/library
 	sed -i 's|^prefix=.*|prefix=/usr/lib/zrlmpi|' bin/library/lib/pkgconfig/*.pc
 	mkdir -p bin/packages
+	rm -f bin/packages/libzrlmpi*
 	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
 	./bin/packages/release -config deploy/packaging/library.goreleaser.yaml -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -into bin/packages
 	rm -r bin/packages/release bin/library
 
-reproducible: ## build the commit twice, in two folders, and compare binaries, packages and manual; some minutes
+reproducible: ## build the commit twice, in two folders, and compare binaries, packages (the C library's as well) and manual; some minutes
 	GO="$(GO)" ./internal/tools/reproducible.sh
 
-package: ## all that a release consists of, by goreleaser, into bin/dist; the first time compiles it, for minutes
+package: ## all that a release consists of, by goreleaser, into bin/dist (needs C and Fortran compilers); the first time compiles it, for minutes
 	$(GO) tool -modfile=$(CURDIR)/internal/tools/release/go.mod goreleaser $(RELEASE_FLAGS)
+	cp bin/packages/libzrlmpi* bin/dist
 
 deploy-check: ## unit, image, manifests and packages of deploy/, tested as far as one machine can
 	$(GO) -C internal/tools/manifests test ./...

@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1 go=${GO:-go} cc=${CC:-cc} fc=${FC:-gfortran} version=${VERSION:-unknown}
 lib=$out/lib src=$out/lib/src include=$out/include
-flags=(-O2 -g -fPIC -Wall -Wextra -I lib/c)
+same=(-ffile-prefix-map="$PWD"=.) # the same bytes in every folder
+flags=(-O2 -g -fPIC -Wall -Wextra "${same[@]}" -I lib/c)
 
 command -v "$cc" >/dev/null || { echo "lib/build.sh: no C compiler \"$cc\" (apt-get install gcc, or set CC)" >&2; exit 1; }
 rm -rf "$lib" "$include"
@@ -35,7 +36,7 @@ objects=()
 install -m 644 "$src/mpich/mpif.h" "$include/mpich/mpif.h"
 if command -v "$fc" >/dev/null; then
   for module in mpi mpi_f08; do
-    "$fc" -O2 -fPIC -I "$src/mpich" -J "$include/mpich" -c "$src/$module.f90" -o "$src/$module.o"
+    "$fc" -O2 -fPIC "${same[@]}" -I "$src/mpich" -J "$include/mpich" -c "$src/$module.f90" -o "$src/$module.o"
     objects+=("$src/$module.o")
   done
 else

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,11 @@ func TestLibraryPackages(t *testing.T) {
 			default:
 				t.Errorf("%s has %s, outside of its folders", name, file)
 			}
+		}
+	}
+	for file := range installed { // the same bytes wherever it was built: make reproducible
+		if data, err := os.ReadFile(filepath.Join(root, file)); err == nil && bytes.Contains(data, []byte(repository)) {
+			t.Errorf("%s names the folder in which it was built", file)
 		}
 	}
 	for _, file := range []string{"/usr/lib/zrlmpi/lib/libmpich.so.12", "/usr/lib/zrlmpi/include/mpich/mpi_f08.mod", "/usr/share/man/man7/zrlmpi.7.gz", "/usr/share/man/man1/zrlmpifort.1.gz"} {
