@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -102,6 +103,24 @@ func (c *Config) LinkFor(rank int, base Link) Link {
 		link = r.Link.Over(link)
 	}
 	return link
+}
+
+// WithLinks returns the ranks of the configuration, of which the given ones have copies of their link options that set has changed.
+func (c *Config) WithLinks(given []int, set func(*LinkOptions)) []Rank {
+	ranks := slices.Clone(c.Ranks)
+	for i := range ranks {
+		r := &ranks[i]
+		if !slices.Contains(given, r.Rank) {
+			continue
+		}
+		link := LinkOptions{}
+		if r.Link != nil {
+			link = *r.Link
+		}
+		set(&link)
+		r.Link = &link
+	}
+	return ranks
 }
 
 // Over returns base with every value replaced that o sets.

@@ -92,3 +92,25 @@ func TestScalars(t *testing.T) {
 		}
 	}
 }
+
+// TestWithLinks: the ranks that are given have other options, and those of the configuration stay as they are.
+func TestWithLinks(t *testing.T) {
+	tcp, words := TransportTCP, 7
+	cfg := New(Rank{Rank: 0}, Rank{Rank: 1, Link: &LinkOptions{Transport: &tcp}}, Rank{Rank: 2, Link: &LinkOptions{MaxMessageWords: &words}}, Rank{Rank: 3})
+	ranks := cfg.WithLinks([]int{0, 1, 2}, func(l *LinkOptions) {
+		if l.Transport == nil {
+			l.Transport = new(TransportUDP)
+		}
+	})
+	for rank, want := range []Transport{TransportUDP, TransportTCP, TransportUDP} {
+		if l := ranks[rank].Link; l == nil || *l.Transport != want {
+			t.Errorf("rank %d: %+v, want %v", rank, l, want)
+		}
+	}
+	if l := ranks[2].Link; l.MaxMessageWords == nil || *l.MaxMessageWords != words {
+		t.Errorf("rank 2 has lost an option: %+v", l)
+	}
+	if ranks[3].Link != nil || cfg.Ranks[0].Link != nil || cfg.Ranks[2].Link.Transport != nil {
+		t.Errorf("options that were not to change: %+v, %+v, %+v", ranks[3].Link, cfg.Ranks[0].Link, cfg.Ranks[2].Link)
+	}
+}

@@ -125,23 +125,14 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 // extendedAmong returns the ranks of a configuration, of which those of the job have the extended profile for the
 // links among each other if nothing is said of them.
 func extendedAmong(cfg *config.Config, job []int) []config.Rank {
-	ranks := slices.Clone(cfg.Ranks)
 	if cfg.Defaults.Profile != nil {
-		return ranks
+		return cfg.Ranks
 	}
-	extended := config.Profile(protocol.Extended)
-	for i := range ranks {
-		r := &ranks[i]
-		if !slices.Contains(job, r.Rank) || r.Link != nil && r.Link.Profile != nil {
-			continue
+	return cfg.WithLinks(job, func(l *config.LinkOptions) {
+		if l.Profile == nil {
+			l.Profile = new(config.Profile(protocol.Extended))
 		}
-		link := config.LinkOptions{}
-		if r.Link != nil {
-			link = *r.Link
-		}
-		link.Profile, r.Link = &extended, &link
-	}
-	return ranks
+	})
 }
 
 func ranksKey(process int) string { return fmt.Sprintf("zrlmpi-ranks-%d", process) }

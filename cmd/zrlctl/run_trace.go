@@ -23,18 +23,11 @@ func (c *jobCluster) overUDP() {
 		return
 	}
 	c.file = "" // the processes need this configuration, and not that of the user
-	udp := config.TransportUDP
-	for i := range c.cfg.Ranks {
-		r := &c.cfg.Ranks[i]
-		if !slices.Contains(c.ranks, r.Rank) || r.Link != nil && r.Link.Transport != nil {
-			continue
+	c.cfg.Ranks = c.cfg.WithLinks(c.ranks, func(l *config.LinkOptions) {
+		if l.Transport == nil {
+			l.Transport = new(config.TransportUDP)
 		}
-		link := config.LinkOptions{}
-		if r.Link != nil {
-			link = *r.Link
-		}
-		link.Transport, r.Link = &udp, &link
-	}
+	})
 }
 
 // drainTime is how long packets of a job may take from the kernel to its trace after its end.
