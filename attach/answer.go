@@ -24,6 +24,9 @@ func (op *operation) finish(st *mpe.Status, found bool, err error) {
 	var memory []byte
 	n := op.stored(st, err)
 	op.done.stored = uint64(n)
+	if st.Claim != 0 {
+		op.done.stored = uint64(st.Claim)
+	}
 	if op.placed { // it is where the program wants it
 		n = 0
 	}

@@ -80,17 +80,15 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	return op, nil
 }
 
-// Probe probes for a message as mpe.Device says, but has no matched probes: their error is errors.ErrUnsupported.
+// Probe probes for a message as mpe.Device says.
 func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status, bool, error) {
 	switch {
-	case m.Claim:
-		return mpe.Status{}, false, fmt.Errorf("a matched probe of a rank of a daemon: %w", errors.ErrUnsupported)
 	case m.Source != int(int32(m.Source)):
 		return mpe.Status{}, false, fmt.Errorf("rank %d: %w", m.Source, mpe.ErrRank)
 	case m.Tag != int(int32(m.Tag)):
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(&work{probe: &probe{wait: wait, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm}})
+	op, err := c.enter(&work{probe: &probe{wait: wait, claim: m.Claim, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm}})
 	if err != nil {
 		return mpe.Status{}, false, err
 	}

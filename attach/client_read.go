@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"syscall"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -101,6 +102,13 @@ func (c *Client) begin() error {
 		}
 		if op.block.n > 0 {
 			return op.placed(d.stored)
+		}
+		if op.probing && op.probe.claim {
+			if d.stored > math.MaxInt32 {
+				return violation("DONE of operation %#x, a matched probe, says that it is message %d", d.id, d.stored)
+			}
+			d.status.Claim = int(d.stored)
+			return nil
 		}
 		if uint64(op.got) != d.stored {
 			return violation("DONE of operation %#x says that %d bytes were stored, but %d have come", d.id, d.stored, op.got)

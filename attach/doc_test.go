@@ -105,8 +105,8 @@ func TestDocumentFields(t *testing.T) {
 			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53), "retransmissions": le(4, 0x5b),
 			"start": le(8, 0x56), "request": le(8, 0x57), "clear": le(8, 0x58), "data": le(8, 0x59), "ack": le(8, 0x5a)}},
 		{"**CANCEL**", abort[frameHeaderLen:], map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
-		{"**PROBE**", appendProbe(nil, &probe{id: 0x71, wait: true, source: 0x72, tag: 0x73, comm: 0x74})[frameHeaderLen:], map[string]string{
-			"id": le(8, 0x71), "flags": "\x01", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
+		{"**PROBE**", appendProbe(nil, &probe{id: 0x71, wait: true, claim: true, source: 0x72, tag: 0x73, comm: 0x74})[frameHeaderLen:], map[string]string{
+			"id": le(8, 0x71), "flags": "\x03", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
 		{"**CALL**", append(appendCall(nil, &c, 2), "ab"...)[frameHeaderLen:], map[string]string{
 			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x3f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),
 			"rank": le(4, 0x86), "root": le(4, 0x87), "operation": "\x88", "type": "\x89", "name": "\x8a", "": "\x00", "element": le(4, 0x8b),
@@ -250,6 +250,8 @@ func TestDocumentLimits(t *testing.T) {
 		fmt.Sprintf("| probes that wait | %d |", maxProbes),
 		fmt.Sprintf("a program may have %d of them", maxProbes),
 		fmt.Sprintf("while %d of them wait", maxRefusals),
+		fmt.Sprintf("as its tag, communicator %d,", uint32(mpe.ClaimComm)),
+		fmt.Sprintf("1 to %d.", 1<<31-1),
 		fmt.Sprintf("HELLO has to come within %v", "5 s"),
 		fmt.Sprintf("version of the protocol is `%d`", Version),
 		fmt.Sprintf("| communicators of calls, each with %d bytes, and %d for each member that was listed | %d MiB |", groupLen, groupMemberLen, groupsLen>>20),

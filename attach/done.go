@@ -74,6 +74,7 @@ func (r *frameReader) readDone(d *done) error {
 	s.Tag, s.Comm = int(int32(order.Uint32(b[32:]))), order.Uint32(b[36:])
 	s.Bytes, s.Words = int64(order.Uint64(b[40:])), order.Uint32(b[48:])
 	s.Phases.Retransmissions = int(order.Uint32(b[52:]))
+	s.Claim = 0 // the caller knows whether it is a matched probe's
 	for i, at := range phases(s) {
 		*at = time.Duration(order.Uint64(b[56+8*i:]))
 	}

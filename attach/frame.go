@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the version of the protocol, the only one that clients and servers speak.
-const Version = 4
+const Version = 5
 
 // magic begins HELLO, so that a program that has the wrong socket gets an error.
 const magic = "ZRLMPIAT"

@@ -22,6 +22,8 @@ func FuzzServer(f *testing.F) {
 	f.Add(join(startFrame(recvStart(1, 4), nil), startFrame(sendStart(2, 4), []byte("abcd")), cancelFrame(1)))
 	f.Add(join(startFrame(sendStart(2, 8), []byte("abcd")), dataFrame(2, []byte("efgh")), appendHeader(nil, frameBye, 0)))
 	f.Add(join(appendProbe(nil, &probe{id: 3, source: 1, wait: true}), abortFrame(3, io.EOF)))
+	f.Add(join(startFrame(sendStart(2, 4), []byte("abcd")), appendProbe(nil, &probe{id: 3, source: -1, tag: -1, claim: true}), appendProbe(nil, &probe{id: 4, wait: true, claim: true}),
+		startFrame(start{id: 5, kind: mpe.OpRecv, tag: 1, comm: mpe.ClaimComm, length: 4}, nil), cancelFrame(4)))
 	f.Add(join(startFrame(sendStart(2, 8), nil), abortFrame(2, context.Canceled), dataFrame(2, []byte("x"))))
 	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), dataFrame(2, []byte("cd")), cancelFrame(1), abortFrame(2, io.EOF)))
 	for _, c := range []coll.Call{
@@ -134,6 +136,8 @@ func FuzzClient(f *testing.F) {
 	f.Add(doneFrame(done{id: call, err: &collective.StepError{Err: &mpe.WaitError{}}}, ""))
 	f.Add(append(dataFrame(id, []byte("1234")), doneFrame(done{id: id, stored: 8, err: &handshake.TimeoutError{}}, "5678")...))
 	f.Add(doneFrame(done{id: id, err: &mpe.WaitError{}}, ""))
+	f.Add(doneFrame(done{id: 1<<32 | 2, found: true, stored: 7}, ""))
+	f.Add(doneFrame(done{id: 1<<32 | 2, found: true, stored: 1 << 31}, ""))
 	f.Add(refusedFrame(refused(Closing, "x")))
 	f.Add(appendHeader(nil, frameBye, 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -152,7 +156,7 @@ func FuzzClient(f *testing.F) {
 		probed := make(chan struct{})
 		go func() {
 			defer close(probed)
-			c.Probe(context.Background(), mpe.Match{}, false)
+			c.Probe(context.Background(), mpe.Match{Claim: true}, false)
 		}()
 		go io.Copy(io.Discard, daemon.conn)
 		daemon.conn.Write(b)

@@ -292,14 +292,20 @@ func (r *frameReader) readAbort() (id uint64, cause error, err error) {
 type probe struct {
 	id          uint64
 	wait        bool
+	claim       bool // take the message out of the matching
 	source, tag int32
 	comm        uint32
 }
 
+const (
+	flagWait = 1 << iota
+	flagClaim
+)
+
 func appendProbe(b []byte, p *probe) []byte {
 	b = appendHeader(b, frameProbe, probeLen)
 	b = order.AppendUint64(b, p.id)
-	b = append(b, bit(p.wait, 1), 0, 0, 0)
+	b = append(b, bit(p.wait, flagWait)|bit(p.claim, flagClaim), 0, 0, 0)
 	b = order.AppendUint32(b, uint32(p.source))
 	b = order.AppendUint32(b, uint32(p.tag))
 	return order.AppendUint32(b, p.comm)
@@ -310,12 +316,17 @@ func (r *frameReader) readProbe() (p probe, err error) {
 	if err != nil {
 		return p, err
 	}
-	if b[8]&^1 != 0 {
+	if b[8]&^(flagWait|flagClaim) != 0 {
 		return p, violation("PROBE with flags %#02x", b[8])
 	}
-	return probe{
-		id: order.Uint64(b), wait: b[8] != 0, source: int32(order.Uint32(b[12:])), tag: int32(order.Uint32(b[16:])), comm: order.Uint32(b[20:]),
-	}, nil
+	p = probe{
+		id: order.Uint64(b), wait: b[8]&flagWait != 0, claim: b[8]&flagClaim != 0,
+		source: int32(order.Uint32(b[12:])), tag: int32(order.Uint32(b[16:])), comm: order.Uint32(b[20:]),
+	}
+	if p.comm == mpe.ClaimComm {
+		return p, violation("PROBE in communicator %d, which has the messages of matched probes", p.comm)
+	}
+	return p, nil
 }
 
 func bit(set bool, mask byte) byte {

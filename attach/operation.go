@@ -143,6 +143,9 @@ func (s *session) readStart() error {
 		}
 		own = 0
 	}
+	if err := s.checkClaim(&r); err != nil {
+		return err
+	}
 	op := s.operation(r, own)
 	answer, err := s.admit(op, r.length, 0, own)
 	if err != nil {
@@ -152,6 +155,7 @@ func (s *session) readStart() error {
 		s.refuse(op, answer)
 		return s.in.skip()
 	}
+	s.endClaim(&r)
 	switch {
 	case r.placed:
 		op.buf, op.got = s.arena[r.place:r.place+r.length:r.place+r.length], r.length

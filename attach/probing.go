@@ -23,8 +23,15 @@ func (s *session) readProbe() error {
 		s.refuse(op, answer)
 		return nil
 	}
-	m := mpe.Match{Source: int(p.source), Tag: int(p.tag), Comm: p.comm}
+	m := mpe.Match{Source: int(p.source), Tag: int(p.tag), Comm: p.comm, Claim: p.claim}
+	if p.claim {
+		if err := s.mayClaim(); err != nil {
+			op.end(&mpe.Status{}, false, err)
+			return nil
+		}
+	}
 	st, found, err := s.dev.Probe(s.ctx, m, false)
+	s.noteClaim(&st)
 	if !p.wait || found || err != nil {
 		op.end(&st, found, err)
 		return nil
@@ -38,6 +45,7 @@ func (s *session) readProbe() error {
 	s.spawn(func() {
 		defer stop(nil)
 		st, found, err := s.dev.Probe(ctx, m, true)
+		s.noteClaim(&st)
 		s.probing(-1)
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 			err = &causedError{err, cause}

@@ -72,6 +72,8 @@ type session struct {
 	keptBytes int64
 	ending    bool
 	probes    int
+	// claims are the sources of the messages that matched probes have taken, by number.
+	claims map[int32]int32
 	// refusals counts answers to operations that were refused and that the
 	// program has not read; less has a value when it does.
 	refusals int
@@ -184,6 +186,7 @@ func (s *session) run(ctx context.Context) (why error) {
 		s.wait(s.idle)
 	}
 	stopHangUp()
+	s.dropClaims(gone)
 	s.returnMemory(true)
 	s.stream.Close()
 	return why

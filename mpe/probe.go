@@ -12,7 +12,8 @@ type probe struct {
 	err   error         // why it ends without a message
 }
 
-// found describes the message that a receive would get, if there is one.
+// found describes the message that a receive would get, if there is one. A message of a peer without communicators cannot be
+// claimed: it exists by the peer's SEND_REQUEST only.
 func (e *core) found(m Match) (Status, bool) {
 	r := Request{tag: int32(m.Tag), peer: m.Source}
 	if m.Source != AnySource {
@@ -23,7 +24,7 @@ func (e *core) found(m Match) (Status, bool) {
 		return Status{}, false
 	}
 	st := in.status()
-	if m.Claim {
+	if p := e.peers[in.source]; m.Claim && (p == nil || !p.limits.NoComms) {
 		st.Claim = e.claim(in)
 	}
 	if m.Tag != AnyTag {

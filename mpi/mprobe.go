@@ -17,8 +17,8 @@ type Message struct {
 
 // Mprobe is Probe that takes the message out of the matching, so that no other goroutine receives it: Message.Recv does.
 //
-// The error is ErrComm if messages may come from a rank whose wire carries no tags or no communicators, such as a deployed node, and ErrOther if the device has no
-// matched probes, as those of programs that are attached to a daemon.
+// The error is ErrComm if messages may come from a rank whose wire carries no tags or no communicators, such as a deployed node, and ErrOther if there is
+// no room for another message.
 func Mprobe(ctx context.Context, c *Comm, source, tag int) (*Message, Status, error) {
 	k := call{comm: c, op: "Mprobe", kind: mpe.OpRecv, peer: source, tag: tag}
 	m, st, _, err := k.mprobe(ctx, true)
@@ -59,7 +59,7 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 		return nil, emptyStatus, false, err
 	}
 	if st.Claim == 0 {
-		return nil, emptyStatus, false, k.failf(ErrOther, "the device has no matched probes, or no room for another message")
+		return nil, emptyStatus, false, k.failf(ErrOther, "there is no room for another message")
 	}
 	claimed := &Message{call: *k, claim: st.Claim}
 	claimed.call.peer, claimed.call.tag = to.Source, to.Tag

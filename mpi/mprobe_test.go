@@ -33,7 +33,7 @@ func onRanks(t *testing.T, devices []mpe.Device, program func(ctx context.Contex
 // TestMprobe: messages short and long are received in another order than they were found, and other receives get what follows.
 func TestMprobe(t *testing.T) {
 	for name, devices := range map[string]mpitest.WorldFunc{
-		"fabric": mpitest.World(mpitest.Options{Eager: 100}), "engines": engines(extendedPeer),
+		"fabric": mpitest.World(mpitest.Options{Eager: 100}), "engines": engines(extendedPeer), "attached": attached(engines(extendedPeer), 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			lengths := []int{1, 100000, 0, 3, 20000}
@@ -142,16 +142,6 @@ func TestMprobe(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestMprobeAttached: the protocol of attached programs has no matched probes.
-func TestMprobeAttached(t *testing.T) {
-	onRanks(t, attached(engines(extendedPeer), 1)(t, 2), func(ctx context.Context, world *mpi.Comm) error {
-		if _, _, err := mpi.Mprobe(ctx, world, 0, 0); mpi.ClassOf(err) != mpi.ErrOther || !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("Mprobe: %v", err)
-		}
-		return nil
-	})
 }
 
 // TestMprobeLimited: a message whose wire carries no communicators stays where it is.

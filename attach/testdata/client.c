@@ -171,7 +171,7 @@ static void attach(const char *path, int32_t rank, int wants_arena) {
 		fail(path);
 	header(b, HELLO, 20);
 	memcpy(b + 8, "ZRLMPIAT", 8);
-	put(b + 16, 4, 4);
+	put(b + 16, 4, 5); /* version */
 	put(b + 20, 4, rank);
 	put(b + 24, 4, wants_arena ? 3 : 1); /* with rings */
 	if (send(fd, b, 28, MSG_NOSIGNAL) != 28)

@@ -1,0 +1,77 @@
+package attach
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// unexpected returns how many messages of a rank no receive has matched.
+func unexpected(d mpe.Device) (n int) {
+	d.(*mpe.Engine).Counters(func(c *mpe.RankCounters) { n = c.Unexpected }, func(*mpe.PeerCounters) {})
+	return n
+}
+
+// TestMatchedProbe: a message that was found is received by its number only, once, whatever is received meanwhile.
+func TestMatchedProbe(t *testing.T) {
+	devices := engines(t, 2, nil)
+	h := serveDevices(t, devices, Options{Limits: Limits{Operations: 2, Bytes: 1 << 20}})
+	c := h.dial(t, 1)
+	claim := func() mpe.Status {
+		t.Helper()
+		st, found, err := c.Probe(within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true}, true)
+		if err != nil || !found || st.Claim == 0 {
+			t.Fatalf("%+v, %v, %v", st, found, err)
+		}
+		return st
+	}
+	for _, text := range []string{"first", "second", "third"} {
+		wait(t, send(t, devices[0], 1, 5, []byte(text)))
+	}
+	first, second := claim(), claim()
+	if _, _, err := c.Probe(within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true}, false); !errors.Is(err, mpe.ErrFull) {
+		t.Errorf("a third message of a matched probe, of two that there may be: %v", err)
+	}
+	receive := func(tag int, comm uint32) string {
+		t.Helper()
+		buf := make([]byte, 10)
+		op, err := c.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: tag, Comm: comm, Buf: buf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := op.Wait(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buf[:st.Bytes])
+	}
+	got := []string{receive(5, 0), receive(second.Claim, mpe.ClaimComm), receive(first.Claim, mpe.ClaimComm)}
+	if want := [3]string{"third", "second", "first"}; [3]string(got) != want {
+		t.Errorf("received %q, want %q", got, want)
+	}
+	if n := unexpected(devices[1]); n > 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+// TestMatchedProbeOfNobody: what a program has taken and not received ends with it, also if its payload has yet to be sent.
+func TestMatchedProbeOfNobody(t *testing.T) {
+	devices := engines(t, 2, nil)
+	h := serveDevices(t, devices, Options{})
+	for _, size := range []int{4, 1 << 20} {
+		c := h.dial(t, 1)
+		op := send(t, devices[0], 1, 5, make([]byte, size))
+		if st, found, err := c.Probe(within(t), mpe.Match{Source: mpe.AnySource, Tag: 5, Claim: true}, true); !found || err != nil || st.Claim == 0 {
+			t.Fatalf("%+v, %v, %v", st, found, err)
+		}
+		if err := c.Close(within(t)); err != nil {
+			t.Error(err)
+		}
+		wait(t, op) // its sender does not wait for a receive that cannot be
+		until(t, "the message has been dropped", func() bool { return unexpected(devices[1]) == 0 })
+	}
+	if _, found, err := h.dial(t, 1).Probe(within(t), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag}, false); found || err != nil {
+		t.Errorf("the next program finds a message: %v, %v", found, err)
+	}
+}
