@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
@@ -118,26 +120,34 @@ func runProgram(ctx context.Context, program string, env []string, args ...strin
 // runRanks runs rank 0 and the other ranks, whose program is another, and returns what rank 0 printed. All have to end without an error.
 func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...string) string {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	out, err := runLines(t.Context(), startUpLines(n), rank0, others, env, args...)
+	if err != nil {
+		t.Error(err)
+	}
+	return out
+}
+
+// runLines is runRanks with start-up lines, and returns the first error of a rank, which ends the others.
+func runLines(ctx context.Context, lines [][]string, rank0, others string, env []string, args ...string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
-	lines := startUpLines(n)
-	printed := make([]string, n)
-	var all sync.WaitGroup
-	for r := n - 1; r >= 0; r-- {
+	printed := make([]string, len(lines))
+	all, ctx := errgroup.WithContext(ctx)
+	for r := len(lines) - 1; r >= 0; r-- {
 		program := others
 		if r == 0 {
 			program = rank0
 		}
-		all.Go(func() {
+		all.Go(func() error {
 			out, err := runProgram(ctx, program, env, append(lines[r], args...)...)
 			if printed[r] = out; err != nil {
-				t.Errorf("rank %d: %v\n%s", r, err, out)
-				stop()
+				return fmt.Errorf("rank %d: %w\n%s", r, err, out)
 			}
+			return nil
 		})
 	}
-	all.Wait()
-	return printed[0]
+	err := all.Wait()
+	return printed[0], err
 }
 
 // asCPU is what ranks on our library take others for that are on upstream's, and asSoftware those that are on ours.
@@ -349,32 +359,60 @@ func TestUpstreamExamplesOnOurLibrary(t *testing.T) {
 // TestUpstreamExamplesWithLosses: with ours on both sides they do not notice that 1 % of all datagrams are lost.
 func TestUpstreamExamplesWithLosses(t *testing.T) {
 	api := ourAPI(t)
-	needs.Root(t, "upstream's examples with losses", "makes a network namespace")
-	nft := needs.Program(t, "upstream's examples with losses", "nft", "nftables")
 	itsAPI(t)
 	for _, x := range upstreamExamples(t) {
 		t.Run(x.name, func(t *testing.T) {
 			program := x.build(t, api)
-			ns, err := netns.New()
+			lossy := lossyNetwork(t)(program)
+			out, err := runLines(t.Context(), lossyLines(x.ranks), lossy, lossy, asSoftware, x.args...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer ns.Close()
-			if err := ns.IP("link set lo up"); err != nil {
-				t.Fatal(err)
-			}
-			lossy := filepath.Join(t.TempDir(), "lossy")
-			script := fmt.Sprintf("#!/bin/sh\nexec nsenter --net=/proc/%s/ns/net %s \"$@\"\n", ns.Name(), program)
-			if err := os.WriteFile(lossy, []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			rules := "add table inet loss; add chain inet loss in { type filter hook input priority 0; }; add rule inet loss in udp dport 2718 numgen random mod 100 == 0 drop"
-			if out, err := exec.Command("nsenter", "--net=/proc/"+ns.Name()+"/ns/net", nft, rules).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			x.check(t, runRanks(t, x.ranks, lossy, lossy, asSoftware, x.args...))
+			x.check(t, out)
 		})
 	}
+}
+
+// lossyNetwork makes a network in which 1 % of all datagrams to ranks are lost, and returns what makes a program one that runs there.
+func lossyNetwork(t *testing.T) func(program string) string {
+	t.Helper()
+	needs.Root(t, "upstream's programs with losses", "makes a network namespace")
+	nft := needs.Program(t, "upstream's programs with losses", "nft", "nftables")
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	for _, command := range []string{"link set lo up", "addr add 10.0.0.1/8 dev lo"} {
+		if err := ns.IP(command); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inside := "--net=/proc/" + ns.Name() + "/ns/net"
+	rules := "add table inet loss; add chain inet loss in { type filter hook input priority 0; }; add rule inet loss in udp dport 2718 numgen random mod 100 == 0 drop"
+	if out, err := exec.Command("nsenter", inside, nft, rules).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return func(program string) string {
+		script := filepath.Join(t.TempDir(), "lossy")
+		if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec nsenter %s %s \"$@\"\n", inside, program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return script
+	}
+}
+
+// lossyLines are start-up lines of ranks that do not take each other for ranks of one host, where nothing is lost.
+func lossyLines(n int) [][]string {
+	lines := startUpLines(n)
+	for _, line := range lines {
+		for i, word := range line {
+			if rest, ok := strings.CutPrefix(word, "127."); ok {
+				line[i] = "10." + rest
+			}
+		}
+	}
+	return lines
 }
 
 // upstreamExample is one of upstream's programs, all of whose ranks are CPU ranks here.
@@ -448,38 +486,88 @@ func TestUpstreamHostsOnOurLibraryMeetKernels(t *testing.T) {
 	}
 }
 
-// TestDOSA: DOSA's template of a host program, a library that Python loads, meets a pipeline of five ranks that pass messages on. It is
-// built by DOSA's makefile: with upstream's library as DOSA does, with ours by two variables.
+// TestDOSA: DOSA's template of a host program, a library that Python loads, meets a pipeline of five ranks that pass messages on.
 func TestDOSA(t *testing.T) {
+	for _, pair := range apiPairs(t) {
+		t.Run(fmt.Sprintf("host %s, others %s", pair[0].name, pair[1].name), func(t *testing.T) {
+			host, others := dosaPrograms(t, pair)
+			if out := runRanks(t, dosaRanks, host, others, asCPU, dosaRounds); !strings.Contains(out, dosaResult) {
+				t.Error(out)
+			}
+		})
+	}
+}
+
+// TestDOSAWithLosses: with ours on both sides no loss is noticed. With upstream's library on one side a loss may end in an error, or
+// upstream's programs wait forever, but in no wrong result.
+func TestDOSAWithLosses(t *testing.T) {
+	const runs = 10
+	for i, pair := range apiPairs(t) {
+		t.Run(fmt.Sprintf("host %s, others %s", pair[0].name, pair[1].name), func(t *testing.T) {
+			host, others := dosaPrograms(t, pair)
+			lossy := lossyNetwork(t)
+			host, others = lossy(host), lossy(others)
+			mixed := i > 0
+			env := asSoftware
+			if mixed {
+				env = asCPU
+			}
+			delivered := 0
+			for range runs {
+				ctx, stop := context.WithTimeout(t.Context(), lossTimeout)
+				out, err := runLines(ctx, lossyLines(dosaRanks), host, others, env, dosaRounds)
+				stop()
+				right := strings.Contains(out, dosaResult)
+				switch {
+				case right:
+					delivered++
+				case strings.Contains(out, "inferred"):
+					t.Errorf("a wrong result: %s", out)
+				}
+				if err != nil && !mixed {
+					t.Error(err)
+				}
+			}
+			t.Logf("%d of %d runs had a result", delivered, runs)
+			if delivered < runs && !mixed {
+				t.Errorf("%d of %d runs had a result", delivered, runs)
+			}
+		})
+	}
+}
+
+// dosaRanks is how many ranks there are, dosaRounds what the others do, and dosaResult what the host prints.
+const (
+	dosaRanks  = 6
+	dosaRounds = "3x6-1"
+	dosaResult = "inferred [1, 101, 101, 101, 101]"
+)
+
+// dosaPrograms builds DOSA's host program, and that of the other ranks. The first is built by DOSA's makefile: with upstream's library as
+// DOSA does, with ours by two variables.
+func dosaPrograms(t *testing.T, pair [2]upstreamAPI) (host, others string) {
+	t.Helper()
 	checkout := os.Getenv(dosaEnv)
 	if checkout == "" {
 		t.Skipf("NOT TESTED against DOSA: set %s to a checkout of github.com/cloudFPGA/DOSA", dosaEnv)
 	}
 	python := needs.Program(t, "DOSA's host program", "python3", "python3")
-	for _, pair := range apiPairs(t) {
-		t.Run(fmt.Sprintf("host %s, others %s", pair[0].name, pair[1].name), func(t *testing.T) {
-			dir := t.TempDir()
-			copyFiles(t, filepath.Join(checkout, "gradatim/backend/codeGen/templates/zrlmpi_sw/*e*"), dir)
-			args := []string{"-C", dir, "lib", "CPPFLAGS=-D_XOPEN_SOURCE=700 -DWRAPPER_TEST"}
-			if pair[0].link == nil {
-				args = append(args, "SOURCES=dosa_infer.cpp", "CC="+strings.Join(pair[0].compile, " "))
-			} else {
-				copyFiles(t, filepath.Join(os.Getenv(sourceEnv), "LIB/SW/*.?pp"), filepath.Join(dir, "LIB"))
-			}
-			if out, err := exec.CommandContext(t.Context(), "make", args...).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			host := filepath.Join(dir, "host")
-			if err := os.WriteFile(host, []byte("#!"+python+"\n"+dosaHost), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			ring := pair[1].build(t, "testdata/ring.cpp")
-			out := runRanks(t, 6, host, ring, asCPU, "3x6-1")
-			if !strings.Contains(out, "inferred [1, 101, 101, 101, 101]") {
-				t.Error(out)
-			}
-		})
+	dir := t.TempDir()
+	copyFiles(t, filepath.Join(checkout, "gradatim/backend/codeGen/templates/zrlmpi_sw/*e*"), dir)
+	args := []string{"-C", dir, "lib", "CPPFLAGS=-D_XOPEN_SOURCE=700 -DWRAPPER_TEST"}
+	if pair[0].link == nil {
+		args = append(args, "SOURCES=dosa_infer.cpp", "CC="+strings.Join(pair[0].compile, " "))
+	} else {
+		copyFiles(t, filepath.Join(os.Getenv(sourceEnv), "LIB/SW/*.?pp"), filepath.Join(dir, "LIB"))
 	}
+	if out, err := exec.CommandContext(t.Context(), "make", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	host = filepath.Join(dir, "host")
+	if err := os.WriteFile(host, []byte("#!"+python+"\n"+dosaHost), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return host, pair[1].build(t, "testdata/ring.cpp")
 }
 
 // copyFiles copies the files of a pattern into a folder.
