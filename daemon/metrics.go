@@ -3,13 +3,14 @@ package daemon
 import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/metrics"
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // rankObserver is the Observer of a rank whose messages are counted by their phases.
 type rankObserver struct {
 	*Observer
-	recorder *metrics.Recorder
+	recorder *phases.Recorder
 }
 
 // Done implements mpe.Observer.
@@ -20,17 +21,12 @@ func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
 	}
 }
 
-// observerOf returns the observer of a rank. Without HTTP it records no metrics.
+// observerOf returns the observer of a rank. Without HTTP, and outside of jobs, nothing reads metrics, and none are recorded.
 func (d *Daemon) observerOf(r *localRank) mpe.Observer {
-	if d.web == nil {
+	if d.web == nil && d.opts.Job == "" {
 		return d.observer
 	}
-	peers := make([]metrics.Peer, len(r.Links()))
-	for _, remote := range d.cfg.Ranks {
-		peers[remote.Rank] = metrics.Peer{Profile: r.Links()[remote.Rank].Profile.String(), Kind: string(remote.Peer)}
-	}
-	r.recorder = metrics.NewRecorder(r.cfg.Rank, peers, d.cfg.Metrics.Peers)
-	return &rankObserver{d.observer, r.recorder}
+	return &rankObserver{d.observer, r.Record(d.cfg.Metrics.Peers)}
 }
 
 // metricsSource returns what the metrics are read from, once the engines run.
@@ -41,7 +37,7 @@ func (d *Daemon) metricsSource() metrics.Source {
 	}
 	for _, r := range d.ranks {
 		src.Ranks = append(src.Ranks, metrics.Rank{
-			Engine: r.Engine, Recorder: r.recorder, State: func() metrics.State { return d.stateOf(r) },
+			Engine: r.Engine, Recorder: r.Recorder, State: func() metrics.State { return d.stateOf(r) },
 		})
 	}
 	return src

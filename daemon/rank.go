@@ -11,7 +11,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/standin"
@@ -24,8 +23,6 @@ type localRank struct {
 	cfg    *config.Rank
 	kernel standin.Kernel // of a stand-in
 	port   *port          // of a host
-	// recorder counts the phases of its messages; nil without HTTP.
-	recorder *metrics.Recorder
 
 	mu          sync.Mutex
 	kernelState string

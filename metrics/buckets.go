@@ -4,57 +4,12 @@ import (
 	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
-
-// The native histograms have schema 3: perOctave buckets to a power of two, each
-// about 9 % wide.
-const (
-	schema    = 3
-	perOctave = 1 << schema
-	// minKey is the least index of a bucket, that of a nanosecond, and octaves
-	// how many powers of two there are up to the longest time.Duration.
-	minKey  = -30 * perOctave
-	octaves = 65
-)
-
-// mantissas are the upper bounds of an octave's buckets but the last, as the
-// mantissas of floating point numbers, and guess has how many of them are below all
-// numbers whose mantissa begins with four given bits. No two bounds begin alike.
-var mantissas, guess = func() (bounds [perOctave + 1]uint64, first [16]uint8) {
-	for i := range perOctave {
-		bounds[i] = math.Float64bits(math.Exp2(float64(i)/perOctave)) & mantissaMask
-	}
-	bounds[perOctave] = math.MaxUint64
-	for top := range first {
-		for _, b := range bounds {
-			if b < uint64(top)<<(mantissaBits-4) {
-				first[top]++
-			}
-		}
-	}
-	return bounds, first
-}()
-
-const (
-	mantissaBits = 52
-	mantissaMask = 1<<mantissaBits - 1
-)
-
-// keyOf returns the index of the bucket, from minKey on, that holds a time of ns
-// nanoseconds, which is not 0: those up to 2^((keyOf+minKey)/perOctave) seconds and
-// above the one before.
-func keyOf(ns uint64) int {
-	b := math.Float64bits(float64(ns) / 1e9)
-	mantissa := b & mantissaMask
-	n := int(guess[mantissa>>(mantissaBits-4)])
-	if mantissa > mantissas[n] {
-		n++
-	}
-	return (int(b>>mantissaBits)-1023)*perOctave + n - minKey
-}
 
 // The classic buckets, for a Prometheus without native ones, end at the powers of two from
-// 2^classicFirst to 1 second, as every perOctave-th native bucket does.
+// 2^classicFirst to 1 second, as every phases.PerOctave-th native bucket does.
 const classicFirst = -17
 
 var classicBounds = prometheus.ExponentialBuckets(math.Exp2(classicFirst), 2, 1-classicFirst)
@@ -62,6 +17,6 @@ var classicBounds = prometheus.ExponentialBuckets(math.Exp2(classicFirst), 2, 1-
 // classicOf returns the classic bucket that a native one is part of; len(classicBounds) is
 // beyond the last.
 func classicOf(key int) int {
-	octave := (key + perOctave - 1) >> schema // rounded up
+	octave := (key + phases.PerOctave - 1) >> phases.Schema // rounded up
 	return min(max(octave-classicFirst, 0), len(classicBounds))
 }

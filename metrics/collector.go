@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -23,7 +24,7 @@ type Engine interface {
 type Rank struct {
 	Engine Engine
 	// Recorder has the histograms that the engine's observer fills.
-	Recorder *Recorder
+	Recorder *phases.Recorder
 	// State returns the state of the rank beside its engine.
 	State func() State
 }
@@ -136,13 +137,13 @@ type sample struct {
 	state   State
 	own     mpe.RankCounters
 	peers   []peerSample
-	classes []class
+	classes []phases.Class
 }
 
 type peerSample struct {
 	label    string
 	counters mpe.PeerCounters
-	times    [numPhases]*histogram
+	times    phases.PerPeer
 }
 
 // otherPeers is the label of the peers without series of their own, anySource that of
@@ -162,28 +163,17 @@ func sampleRank(r *Rank, created time.Time) *sample {
 	var other *peerSample
 	var spare mpe.PeerCounters
 	r.Engine.Counters(func(c *mpe.RankCounters) {
-		l.own = *c
-		for _, k := range rec.classes {
-			copied := class{Peer: k.Peer}
-			for ph := range k.times {
-				copied.times[ph] = k.times[ph].clone()
-			}
-			l.classes = append(l.classes, copied)
-		}
+		l.own, l.classes = *c, rec.Classes()
 	}, func(c *mpe.PeerCounters) {
-		times := rec.peers[c.Rank].times
-		if times == nil {
-			if idle(c) {
-				return
-			}
-			times = rec.admit(c.Rank)
+		if !rec.Known(c.Rank) && idle(c) {
+			return
 		}
-		if times != &rec.other {
-			l.peers = append(l.peers, peerSample{label: strconv.Itoa(c.Rank), counters: *c, times: times.clone()})
+		if rec.Admit(c.Rank) {
+			l.peers = append(l.peers, peerSample{label: strconv.Itoa(c.Rank), counters: *c, times: rec.Peer(c.Rank)})
 			return
 		}
 		if other == nil {
-			other = &peerSample{label: otherPeers, counters: *c, times: times.clone()}
+			other = &peerSample{label: otherPeers, counters: *c, times: rec.Peer(c.Rank)}
 			other.counters.RoundTrip = 0
 			return
 		}
@@ -196,16 +186,6 @@ func sampleRank(r *Rank, created time.Time) *sample {
 	return l
 }
 
-func (p *perPeer) clone() (c [numPhases]*histogram) {
-	for ph, h := range p {
-		if h != nil {
-			copied := h.clone()
-			c[ph] = &copied
-		}
-	}
-	return c
-}
-
 // idle reports whether nothing has ever happened with a peer.
 func idle(c *mpe.PeerCounters) bool {
 	zero := mpe.PeerCounters{Rank: c.Rank, Extended: c.Extended}
@@ -216,9 +196,9 @@ func (l *sample) collect(out chan<- prometheus.Metric) {
 	l.collectState(out)
 	for i := range l.classes {
 		k := &l.classes[i]
-		for ph := range k.times {
-			if h := &k.times[ph]; !h.empty() {
-				out <- phaseSeconds.both(h, l.created, l.rank, k.Profile, k.Kind, phaseNames[ph].direction, phaseNames[ph].phase)
+		for ph := range k.Times {
+			if h := &k.Times[ph]; !h.Empty() {
+				out <- phaseSeconds.both(h, l.created, l.rank, k.Profile, k.Kind, phases.Names[ph].Direction, phases.Names[ph].Phase)
 			}
 		}
 	}

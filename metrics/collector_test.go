@@ -17,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -88,7 +89,7 @@ func example() Source {
 	x := &host.peers[1]
 	x.Drops[mpe.DropStream], x.Drops[mpe.DropChecksum] = 1, 2
 	x.Events[mpe.EventConnected] = 1
-	recorder := NewRecorder(0, []Peer{{}, {"cloudfpga", "fpga"}, {"extended", "software"}, {"v0.9", "cpu"}, {"v0.9", "cpu"}, {"v0.9", "cpu"}}, 2)
+	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}, {Profile: "extended", Kind: "software"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}}, 2)
 	recorder.Done(sent(1, time.Microsecond), nil)
 	recorder.Done(received(1, time.Microsecond), nil)
 	recorder.Done(received(2, 100*time.Microsecond), nil)
@@ -103,7 +104,7 @@ func example() Source {
 			{Engine: host, Recorder: recorder, State: func() State {
 				return State{Rank: 0, Attached: 1, Socket: &Socket{Drops: 5, DropsKnown: true, Buffer: 1 << 20, Batches: true, Coalescing: true}}
 			}},
-			{Engine: standin, Recorder: NewRecorder(1, manyPeers(1), 2), State: func() State { return State{Rank: 1, Kernel: "echo", KernelUp: true} }},
+			{Engine: standin, Recorder: phases.NewRecorder(1, manyPeers(1), 2), State: func() State { return State{Rank: 1, Kernel: "echo", KernelUp: true} }},
 		},
 	}
 }
@@ -211,7 +212,7 @@ func TestNativeHistogramsAreServed(t *testing.T) {
 				continue
 			}
 			for _, m := range f.Metric {
-				if classic := len(m.Histogram.Bucket) > 0; m.Histogram.GetSchema() != schema || len(m.Histogram.PositiveSpan) == 0 ||
+				if classic := len(m.Histogram.Bucket) > 0; m.Histogram.GetSchema() != phases.Schema || len(m.Histogram.PositiveSpan) == 0 ||
 					classic != (f.GetName() == phaseSeconds.name) {
 					t.Errorf("%s: %v", f.GetName(), m.Histogram)
 				}
@@ -230,7 +231,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 	for i := range e.peers {
 		e.peers[i].Rank = i + 1
 	}
-	recorder := NewRecorder(0, manyPeers(8), 4)
+	recorder := phases.NewRecorder(0, manyPeers(8), 4)
 	c := NewCollector(Source{
 		Started: started, LostLogLines: func() uint64 { return 0 }, Reload: func() (bool, time.Time) { return true, started },
 		AccessDenied: func() map[string]uint64 { return nil }, WebConfigFailures: func() uint64 { return 0 },

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
 // TestDocumentation holds docs/metrics.md to the code: every family has a row, with its
@@ -48,9 +50,9 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("%s has no row", f.name)
 		}
 	}
-	for _, p := range phaseNames {
-		if !strings.Contains(string(text), "| `"+p.direction+"` | `"+p.phase+"` |") {
-			t.Errorf("the phase %s of %s has no row", p.phase, p.direction)
+	for _, p := range phases.Names {
+		if !strings.Contains(string(text), "| `"+p.Direction+"` | `"+p.Phase+"` |") {
+			t.Errorf("the phase %s of %s has no row", p.Phase, p.Direction)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -22,8 +23,8 @@ func times(rng *rand.Rand, n int) []uint64 {
 	for _, bound := range classicBounds {
 		ns = append(ns, uint64(bound*1e9)-1, uint64(bound*1e9), uint64(bound*1e9)+1)
 	}
-	for i := -29 * perOctave; i < 10*perOctave; i++ {
-		bound := uint64(math.Exp2(float64(i)/perOctave) * 1e9)
+	for i := -29 * phases.PerOctave; i < 10*phases.PerOctave; i++ {
+		bound := uint64(math.Exp2(float64(i)/phases.PerOctave) * 1e9)
 		ns = append(ns, max(bound, 1)-1, bound, bound+1)
 	}
 	for range n {
@@ -39,14 +40,14 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		ref := prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "x", NativeHistogramBucketFactor: 1.1, Buckets: classicBounds,
 		})
-		all, one := &class{}, &perPeer{}
+		counted := new(phases.Histogram)
 		list := times(rng, n)
 		if n < 1000 {
 			list = list[len(list)-n:] // sparse
 		}
 		for _, ns := range list {
 			ref.Observe(float64(ns) / 1e9)
-			add(all, one, sendTotal, ns)
+			counted.Add(ns)
 		}
 		var m dto.Metric
 		if err := ref.Write(&m); err != nil {
@@ -54,8 +55,8 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		}
 		want := m.Histogram
 		created := want.CreatedTimestamp.AsTime()
-		got := written(t, phaseSeconds.both(&all.times[sendTotal], created, "", "", "", "", ""))
-		if want.GetSchema() != schema {
+		got := written(t, phaseSeconds.both(counted, created, "", "", "", "", ""))
+		if want.GetSchema() != phases.Schema {
 			t.Fatalf("the reference has schema %d", want.GetSchema())
 		}
 		if a, b := got.GetSampleSum(), want.GetSampleSum(); math.Abs(a-b) > 1e-9*b {
@@ -65,7 +66,7 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		if !proto.Equal(got, want) {
 			t.Errorf("%d times: got\n%v\nwant\n%v", n, got, want)
 		}
-		if one[sendTotal] != nil && !slices.Equal(written(t, peerPhaseSeconds.native(one[sendTotal], created, "", "", "", "")).PositiveDelta, got.PositiveDelta) {
+		if !slices.Equal(written(t, peerPhaseSeconds.native(counted, created, "", "", "", "")).PositiveDelta, got.PositiveDelta) {
 			t.Errorf("%d times: the peer's histogram differs", n)
 		}
 	}
@@ -109,12 +110,12 @@ func quantile(h *dto.Histogram, q float64) (low, high float64) {
 // within a bucket.
 func TestQuantiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	var h histogram
+	var h phases.Histogram
 	var list []uint64
 	for range 20_000 {
 		ns := uint64(math.Exp(rng.NormFloat64()*1.5+10)) + 1 // about 22 µs
 		list = append(list, ns)
-		h.add(keyOf(ns), ns)
+		h.Add(ns)
 	}
 	slices.SortFunc(list, cmp.Compare)
 	out := written(t, peerPhaseSeconds.native(&h, time.Now(), "", "", "", ""))
@@ -132,9 +133,9 @@ func TestQuantiles(t *testing.T) {
 
 // TestTheLongestTime has a bucket.
 func TestTheLongestTime(t *testing.T) {
-	var h histogram
-	h.add(keyOf(math.MaxInt64), math.MaxInt64)
-	h.add(keyOf(1), 1)
+	var h phases.Histogram
+	h.Add(math.MaxInt64)
+	h.Add(1)
 	low, high := quantile(written(t, peerPhaseSeconds.native(&h, time.Now(), "", "", "", "")), 1)
 	if longest := time.Duration(math.MaxInt64).Seconds(); longest <= low || longest > high {
 		t.Errorf("%g s is in the bucket from %g to %g", longest, low, high)
@@ -142,7 +143,7 @@ func TestTheLongestTime(t *testing.T) {
 }
 
 func TestSendTimes(t *testing.T) {
-	r := Rank{Engine: &engine{peers: []mpe.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}}, Recorder: NewRecorder(0, manyPeers(3), 1)}
+	r := Rank{Engine: &engine{peers: []mpe.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}}, Recorder: phases.NewRecorder(0, manyPeers(3), 1)}
 	for range 90 {
 		r.Recorder.Done(sent(1, 100*time.Nanosecond), nil) // 4 µs in all
 		r.Recorder.Done(received(1, time.Second), nil)
@@ -160,9 +161,9 @@ func TestSendTimes(t *testing.T) {
 			t.Errorf("rank %d: %d", peer, n)
 		}
 	}
-	var zeros histogram
-	zeros.zero = 3
-	if q := zeros.quantile(0.5, zeros.count()); q != 0 {
+	var zeros phases.Histogram
+	zeros.Zero = 3
+	if q := quantileOf(&zeros, 0.5, zeros.Count()); q != 0 {
 		t.Errorf("%g", q)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -14,7 +15,7 @@ type Job struct {
 	Ranks []JobRank
 }
 
-// JobRank is a rank of a job, which counts since Started. Its process has no histograms.
+// JobRank is a rank of a job, which counts since Started.
 type JobRank struct {
 	Started time.Time
 	State   State
@@ -22,6 +23,8 @@ type JobRank struct {
 	Size  int
 	Own   mpe.RankCounters
 	Peers []mpe.PeerCounters
+	// Times has the phases of messages with other hosts and FPGAs.
+	Times phases.Times
 }
 
 // Counters implements Engine.
@@ -45,8 +48,7 @@ func (r *JobRank) PeerCounters(rank int, visit func(*mpe.PeerCounters)) {
 func (j *Job) Collect(out chan<- prometheus.Metric) {
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		recorder := NewRecorder(r.State.Rank, make([]Peer, r.Size), r.Size)
-		sampleRank(&Rank{Engine: r, Recorder: recorder, State: func() State { return r.State }}, r.Started).collect(out)
+		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.Size), State: func() State { return r.State }}, r.Started).collect(out)
 	}
 }
 
@@ -69,7 +71,7 @@ func (c jobs) Collect(out chan<- prometheus.Metric) {
 }
 
 // NewJobRegistry returns a registry of the jobs that list returns at each scrape. Their series are those of a daemon's
-// ranks, without histograms and with the label mpi_job.
+// ranks, with the label mpi_job.
 func NewJobRegistry(list func() []Job) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(jobs{list}) // one collector without descriptions cannot collide

@@ -2,12 +2,14 @@ package metrics
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -32,8 +34,18 @@ func TestJobs(t *testing.T) {
 		t.Errorf("without jobs: %s", got)
 	}
 	peer := mpe.PeerCounters{Rank: 1, Sent: 7, SentBytes: 28}
+	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}}, 2)
+	recorder.Done(sent(1, time.Millisecond), nil)
+	text0, err := json.Marshal(phases.Times{Classes: recorder.Classes(), Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})
+	var times phases.Times
+	if err == nil {
+		err = json.Unmarshal(text0, &times) // as it came from the rank's process
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	ranks := []JobRank{
-		{Started: time.Now(), State: State{Rank: 0, Attached: 1}, Size: 2, Peers: []mpe.PeerCounters{peer}},
+		{Started: time.Now(), State: State{Rank: 0, Attached: 1}, Size: 2, Peers: []mpe.PeerCounters{peer}, Times: times},
 		{Started: time.Now(), State: State{Rank: 1, Kernel: "echo", KernelUp: true}, Size: 2},
 	}
 	list = []Job{{"a", ranks}, {"b", ranks}}
@@ -41,6 +53,9 @@ func TestJobs(t *testing.T) {
 	for _, want := range []string{
 		`zrlmpi_messages_total{direction="send",mpi_job="a",peer="1",rank="0"} 7`, `zrlmpi_message_bytes_total{direction="send",mpi_job="b",peer="1",rank="0"} 28`,
 		`zrlmpi_kernel_up{kernel="echo",mpi_job="a",rank="1"} 1`, `zrlmpi_attached_programs{mpi_job="b",rank="0"} 1`,
+		`zrlmpi_handshake_phase_seconds_bucket{direction="send",kind="fpga",mpi_job="a",phase="total",profile="cloudfpga",rank="0",le="0.0625"} 1`,
+		`zrlmpi_handshake_phase_seconds_sum{direction="send",kind="fpga",mpi_job="b",phase="data",profile="cloudfpga",rank="0"} 0.003`,
+		`zrlmpi_peer_phase_seconds_count{direction="send",mpi_job="a",peer="1",phase="total",rank="0"} 1`,
 	} {
 		if !strings.Contains(got, want+"\n") {
 			t.Errorf("there is no %s in\n%s", want, got)

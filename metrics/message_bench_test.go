@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/metrics"
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
 // observer notifies a recorder of messages, and ignores everything else.
-type observer struct{ recorder *metrics.Recorder }
+type observer struct{ recorder *phases.Recorder }
 
 func (observer) Dropped(int, int, mpe.Drop) {}
 func (observer) Noted(int, int, mpe.Note)   {}
@@ -41,7 +41,7 @@ ranks:
 	if err != nil {
 		b.Fatal(err)
 	}
-	peers := []metrics.Peer{{Profile: "extended", Kind: "software"}, {Profile: "extended", Kind: "software"}}
+	peers := []phases.Peer{{Profile: "extended", Kind: "software"}, {Profile: "extended", Kind: "software"}}
 	for _, self := range cfg.Local() {
 		r, err := node.Plan(cfg, self)
 		if err != nil {
@@ -52,7 +52,7 @@ ranks:
 		}
 		var o mpe.Observer
 		if observed {
-			o = observer{metrics.NewRecorder(self.Rank, peers, 64)}
+			o = observer{phases.NewRecorder(self.Rank, peers, 64)}
 		}
 		if err := r.Start(o); err != nil {
 			b.Fatal(err)

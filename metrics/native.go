@@ -6,15 +6,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
 // native returns the native histogram.
-func (f *family) native(h *histogram, created time.Time, labels ...string) prometheus.Metric {
+func (f *family) native(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	buckets := make(map[int]int64)
-	for key, n := range h.buckets {
+	for key, n := range h.Buckets {
 		buckets[key] = int64(n)
 	}
-	m, err := prometheus.NewConstNativeHistogram(f.desc, h.count(), h.sum/1e9, buckets, nil, h.zero, schema,
+	m, err := prometheus.NewConstNativeHistogram(f.desc, h.Count(), h.Sum/1e9, buckets, nil, h.Zero, phases.Schema,
 		prometheus.DefNativeHistogramZeroThreshold, created, labels...)
 	if err != nil {
 		return prometheus.NewInvalidMetric(f.desc, err)
@@ -23,7 +25,7 @@ func (f *family) native(h *histogram, created time.Time, labels ...string) prome
 }
 
 // both returns the native histogram with the classic one.
-func (f *family) both(h *histogram, created time.Time, labels ...string) prometheus.Metric {
+func (f *family) both(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	return &withClassic{f.native(h, created, labels...), h}
 }
 
@@ -31,7 +33,7 @@ func (f *family) both(h *histogram, created time.Time, labels ...string) prometh
 // constant ones do not have.
 type withClassic struct {
 	prometheus.Metric
-	h *histogram
+	h *phases.Histogram
 }
 
 // Write implements prometheus.Metric.
@@ -40,8 +42,8 @@ func (m *withClassic) Write(out *dto.Metric) error {
 		return err
 	}
 	var classic [1 - classicFirst + 1]uint64
-	classic[0] = m.h.zero
-	for key, n := range m.h.buckets {
+	classic[0] = m.h.Zero
+	for key, n := range m.h.Buckets {
 		classic[classicOf(key)] += n
 	}
 	count := uint64(0)

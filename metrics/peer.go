@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -37,7 +38,7 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	}
 	for ph, h := range p.times {
 		if h != nil {
-			out <- peerPhaseSeconds.native(h, l.created, l.rank, p.label, phaseNames[ph].direction, phaseNames[ph].phase)
+			out <- peerPhaseSeconds.native(h, l.created, l.rank, p.label, phases.Names[ph].Direction, phases.Names[ph].Phase)
 		}
 	}
 	count(messages, c.Sent, sending)

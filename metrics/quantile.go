@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -11,36 +12,39 @@ import (
 // returns false if there were none, or the peer has no series of its own.
 func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	rec := r.Recorder
-	if rec == nil || peer < 0 || peer >= len(rec.peers) {
+	if rec == nil || peer < 0 || peer >= rec.Size() {
 		return 0, 0, 0, false
 	}
-	var h histogram
+	var h *phases.Histogram
 	r.Engine.PeerCounters(peer, func(*mpe.PeerCounters) {
-		if times := rec.peers[peer].times; times != nil && times != &rec.other && times[sendTotal] != nil {
-			h = times[sendTotal].clone()
+		if rec.Known(peer) && rec.Admit(peer) {
+			h = rec.Peer(peer)[phases.SendTotal]
 		}
 	})
-	if n = h.count(); n == 0 {
+	if h == nil {
 		return 0, 0, 0, false
 	}
-	return h.quantile(0.5, n), h.quantile(0.99, n), n, true
+	if n = h.Count(); n == 0 {
+		return 0, 0, 0, false
+	}
+	return quantileOf(h, 0.5, n), quantileOf(h, 0.99, n), n, true
 }
 
-// quantile returns about where the quantile q of n times is, in seconds: in its bucket,
+// quantileOf returns about where the quantile q of n times is, in seconds: in its bucket,
 // where it would be if the bucket's times were spread evenly by their logarithm.
-func (h *histogram) quantile(q float64, n uint64) float64 {
+func quantileOf(h *phases.Histogram, q float64, n uint64) float64 {
 	rank := q * float64(n)
-	before := float64(h.zero)
+	before := float64(h.Zero)
 	if before >= rank {
 		return 0
 	}
 	at := 0.0
-	for key, n := range h.buckets {
+	for key, n := range h.Buckets {
 		if after := before + float64(n); after >= rank {
-			return math.Exp2((float64(key) - 1 + (rank-before)/float64(n)) / perOctave)
+			return math.Exp2((float64(key) - 1 + (rank-before)/float64(n)) / phases.PerOctave)
 		}
 		before += float64(n)
-		at = math.Exp2(float64(key) / perOctave)
+		at = math.Exp2(float64(key) / phases.PerOctave)
 	}
 	return at
 }

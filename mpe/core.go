@@ -18,10 +18,12 @@ import (
 type core struct {
 	rank int
 	cfg  Config
-	// observed: the Observer is notified of every message that ends.
+	// observed: the Observer is notified of every message that ends, but with peers that are unobserved.
 	observed bool
-	noTags   bool // some peer's messages carry no tag
-	driver   driver
+	// observesMemory: also with some that messages reach by short headers.
+	observesMemory bool
+	noTags         bool // some peer's messages carry no tag
+	driver         driver
 
 	// at is when the event at hand began.
 	at handshake.Instant
@@ -114,8 +116,14 @@ func (e *core) end() {
 
 // init makes the core of the rank that cfg describes. It reports each transport once.
 func (e *core) init(cfg Config, d driver) ([]Transport, error) {
-	e.observed = cfg.Observer != nil
-	if !e.observed {
+	unobserved := 0
+	for i := range cfg.Peers {
+		if i != cfg.Rank && cfg.Peers[i].Unobserved {
+			unobserved++
+		}
+	}
+	e.observed = cfg.Observer != nil && (unobserved == 0 || unobserved < len(cfg.Peers)-1)
+	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}
 	e.rank, e.cfg, e.driver, e.due = cfg.Rank, cfg, d, never
@@ -138,6 +146,9 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 		}
 		e.peers[rank] = p
 		e.noTags = e.noTags || p.noTags()
+		if _, ok := pc.Transport.(ShortTransport); ok {
+			e.observesMemory = e.observesMemory || e.observes(p)
+		}
 		e.matchers.limits.Unexpected += p.unexpectedLimit()
 		if !slices.Contains(transports, pc.Transport) {
 			transports = append(transports, pc.Transport)

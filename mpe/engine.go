@@ -25,6 +25,9 @@ type Peer struct {
 	Extended  *extended.Config
 	// Transport carries the packets; several peers may share one.
 	Transport Transport
+	// Unobserved: the Observer is not notified of messages with the peer that end, and their times may be those of earlier events. To
+	// read the clock for each takes as long as much of a message through shared memory.
+	Unobserved bool
 	// Kind and Address are for messages to people.
 	Kind, Address string
 }
@@ -118,7 +121,7 @@ const recentTime = time.Millisecond
 // recent reports whether an event for which nothing has to be sent may have the time of the last one: to read a clock takes as
 // long as much of a small message. A tick is due soon after the last event, and there was none yet. The lock is held.
 func (e *Engine) recent() bool {
-	return !e.observed && len(e.pending.touched) == 0 && e.tickAt.Load() <= int64(e.at+recentTime) && !e.group.Armed()
+	return len(e.pending.touched) == 0 && e.tickAt.Load() <= int64(e.at+recentTime) && !e.group.Armed()
 }
 
 // unlock ends the event and releases the lock.

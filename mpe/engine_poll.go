@@ -91,7 +91,7 @@ func (e *Engine) closeTransports() (err error) {
 func (e *Engine) receiveBatch(tr Transport, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
 	if gen == 0 || gen == e.placed.gen {
-		if e.recent() {
+		if !e.observesMemory && e.recent() {
 			batch = e.receiveShorts(tr, batch)
 		}
 		if len(batch) > 0 || e.needsFlush() {

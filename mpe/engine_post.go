@@ -64,7 +64,7 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	short := e.sendShort(r) // what can be sent at once does not wait for the clock
 	switch {
 	case short && !e.needsTime(r):
-	case r.kind == OpRecv && e.recent() && e.matchers.of(r.comm).Unexpected() == 0: // it is queued
+	case r.kind == OpRecv && !e.observes(r.p) && e.recent() && e.matchers.of(r.comm).Unexpected() == 0: // it is queued
 	default:
 		e.begin(e.now())
 	}

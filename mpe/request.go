@@ -96,6 +96,18 @@ func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) 
 
 func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
+// observes reports whether the Observer is notified of messages with a peer, or, if that is nil, with any.
+func (e *core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
+
+// notifies reports whether the Observer is notified of the end of a request.
+func (e *core) notifies(r *Request) bool {
+	p := r.p
+	if s := r.status.Peer; p == nil && s >= 0 && s < len(e.peers) {
+		p = e.peers[s]
+	}
+	return e.observes(p)
+}
+
 // finish ends a request.
 func (e *core) finish(r *Request, err error) {
 	if r.over() {
@@ -119,7 +131,7 @@ func (e *core) finish(r *Request, err error) {
 		}
 	}
 	r.err = err
-	if e.observed && r.kind != opCollective && !r.discards {
+	if e.observed && r.kind != opCollective && !r.discards && e.notifies(r) {
 		e.cfg.Observer.Done(e.rank, r.status, err)
 	}
 	e.revokePlacement(r)

@@ -33,7 +33,7 @@ func (e *core) sendShort(r *Request) bool {
 // event will do: nothing shows it, and a tick will come that gives the message a time.
 func (e *core) needsTime(r *Request) bool {
 	l := r.p.link.(*extendedLink)
-	return e.observed || l.dueLater(l.timing.MaxRTO)
+	return e.observes(r.p) || l.dueLater(l.timing.MaxRTO)
 }
 
 // sentShort ends the send of a request for which sendShort has returned true.

@@ -112,7 +112,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 		return nil, err
 	}
 	cfg.Ranks = extendedAmong(cfg, ranks)
-	d, err := open(cfg, rank, nil, nil)
+	d, err := open(cfg, rank, nil, nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := open(cfg, x.Rank(), nil, socket)
+	d, err := open(cfg, x.Rank(), nil, socket, true)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
@@ -30,6 +31,11 @@ type Rank struct {
 	Attached bool
 	// Engine is nil before Start.
 	Engine *mpe.Engine
+	// Recorder is what Record has made, or nil.
+	Recorder *phases.Recorder
+
+	// memoryUnobserved: the observer is not notified of messages through shared memory.
+	memoryUnobserved bool
 
 	// socket is one that is bound to the rank's address already, or nil.
 	socket      *net.UDPConn
@@ -112,6 +118,7 @@ func (r *Rank) Start(observer mpe.Observer) error {
 			}
 		}
 		peers[rank].Transport = r.sockets.on(l.Transport)
+		peers[rank].Unobserved = r.memoryUnobserved && l.Transport == config.TransportSHM
 	}
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
@@ -211,15 +218,16 @@ func (r *Rank) Oversubscribed() bool { return busy(r.Config, r.Self, r.Attached)
 // running engine. The rank is a host here, whatever its run is in the configuration. The
 // environment variables for collectives override the configuration.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
-	d, err := open(cfg, rank, observer, nil)
+	d, err := open(cfg, rank, observer, nil, false)
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// open is Open, with a socket that is bound to the rank's address already, or nil.
-func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPConn) (device, error) {
+// open is Open, with a socket that is bound to the rank's address already, or nil. A rank of a job records the phases of its messages
+// over networks.
+func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPConn, job bool) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return device{}, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
 	}
@@ -245,6 +253,9 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPCo
 		return device{}, err
 	}
 	r.socket = socket
+	if job {
+		observer, r.memoryUnobserved = recording{r.Record(len(mine.Ranks))}, true
+	}
 	m, err := Map(&mine)
 	if err != nil {
 		return device{}, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -37,6 +38,8 @@ type Report struct {
 	Engine  mpe.Snapshot       `json:"engine"`
 	Own     mpe.RankCounters   `json:"counters"`
 	Peers   []mpe.PeerCounters `json:"peer_counters"`
+	// Times has the phases of messages, if they are recorded.
+	Times phases.Times `json:"times"`
 }
 
 // ReportedOffload is what the kernel does for the UDP socket.
@@ -105,6 +108,16 @@ func (r *Rank) report(started time.Time) *Report {
 		peer := &p.Engine.Peers[i]
 		peer.Transport = string(links[peer.Rank].Transport)
 	}
-	r.Engine.Counters(func(c *mpe.RankCounters) { p.Own = *c }, func(c *mpe.PeerCounters) { p.Peers = append(p.Peers, *c) })
+	r.Engine.Counters(func(c *mpe.RankCounters) {
+		p.Own = *c
+		if r.Recorder != nil {
+			p.Times.Classes, p.Times.Peers = r.Recorder.Classes(), map[int]phases.PerPeer{}
+		}
+	}, func(c *mpe.PeerCounters) {
+		p.Peers = append(p.Peers, *c)
+		if r.Recorder != nil && r.Recorder.Known(c.Rank) && r.Recorder.Admit(c.Rank) {
+			p.Times.Peers[c.Rank] = r.Recorder.Peer(c.Rank)
+		}
+	})
 	return p
 }

@@ -87,7 +87,7 @@ func jobMetrics(ctx context.Context) ([]metrics.Job, error) {
 					Batches: o.Batches, Segmentation: o.Segmentation, Coalescing: o.Coalescing, Buffer: r.Buffer, Drops: r.Drops, DropsKnown: r.DropsKnown,
 				}
 			}
-			list[i].Ranks = append(list[i].Ranks, metrics.JobRank{Started: r.Started, State: state, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers})
+			list[i].Ranks = append(list[i].Ranks, metrics.JobRank{Started: r.Started, State: state, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers, Times: r.Times})
 		}
 	}
 	return list, err

@@ -1,4 +1,4 @@
-package metrics
+package phases
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 )
 
 // counted returns how often each phase was counted, of a peer and of its class.
-func counted(r *Recorder, peer int) (one, all [numPhases]uint64) {
-	for ph := range numPhases {
+func counted(r *Recorder, peer int) (one, all [NumPhases]uint64) {
+	for ph := range NumPhases {
 		if times := r.peers[peer].times; times != nil && times[ph] != nil {
-			one[ph] = times[ph].count()
+			one[ph] = times[ph].Count()
 		}
-		all[ph] = r.peers[peer].class.times[ph].count()
+		all[ph] = r.peers[peer].class.Times[ph].Count()
 	}
 	return one, all
 }
@@ -27,30 +27,30 @@ func TestPhases(t *testing.T) {
 		name   string
 		send   bool
 		phases handshake.Phases
-		want   map[phase]time.Duration
+		want   map[Phase]time.Duration
 	}{
 		{"send by rendezvous", true, handshake.Phases{Start: at, Request: at + 5, Clear: at + 10, Data: at + 30, Ack: at + 70},
-			map[phase]time.Duration{sendClear: 5, sendData: 20, sendAck: 40, sendTotal: 70}},
-		{"eager send, buffered", true, handshake.Phases{Start: at, Data: at + 3}, map[phase]time.Duration{sendTotal: 3}},
+			map[Phase]time.Duration{sendClear: 5, sendData: 20, sendAck: 40, SendTotal: 70}},
+		{"eager send, buffered", true, handshake.Phases{Start: at, Data: at + 3}, map[Phase]time.Duration{SendTotal: 3}},
 		{"eager send, synchronous", true, handshake.Phases{Start: at, Clear: at + 2, Data: at + 2, Ack: at + 9},
-			map[phase]time.Duration{sendAck: 7, sendTotal: 9}},
+			map[Phase]time.Duration{sendAck: 7, SendTotal: 9}},
 		{"receive posted first", false, handshake.Phases{Start: at, Request: at + 100, Clear: at + 110, Data: at + 150, Ack: at + 150},
-			map[phase]time.Duration{recvRequest: 100, recvData: 40, recvTotal: 150}},
+			map[Phase]time.Duration{recvRequest: 100, recvData: 40, recvTotal: 150}},
 		{"receive posted last", false, handshake.Phases{Start: at + 100, Request: at, Clear: at + 110, Data: at + 150, Ack: at + 150},
-			map[phase]time.Duration{recvData: 40, recvTotal: 50}},
+			map[Phase]time.Duration{recvData: 40, recvTotal: 50}},
 		{"eager receive posted last", false, handshake.Phases{Start: at + 100, Request: at, Clear: at + 100, Data: at + 7},
-			map[phase]time.Duration{recvTotal: 0}},
+			map[Phase]time.Duration{recvTotal: 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := NewRecorder(0, manyPeers(1), 1)
 			r.Done(&mpe.Status{Peer: 1, Send: tt.send, Phases: tt.phases}, nil)
 			one, all := counted(r, 1)
-			for ph := range numPhases {
+			for ph := range NumPhases {
 				d, ok := tt.want[ph]
 				if n := map[bool]uint64{true: 1}[ok]; one[ph] != n || all[ph] != n {
-					t.Errorf("%v: counted %d and %d times, want %d", phaseNames[ph], one[ph], all[ph], n)
-				} else if ok && r.peers[1].times[ph].sum != float64(d) {
-					t.Errorf("%v: %g ns, want %d", phaseNames[ph], r.peers[1].times[ph].sum, d)
+					t.Errorf("%v: counted %d and %d times, want %d", Names[ph], one[ph], all[ph], n)
+				} else if ok && r.peers[1].times[ph].Sum != float64(d) {
+					t.Errorf("%v: %g ns, want %d", Names[ph], r.peers[1].times[ph].Sum, d)
 				}
 			}
 		})
@@ -64,7 +64,7 @@ func TestWhatIsNotCounted(t *testing.T) {
 	r.Done(sent(mpe.AnySource, time.Microsecond), nil)
 	r.Done(sent(3, time.Microsecond), nil)
 	for peer := 1; peer <= 2; peer++ {
-		if one, all := counted(r, peer); one != [numPhases]uint64{} || all != [numPhases]uint64{} {
+		if one, all := counted(r, peer); one != [NumPhases]uint64{} || all != [NumPhases]uint64{} {
 			t.Errorf("peer %d: %v, %v", peer, one, all)
 		}
 	}
@@ -77,7 +77,7 @@ func TestClasses(t *testing.T) {
 	r.Done(sent(2, time.Microsecond), nil)
 	got := ""
 	for _, k := range r.classes {
-		got += fmt.Sprintf("%v %d, ", k.Peer, k.times[sendAck].count())
+		got += fmt.Sprintf("%v %d, ", k.Peer, k.Times[sendAck].Count())
 	}
 	if want := "{cloudfpga fpga} 2, {extended software} 1, "; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -96,7 +96,7 @@ func TestPeersAreBounded(t *testing.T) {
 			t.Errorf("peer %d has series of its own: %v", peer, got)
 		}
 	}
-	if one, all := counted(r, 2); one[sendTotal] != 3 || all[sendTotal] != 7 {
+	if one, all := counted(r, 2); one[SendTotal] != 3 || all[SendTotal] != 7 {
 		t.Errorf("the others: %v, in all %v", one, all)
 	}
 	if r.peers[4].times != nil {

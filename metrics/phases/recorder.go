@@ -1,23 +1,26 @@
-package metrics
+// Package phases counts how long the phases of messages take, in histograms. It knows nothing of who reads them.
+//
+// It must not cost a message more than some increments, or allocate by what peers do beyond its limit.
+package phases
 
 import "github.com/zrlmpi/zrlmpid/mpe"
 
-// phase is a phase of a message at its sender or its receiver.
-type phase uint8
+// Phase is a phase of a message at its sender or its receiver.
+type Phase uint8
 
 const (
-	sendClear phase = iota
+	sendClear Phase = iota
 	sendData
 	sendAck
-	sendTotal
+	SendTotal
 	recvRequest
 	recvData
 	recvTotal
-	numPhases
+	NumPhases
 )
 
-// phaseNames are the values of the labels direction and phase.
-var phaseNames = [numPhases]struct{ direction, phase string }{
+// Names are the phases by the direction of their message.
+var Names = [NumPhases]struct{ Direction, Phase string }{
 	{"send", "clear"}, {"send", "data"}, {"send", "ack"}, {"send", "total"},
 	{"receive", "request"}, {"receive", "data"}, {"receive", "total"},
 }
@@ -31,40 +34,40 @@ type Recorder struct {
 	rank  int
 	peers []recorded // by rank
 	// classes has the kinds of peers there are.
-	classes []*class
+	classes []*Class
 	// limit bounds the peers with series of their own, and own counts them.
 	limit, own int
 	// other is shared by all other peers.
-	other perPeer
+	other PerPeer
 }
 
 // recorded is the state of a peer: its class, and its histograms, which are nil before the
 // first message.
 type recorded struct {
-	class *class
-	times *perPeer
+	class *Class
+	times *PerPeer
 }
 
-// perPeer are the histograms of a peer, made when they are first needed.
-type perPeer [numPhases]*histogram
+// PerPeer are the histograms of a peer, made when they are first needed.
+type PerPeer [NumPhases]*Histogram
 
-// class are the histograms of one kind of peers.
-type class struct {
+// Class are the histograms of one kind of peers.
+type Class struct {
 	Peer
-	times [numPhases]histogram
+	Times [NumPhases]Histogram
 }
 
 // NewRecorder returns a recorder for a rank of a cluster that peers lists in rank
 // order. limit is how many peers have series of their own.
 func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	r := &Recorder{rank: rank, peers: make([]recorded, len(peers)), limit: limit}
-	known := make(map[Peer]*class)
+	known := make(map[Peer]*Class)
 	for i, p := range peers {
 		if i == rank {
 			continue
 		}
 		if known[p] == nil {
-			known[p] = &class{Peer: p}
+			known[p] = &Class{Peer: p}
 			r.classes = append(r.classes, known[p])
 		}
 		r.peers[i].class = known[p]
@@ -74,12 +77,12 @@ func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 
 // admit gives an active peer series of its own, or those of the other peers if the limit is
 // reached. A peer keeps its series.
-func (r *Recorder) admit(peer int) *perPeer {
+func (r *Recorder) admit(peer int) *PerPeer {
 	p := &r.peers[peer]
 	switch {
 	case p.times != nil:
 	case r.own < r.limit:
-		p.times = new(perPeer)
+		p.times = new(PerPeer)
 		r.own++
 	default:
 		p.times = &r.other
@@ -103,7 +106,7 @@ func (r *Recorder) Done(s *mpe.Status, err error) {
 		between(all, one, sendClear, int64(t.Request), int64(t.Clear))
 		between(all, one, sendData, int64(t.Clear), int64(t.Data))
 		between(all, one, sendAck, int64(t.Data), int64(t.Ack))
-		add(all, one, sendTotal, uint64(s.Elapsed()))
+		add(all, one, SendTotal, uint64(s.Elapsed()))
 		return
 	}
 	between(all, one, recvRequest, int64(t.Start), int64(t.Request))
@@ -113,25 +116,59 @@ func (r *Recorder) Done(s *mpe.Status, err error) {
 
 // between counts a phase with a beginning and an end. A phase of no duration is not counted:
 // an eager message is not cleared.
-func between(all *class, one *perPeer, ph phase, from, to int64) {
+func between(all *Class, one *PerPeer, ph Phase, from, to int64) {
 	if from > 0 && to > from {
 		add(all, one, ph, uint64(to-from))
 	}
 }
 
-func add(all *class, one *perPeer, ph phase, ns uint64) {
+func add(all *Class, one *PerPeer, ph Phase, ns uint64) {
 	h := one[ph]
 	if h == nil {
-		h = new(histogram)
+		h = new(Histogram)
 		one[ph] = h
 	}
-	c := &all.times[ph]
+	c := &all.Times[ph]
 	if ns == 0 {
-		h.zero++
-		c.zero++
+		h.Zero++
+		c.Zero++
 		return
 	}
 	key := keyOf(ns)
 	h.add(key, ns)
 	c.add(key, ns)
 }
+
+// Classes returns copies of the histograms of all kinds of peers.
+func (r *Recorder) Classes() []Class {
+	copied := make([]Class, len(r.classes))
+	for i, k := range r.classes {
+		copied[i].Peer = k.Peer
+		for ph := range k.Times {
+			copied[i].Times[ph] = k.Times[ph].clone()
+		}
+	}
+	return copied
+}
+
+// Known reports whether there is something of a peer.
+func (r *Recorder) Known(peer int) bool { return r.peers[peer].times != nil }
+
+// Admit gives an active peer series of its own, and reports false if it has those of the other peers, as the limit is reached.
+func (r *Recorder) Admit(peer int) (own bool) { return r.admit(peer) != &r.other }
+
+// Peer returns copies of the histograms of a peer, or of the other peers, where it has some.
+func (r *Recorder) Peer(peer int) (copied PerPeer) {
+	if times := r.peers[peer].times; times != nil {
+		for ph, h := range times {
+			if h != nil {
+				c := h.clone()
+				copied[ph] = &c
+			}
+		}
+	}
+	return copied
+}
+
+// Size returns the number of ranks of the cluster.
+func (r *Recorder) Size() int { return len(r.peers) }

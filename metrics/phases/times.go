@@ -1,0 +1,63 @@
+package phases
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Times are what a Recorder has counted, as JSON carries it to another process.
+type Times struct {
+	Classes []Class         `json:"classes,omitempty"`
+	Peers   map[int]PerPeer `json:"peers,omitempty"`
+}
+
+// Recorder returns a recorder that has counted them, for a rank of a cluster of so many ranks. All peers have series of their own.
+func (t *Times) Recorder(rank, size int) *Recorder {
+	r := &Recorder{rank: rank, peers: make([]recorded, size), limit: size}
+	for i := range t.Classes {
+		r.classes = append(r.classes, &t.Classes[i])
+	}
+	for peer, times := range t.Peers {
+		if peer >= 0 && peer < size {
+			*r.admit(peer) = times
+		}
+	}
+	return r
+}
+
+// buckets are a Histogram in JSON.
+type buckets struct {
+	Zero   uint64         `json:"zero,omitempty"`
+	Sum    float64        `json:"sum,omitempty"`
+	Counts map[int]uint64 `json:"counts,omitempty"` // by native bucket
+}
+
+// MarshalJSON implements json.Marshaler.
+func (h *Histogram) MarshalJSON() ([]byte, error) {
+	b := buckets{Zero: h.Zero, Sum: h.Sum, Counts: map[int]uint64{}}
+	for key, n := range h.Buckets {
+		b.Counts[key] = n
+	}
+	return json.Marshal(&b)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *Histogram) UnmarshalJSON(text []byte) error {
+	var b buckets
+	if err := json.Unmarshal(text, &b); err != nil {
+		return err
+	}
+	*h = Histogram{Zero: b.Zero, Sum: b.Sum}
+	for key, n := range b.Counts {
+		at := key - minKey
+		if at < 0 || at/PerOctave >= len(h.at) {
+			return fmt.Errorf("a histogram with bucket %d", key)
+		}
+		octave := at / PerOctave
+		if h.at[octave] == 0 {
+			h.grow(octave)
+		}
+		h.chunks[h.at[octave]-1][at%PerOctave] = n
+	}
+	return nil
+}
