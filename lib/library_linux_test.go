@@ -91,18 +91,20 @@ func runWithLibrary(t *testing.T, dir string, env []string, name string, args ..
 func TestLibrary(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
-		program := compile(t, dir, abi, "calls.c")
-		for ranks := 1; ranks <= 5; ranks++ {
-			launch := []string{filepath.Join(dir, "zrlctl"), "run", "-n", fmt.Sprint(ranks), program}
-			if ranks == 1 {
-				launch = []string{program}
-			}
-			var want strings.Builder
-			for rank := range ranks {
-				fmt.Fprintf(&want, "rank %d of %d: ok\n", rank, ranks)
-			}
-			if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines(out) != want.String() {
-				t.Errorf("%s, %d ranks: %v\n%s", abi, ranks, err, out)
+		for _, source := range []string{"calls.c", "errors.c"} {
+			program := compile(t, dir, abi, source)
+			for ranks := 1; ranks <= 5; ranks++ {
+				launch := []string{filepath.Join(dir, "zrlctl"), "run", "-n", fmt.Sprint(ranks), program}
+				if ranks == 1 {
+					launch = []string{program}
+				}
+				var want strings.Builder
+				for rank := range ranks {
+					fmt.Fprintf(&want, "rank %d of %d: ok\n", rank, ranks)
+				}
+				if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines(out) != want.String() {
+					t.Errorf("%s, %s, %d ranks: %v\n%s", source, abi, ranks, err, out)
+				}
 			}
 		}
 	}

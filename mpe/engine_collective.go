@@ -27,6 +27,18 @@ func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 	return r, nil
 }
 
+// RefuseCollective ends the other members' calls of the number c.Tag with a *collective.CallFailedError of
+// the cause, as this rank does not make the call. It does nothing in a communicator of which a member
+// knows no communicators. Of c it uses Members, Comm, Tag and, of Call, the collective and this rank's number.
+func (e *Engine) RefuseCollective(c *collective.Operation, cause collective.FailureCause) {
+	e.lock()
+	defer e.unlock()
+	if e.state == running {
+		e.calls.Refuse(c, cause)
+		e.flush()
+	}
+}
+
 // ResetCollectives drops what the members of communicators have agreed on, and the aborts of
 // calls that were not made here. It is for a rank that programs use one after another: the
 // communicators of the next program may have the same numbers and other members, and its

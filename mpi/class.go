@@ -121,7 +121,28 @@ var deviceClasses = []struct {
 	{collective.ErrCallFailed, ErrOther},
 }
 
+// refusals are the classes of errors for which a rank refuses a collective call that other ranks know of.
+var refusals = map[Class]collective.FailureCause{
+	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype, ErrOp: collective.CauseOperation,
+	ErrRoot: collective.CauseRoot, ErrArg: collective.CauseArgument,
+}
+
+// causeOf is what other ranks are to know of an error of a class.
+func causeOf(class Class) collective.FailureCause {
+	if cause, ok := refusals[class]; ok {
+		return cause
+	}
+	return collective.CauseRefused
+}
+
 func classOfDevice(err error) Class {
+	if failed, ok := errors.AsType[*collective.CallFailedError](err); ok {
+		for class, cause := range refusals {
+			if cause == failed.Cause {
+				return class // as on the rank that refuses the call
+			}
+		}
+	}
 	for _, d := range deviceClasses {
 		if errors.Is(err, d.err) {
 			return d.class

@@ -83,30 +83,50 @@ func (x *collectiveCall) atRoot(root int) bool {
 // count is how many elements there are in a buffer.
 func (x *collectiveCall) count(buf []byte) int { return len(buf) / x.elem.size }
 
-// post hands the call to the device.
+// post hands the call to the device. One that fails has been made: the next one has the next number.
 func (x *collectiveCall) post() (mpe.Op, error) {
-	if x.err != nil {
-		return nil, x.err
-	}
 	c := x.call.comm
+	if x.dev.Members == nil {
+		return nil, x.err // there is no communicator to number it
+	}
 	t := &c.turns
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.underWay != "" {
+	if t.underWay != "" && x.err == nil {
 		return nil, x.call.failf(ErrPending, "%s is under way, and messages of %s match by their order alone, so that two calls would be mixed up: wait for it first",
 			t.underWay, c.describe(c.worldOnly(c.group.ranks)))
 	}
-	// A call that fails here has not been made: it may be made again.
-	x.dev.Tag = t.last%(tagMake-1) + 1
+	t.last = t.last%(tagMake-1) + 1
+	x.dev.Tag = t.last
+	if x.err != nil {
+		x.notifyOthers(ClassOf(x.err))
+		return nil, x.err
+	}
 	op, err := c.p.dev.StartCollective(&x.dev)
 	if err != nil {
+		x.notifyOthers(classOfDevice(err))
 		return nil, x.call.fail(err)
 	}
-	t.last = x.dev.Tag
 	if t.byOrder {
 		t.underWay = x.call.op
 	}
 	return op, nil
+}
+
+// notifyOthers ends the call of the other members, which wait for this rank.
+func (x *collectiveCall) notifyOthers(why Class) {
+	if e := x.call.comm.p.engine; e != nil {
+		e.RefuseCollective(&x.dev, causeOf(why))
+	}
+}
+
+// Refuse is a collective call of c that the caller does not make, because an argument of a class is wrong that package mpi has not seen. Like a
+// call that a method of c refuses it counts as made: the other members' calls end with an error of that class, if c has an engine of the
+// program's process and no members whose wire carries no communicators.
+func (c *Comm) Refuse(of coll.Collective, class Class) {
+	x := c.collective("", of, element{size: 1}, nil)
+	x.refuse(class, "")
+	_, _ = x.post() // the error is the caller's
 }
 
 // wait carries the call out.

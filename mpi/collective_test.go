@@ -101,8 +101,8 @@ func TestCollectiveCalls(t *testing.T) {
 	}
 }
 
-// TestCallNumbers: calls are numbered from 1, and begin again there. One that the device
-// does not take has no number, so that it can be made again.
+// TestCallNumbers: calls are numbered from 1, and begin again there. One that is refused has a number as well, so that the
+// next one is that of the other ranks.
 func TestCallNumbers(t *testing.T) {
 	d := &taker{nullDevice: nullDevice{size: 2}}
 	c, err := New(d)
@@ -124,7 +124,7 @@ func TestCallNumbers(t *testing.T) {
 		t.Error(err)
 	}
 	d.start = nil
-	barrier(3)
+	barrier(5)
 	c.turns.last = tagMake - 2
 	barrier(tagMake - 1)
 	barrier(1)

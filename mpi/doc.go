@@ -109,6 +109,9 @@
 // Every error is an *Error with a Class of the standard. errors.Is(err,
 // ErrTruncate) asks for the class, errors.As finds the cause.
 //
+// A collective call that a rank refuses, as for its count, counts as made there. The calls of the other members, from Barrier to Scan, end
+// with an error of the same class that names the rank, if all members know communicators and the rank is no program attached to a daemon.
+//
 // The package must never start a goroutine, except Run for its ranks. It must never read a
 // clock, or know what a device is made of.
 package mpi

@@ -3,6 +3,7 @@ package capi
 import (
 	"context"
 
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
@@ -10,6 +11,8 @@ import (
 // collectiveCall is a collective call of the standard. Each has a form that waits, one that begins with I and returns a request, and one
 // that ends with _init and returns a persistent request, which has an info as well. They are decoded alike.
 type collectiveCall struct {
+	// kind is what it is to the other members if it is refused: nothing, if they are not notified.
+	kind   coll.Collective
 	decode func(a *args, o *operands) error
 	wait   func(o *operands) error
 	start  func(o *operands) (mpi.Request, error)
@@ -28,49 +31,49 @@ type operands struct {
 }
 
 var collectiveCalls = map[string]collectiveCall{
-	"Barrier": {(*args).barrier, func(o *operands) error { return mpi.Barrier(context.Background(), o.Comm) },
+	"Barrier": {coll.Barrier, (*args).barrier, func(o *operands) error { return mpi.Barrier(context.Background(), o.Comm) },
 		func(o *operands) (mpi.Request, error) { return mpi.Ibarrier(o.Comm) }, 1},
-	"Bcast": {(*args).bcast, func(o *operands) error { return o.Bcast(context.Background(), o.send, o.root) },
+	"Bcast": {coll.Bcast, (*args).bcast, func(o *operands) error { return o.Bcast(context.Background(), o.send, o.root) },
 		func(o *operands) (mpi.Request, error) { return o.Ibcast(o.send, o.root) }, 5},
-	"Gather": {(*args).gather, func(o *operands) error { return o.Gather(context.Background(), o.send, o.recv, o.root) },
+	"Gather": {coll.Gather, (*args).gather, func(o *operands) error { return o.Gather(context.Background(), o.send, o.recv, o.root) },
 		func(o *operands) (mpi.Request, error) { return o.Igather(o.send, o.recv, o.root) }, 8},
-	"Gatherv": {(*args).gatherv, func(o *operands) error { return o.Gatherv(context.Background(), o.send, o.recvs, o.root) },
+	"Gatherv": {coll.Gather, (*args).gatherv, func(o *operands) error { return o.Gatherv(context.Background(), o.send, o.recvs, o.root) },
 		func(o *operands) (mpi.Request, error) { return o.Igatherv(o.send, o.recvs, o.root) }, 9},
-	"Scatter": {(*args).scatter, func(o *operands) error { return o.Scatter(context.Background(), o.send, o.recv, o.root) },
+	"Scatter": {coll.Scatter, (*args).scatter, func(o *operands) error { return o.Scatter(context.Background(), o.send, o.recv, o.root) },
 		func(o *operands) (mpi.Request, error) { return o.Iscatter(o.send, o.recv, o.root) }, 8},
-	"Scatterv": {(*args).scatterv, func(o *operands) error { return o.Scatterv(context.Background(), o.sends, o.recv, o.root) },
+	"Scatterv": {coll.Scatter, (*args).scatterv, func(o *operands) error { return o.Scatterv(context.Background(), o.sends, o.recv, o.root) },
 		func(o *operands) (mpi.Request, error) { return o.Iscatterv(o.sends, o.recv, o.root) }, 9},
-	"Allgather": {(*args).allgather, func(o *operands) error { return o.Allgather(context.Background(), o.send, o.recv) },
+	"Allgather": {coll.Allgather, (*args).allgather, func(o *operands) error { return o.Allgather(context.Background(), o.send, o.recv) },
 		func(o *operands) (mpi.Request, error) { return o.Iallgather(o.send, o.recv) }, 7},
-	"Allgatherv": {(*args).allgatherv, func(o *operands) error { return o.Allgatherv(context.Background(), o.send, o.recvs) },
+	"Allgatherv": {coll.Allgather, (*args).allgatherv, func(o *operands) error { return o.Allgatherv(context.Background(), o.send, o.recvs) },
 		func(o *operands) (mpi.Request, error) { return o.Iallgatherv(o.send, o.recvs) }, 8},
-	"Alltoall": {(*args).alltoall, func(o *operands) error { return o.Alltoall(context.Background(), o.send, o.recv) },
+	"Alltoall": {coll.Alltoall, (*args).alltoall, func(o *operands) error { return o.Alltoall(context.Background(), o.send, o.recv) },
 		func(o *operands) (mpi.Request, error) { return o.Ialltoall(o.send, o.recv) }, 7},
-	"Alltoallv": {(*args).alltoallv, func(o *operands) error { return o.Alltoallv(context.Background(), o.sends, o.recvs) },
+	"Alltoallv": {coll.Alltoall, (*args).alltoallv, func(o *operands) error { return o.Alltoallv(context.Background(), o.sends, o.recvs) },
 		func(o *operands) (mpi.Request, error) { return o.Ialltoallv(o.sends, o.recvs) }, 9},
-	"Alltoallw": {(*args).alltoallw, func(o *operands) error { return o.Alltoallv(context.Background(), o.sends, o.recvs) },
+	"Alltoallw": {coll.Alltoall, (*args).alltoallw, func(o *operands) error { return o.Alltoallv(context.Background(), o.sends, o.recvs) },
 		func(o *operands) (mpi.Request, error) { return o.Ialltoallv(o.sends, o.recvs) }, 9},
-	"Reduce": {(*args).reduce, func(o *operands) error { return o.Reduce(context.Background(), o.send, o.recv, o.op, o.root) },
+	"Reduce": {coll.Reduce, (*args).reduce, func(o *operands) error { return o.Reduce(context.Background(), o.send, o.recv, o.op, o.root) },
 		func(o *operands) (mpi.Request, error) { return o.Ireduce(o.send, o.recv, o.op, o.root) }, 7},
-	"Allreduce": {(*args).toAll, func(o *operands) error { return o.Allreduce(context.Background(), o.send, o.recv, o.op) },
+	"Allreduce": {coll.Allreduce, (*args).toAll, func(o *operands) error { return o.Allreduce(context.Background(), o.send, o.recv, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.Iallreduce(o.send, o.recv, o.op) }, 6},
-	"Scan": {(*args).toAll, func(o *operands) error { return o.Scan(context.Background(), o.send, o.recv, o.op) },
+	"Scan": {coll.Scan, (*args).toAll, func(o *operands) error { return o.Scan(context.Background(), o.send, o.recv, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.Iscan(o.send, o.recv, o.op) }, 6},
-	"Exscan": {(*args).toAll, func(o *operands) error { return o.Exscan(context.Background(), o.send, o.recv, o.op) },
+	"Exscan": {coll.Exscan, (*args).toAll, func(o *operands) error { return o.Exscan(context.Background(), o.send, o.recv, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.Iexscan(o.send, o.recv, o.op) }, 6},
-	"Neighbor_allgather": {(*args).neighborAllgather, func(o *operands) error { return o.NeighborAllgather(context.Background(), o.send, o.recv) },
+	"Neighbor_allgather": {0, (*args).neighborAllgather, func(o *operands) error { return o.NeighborAllgather(context.Background(), o.send, o.recv) },
 		func(o *operands) (mpi.Request, error) { return o.IneighborAllgather(o.send, o.recv) }, 7},
-	"Neighbor_allgatherv": {(*args).neighborAllgatherv, func(o *operands) error { return o.NeighborAllgatherv(context.Background(), o.send, o.recvs) },
+	"Neighbor_allgatherv": {0, (*args).neighborAllgatherv, func(o *operands) error { return o.NeighborAllgatherv(context.Background(), o.send, o.recvs) },
 		func(o *operands) (mpi.Request, error) { return o.IneighborAllgatherv(o.send, o.recvs) }, 8},
-	"Neighbor_alltoall": {(*args).neighborAlltoall, func(o *operands) error { return o.NeighborAlltoall(context.Background(), o.send, o.recv) },
+	"Neighbor_alltoall": {0, (*args).neighborAlltoall, func(o *operands) error { return o.NeighborAlltoall(context.Background(), o.send, o.recv) },
 		func(o *operands) (mpi.Request, error) { return o.IneighborAlltoall(o.send, o.recv) }, 7},
-	"Neighbor_alltoallv": {(*args).neighborAlltoallv, func(o *operands) error { return o.NeighborAlltoallv(context.Background(), o.sends, o.recvs) },
+	"Neighbor_alltoallv": {0, (*args).neighborAlltoallv, func(o *operands) error { return o.NeighborAlltoallv(context.Background(), o.sends, o.recvs) },
 		func(o *operands) (mpi.Request, error) { return o.IneighborAlltoallv(o.sends, o.recvs) }, 9},
-	"Neighbor_alltoallw": {(*args).neighborAlltoallw, func(o *operands) error { return o.NeighborAlltoallv(context.Background(), o.sends, o.recvs) },
+	"Neighbor_alltoallw": {0, (*args).neighborAlltoallw, func(o *operands) error { return o.NeighborAlltoallv(context.Background(), o.sends, o.recvs) },
 		func(o *operands) (mpi.Request, error) { return o.IneighborAlltoallv(o.sends, o.recvs) }, 9},
-	"Reduce_scatter": {(*args).reduceScatter, func(o *operands) error { return o.ReduceScatter(context.Background(), o.send, o.recv, o.counts, o.op) },
+	"Reduce_scatter": {coll.ReduceScatter, (*args).reduceScatter, func(o *operands) error { return o.ReduceScatter(context.Background(), o.send, o.recv, o.counts, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.IreduceScatter(o.send, o.recv, o.counts, o.op) }, 6},
-	"Reduce_scatter_block": {(*args).reduceScatterBlock, func(o *operands) error { return o.ReduceScatterBlock(context.Background(), o.send, o.recv, o.op) },
+	"Reduce_scatter_block": {coll.ReduceScatter, (*args).reduceScatterBlock, func(o *operands) error { return o.ReduceScatterBlock(context.Background(), o.send, o.recv, o.op) },
 		func(o *operands) (mpi.Request, error) { return o.IreduceScatterBlock(o.send, o.recv, o.op) }, 6},
 }
 
@@ -81,7 +84,7 @@ var _ = func() struct{} {
 			o := a.l.takeOperands()
 			defer a.l.putOperands(o)
 			if err := c.decode(a, o); err != nil {
-				return err
+				return c.refuse(o, err)
 			}
 			return c.wait(o)
 		}
@@ -89,8 +92,12 @@ var _ = func() struct{} {
 		calls["I"+lower] = func(a *args) error {
 			o := a.l.takeOperands()
 			defer a.l.putOperands(o)
-			if err := c.decode(a, o); err != nil {
-				return err
+			err := c.decode(a, o)
+			if err == nil {
+				_, err = a.where(c.args)
+			}
+			if err != nil {
+				return c.refuse(o, err)
 			}
 			r, err := c.start(o)
 			return a.newRequest(c.args, r, err, false)
@@ -111,6 +118,14 @@ var _ = func() struct{} {
 	}
 	return add(calls)
 }()
+
+// refuse ends the call of the other members, which wait for this rank, unless it is not known which they are.
+func (c *collectiveCall) refuse(o *operands, err error) error {
+	if o.comm != nil && c.kind != 0 {
+		o.Refuse(c.kind, classOf(err))
+	}
+	return err
+}
 
 func (l *Library) takeOperands() *operands {
 	if o, ok := l.operands.Get().(*operands); ok {

@@ -39,6 +39,15 @@ func errorf(class mpi.Class, format string, args ...any) error {
 	return &callError{class, fmt.Sprintf(format, args...)}
 }
 
+// classOf is the class of an error of a call.
+func classOf(err error) mpi.Class {
+	var own *callError
+	if errors.As(err, &own) {
+		return own.class
+	}
+	return mpi.ClassOf(err)
+}
+
 // codes are the errors that a program may ask about: a code is a class, or in its upper bits the number of an error's text,
 // or a class or code that the program has added.
 type codes struct {
@@ -103,15 +112,11 @@ func (c *codes) code(err error) int {
 	if err == nil {
 		return 0
 	}
-	class := mpi.ClassOf(err)
-	var own *callError
 	var fixed *fixedError
-	switch {
-	case errors.As(err, &fixed):
+	if errors.As(err, &fixed) {
 		return fixed.code
-	case errors.As(err, &own):
-		class = own.class
 	}
+	class := classOf(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number, ok := c.classes[class]

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
@@ -80,6 +81,29 @@ func (x *Execution) sendAbort(err error) {
 	}
 	e.sendAborts(x.Members, &f)
 	x.sendLater(&f)
+}
+
+// Refuse aborts a call that this rank does not make, as one of its arguments is wrong: it is over
+// here. Members that know no communicators are not notified, and so none is in a communicator
+// that has such.
+func (e *Executor) Refuse(c *Operation, cause FailureCause) {
+	x := &Execution{execution: execution{Operation: *c, e: e}}
+	limits, err := x.checkMembers(e.engine)
+	if err != nil || limits.ByOrder || c.Call.Ranks == 1 {
+		return
+	}
+	a := e.agreements[c.Comm]
+	if a == nil { // the other members cannot agree without this one
+		a = &agreement{members: slices.Clone(c.Members)}
+		e.agreements[c.Comm] = a
+		e.agree(a, x)
+	}
+	a.last = c.Tag
+	self := e.engine.Rank()
+	f := abortMsg{rank: self, sender: self, epoch: a.epoch, comm: c.Comm, number: c.Tag, collective: c.Call.Collective, cause: cause}
+	e.sendAborts(a.members, &f)
+	x.sendLater(&f)
+	a.skip(&f)
 }
 
 // sendLater has an abort sent when the members have agreed, if they have not.

@@ -181,6 +181,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 		for i := range a.unsentAborts {
 			a.unsentAborts[i].epoch = a.epoch
 			e.sendAborts(a.members, &a.unsentAborts[i])
+			a.skip(&a.unsentAborts[i])
 		}
 		// Now it is known which calls the aborts that came before are of.
 		e.aborts = append(e.aborts, a.aborts...)

@@ -129,12 +129,26 @@ const (
 	CausePeerLost
 	// CauseClosing: it shuts down.
 	CauseClosing
+	// CauseArgument: it has refused the call because of an argument. The others say which.
+	CauseArgument
+	CauseBuffer
+	CauseCount
+	CauseDatatype
+	CauseOperation
+	CauseRoot
+	// CauseRefused: it has refused the call for another reason.
+	CauseRefused
 	numCauses
 )
+
+// refused reports whether it has not made the call.
+func (c FailureCause) refused() bool { return c >= CauseArgument && c < numCauses }
 
 var causeTexts = [numCauses]string{
 	"it has failed there", "its deadline expired", "it was cancelled", "not all ranks have made the same call",
 	"a message was longer than the call says", "another rank was lost", "the rank shuts down",
+	"an argument is wrong there", "the buffer is wrong there", "the count is wrong there", "the datatype is wrong there",
+	"the operation is wrong there", "the root is wrong there", "it refuses the call",
 }
 
 // String says it in a few words.

@@ -40,6 +40,32 @@ func TestComputes(t *testing.T) {
 	}
 }
 
+// A call that a rank refuses ends on the others, on those that make it later, too, whether the members have agreed before or not.
+// The next one is made by all.
+func TestRefuse(t *testing.T) {
+	for _, first := range []int{1, 2} {
+		w := newWorld(3, nil)
+		barrier := Operation{Call: coll.Call{Collective: coll.Barrier}, Tag: first}
+		for tag := 1; tag < first; tag++ {
+			w.all(t, tag, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+		}
+		_, before := w.start(t, 0, barrier)
+		refused := barrier
+		refused.Comm, refused.Members, refused.Call.Rank, refused.Call.Ranks = 1, []int{0, 1, 2}, 1, 3
+		(*w)[1].calls.Refuse(&refused, CauseCount)
+		w.run()
+		_, later := w.start(t, 2, barrier)
+		w.run()
+		for rank, o := range map[int]*outcome{0: before, 2: later} {
+			failed, ok := errors.AsType[*CallFailedError](o.err)
+			if !ok || *failed != (CallFailedError{Rank: 1, Collective: coll.Barrier, Comm: 1, Number: first, Cause: CauseCount}) {
+				t.Errorf("call %d, rank %d: %+v", first, rank, o)
+			}
+		}
+		w.all(t, first+1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+	}
+}
+
 // A call that its caller abandons ends on all ranks, on those that make it later, too. The
 // calls after it are not concerned.
 func TestAbandoned(t *testing.T) {

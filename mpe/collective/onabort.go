@@ -11,6 +11,9 @@ func (e *Executor) onAbort(f *abortMsg) {
 	for _, x := range e.calls {
 		if x.Comm == f.comm && x.Tag == f.number && x.epoch() == f.epoch {
 			if slices.Contains(x.Members, f.sender) {
+				if a := x.agreement(); a != nil {
+					a.skip(f)
+				}
 				x.stop(f)
 			}
 			return
@@ -22,6 +25,9 @@ func (e *Executor) onAbort(f *abortMsg) {
 		return
 	}
 	if a.done && (a.epoch != f.epoch || !ahead(f.number, a.last)) {
+		if a.epoch == f.epoch {
+			a.skip(f)
+		}
 		return // it is of other calls, or over
 	}
 	a.remember(f)
@@ -108,6 +114,9 @@ func (x *Execution) pendingAbort() *abortMsg {
 
 // endAborted ends a call that begins and of which an abort has come already.
 func (x *Execution) endAborted(f *abortMsg) {
+	if a := x.agreement(); a != nil {
+		a.skip(f)
+	}
 	x.aborted, x.begun = true, true // in the turn of its order, if it has one
 	x.failed = f.error()
 	x.end(x.failed)

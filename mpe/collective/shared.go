@@ -65,8 +65,9 @@ type sharing struct {
 	self    int
 	// epoch is the communicator's: slots with another one are of another process.
 	epoch uint64
-	// posted counts the calls that were made here.
-	posted uint64
+	// posted counts the calls that were made here, of which the last one has the number lastTag.
+	posted  uint64
+	lastTag int
 	// seen has the sequence of each member when it was looked at last.
 	seen []uint64
 	// queue has the calls that have not ended, in their order. The first one has begun, or is about to.
@@ -159,6 +160,7 @@ func (e *Executor) leaveSlot(a *agreement) {
 // enqueue has the call carried out when those before it have ended.
 func (x *Execution) enqueue(s *sharing) {
 	s.posted++
+	s.lastTag = x.Tag
 	x.share = &x.ownShare
 	*x.share = share{sharing: s, number: s.posted, digest: x.digest(), await: await{rank: -1}}
 	s.queue = append(s.queue, queued{s.posted, x.share.digest, x})
@@ -166,6 +168,27 @@ func (x *Execution) enqueue(s *sharing) {
 		x.carryOut()
 	}
 }
+
+// skip counts a call that a member has refused, on all members: those that have not made it by shared buffers count it as failed. It cannot where a
+// later call was counted already; that one has another digest there.
+func (a *agreement) skip(f *abortMsg) {
+	s := a.sharing
+	if s == nil || !f.cause.refused() || s.lastTag != 0 && !ahead(f.number, s.lastTag) {
+		return
+	}
+	s.posted++
+	s.lastTag = f.number
+	s.queue = append(s.queue, queued{number: s.posted, digest: refusedDigest(f.number)})
+	if len(s.queue) == 1 {
+		s.beginNext()
+	}
+}
+
+// refusedDigest is that of a call that was refused: the lower half is 0, as of no other.
+func refusedDigest(tag int) uint64 { return uint64(tag) << 32 }
+
+// isRefused reports whether a digest is that of the call that another one is of, where it was refused.
+func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>32 == of>>32 }
 
 // endShared ends a call by shared buffers. One that has failed stays in the queue until beginNext has notified the others.
 func (x *Execution) endShared(failed bool) {
@@ -219,7 +242,7 @@ func (s *sharing) look(member int, number, digest uint64) (at uint64, problem er
 	at = min(state.Sequence, sequenceAfter(number))
 	switch {
 	case at <= sequence(number, 0):
-	case state.Digest != digest:
+	case state.Digest != digest && (state.Failed != number || !isRefused(state.Digest, digest)):
 		return at, ErrMismatch
 	case state.Failed == number:
 		return at, errFailed
@@ -235,14 +258,17 @@ func (x *Execution) digest() uint64 {
 	for _, b := range []byte(x.Algorithm) {
 		h = h*31 + uint64(b)
 	}
-	for _, n := range [...]int{x.Tag, int(c.Collective), c.Root, c.Bytes, c.Elem, c.Segment, int(x.Op), int(x.Type)} {
+	for _, n := range [...]int{int(c.Collective), c.Root, c.Bytes, c.Elem, c.Segment, int(x.Op), int(x.Type)} {
 		h = bits.RotateLeft64(h*0x9e3779b97f4a7c15+uint64(n), 29)
 	}
-	return h
+	return refusedDigest(x.Tag) | fold(h) | 1
 }
 
 // behind returns a member that has not ended the call before the one before number and is not lost, or −1.
 func (s *sharing) behind(number uint64) int {
+	if number <= 2 {
+		return -1
+	}
 	until := sequenceAfter(number - 2)
 	for i := range s.members {
 		if i == s.self || s.seen[i] >= until || s.lost[s.members[i]] != nil {
@@ -297,7 +323,8 @@ func (x *Execution) advanceShared() {
 		}
 		step := s.step
 		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
-			if x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
+			// Before the third call nobody has read there, and a member may not have taken its slot yet.
+			if s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
 				return
 			}
 			s.claimed = true

@@ -1,0 +1,115 @@
+package capi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rankIn is the rank in a communicator.
+func (r *rank) rankIn(comm any) int {
+	me, at := ints(0)
+	r.ok("Comm_rank", comm, at)
+	return int(me[0])
+}
+
+// textOf is the text of an error.
+func (r *rank) textOf(code int) string {
+	text, _ := r.l.codes.text(code)
+	return text
+}
+
+// ends checks that a call has failed with an error of a class, whose text says something.
+func (r *rank) ends(code int, class string, says ...string) {
+	r.t.Helper()
+	number, _ := r.l.codes.classOfCode(code)
+	text := r.textOf(code)
+	if code == 0 || int64(number) != r.l.abi.constants[class] {
+		r.t.Errorf("%s: class %d, want %s: %s", r.abi, number, class, text)
+	}
+	for _, s := range says {
+		if !strings.Contains(text, s) {
+			r.t.Errorf("%s: %q does not say %q", r.abi, text, s)
+		}
+	}
+}
+
+// TestRefused: a collective call that one rank refuses ends on the others with an error of the same class, which names the rank
+// and the reason, whether they are in it or make it later. The next call is the same one on all ranks.
+func TestRefused(t *testing.T) {
+	const ranks, bad = 3, 1
+	_, buf := ints(1, 2, 3)
+	_, to := ints(0, 0, 0)
+	_, three := ints(1, 1, 1)
+	type arguments []any
+	for _, test := range []struct {
+		call        string
+		right       arguments
+		wrong       arguments
+		class, says string
+	}{
+		{"Allreduce", arguments{buf, to, 1, "INT", "SUM", nil}, arguments{buf, to, -1, "INT", "SUM", nil}, "ERR_COUNT", "Allreduce, call 1 in communicator"},
+		{"Allreduce", arguments{buf, to, 1, "DOUBLE", "SUM", nil}, arguments{buf, to, 1, "DOUBLE", "LAND", nil}, "ERR_OP", "the operation is wrong there"},
+		{"Bcast", arguments{buf, 3, "INT", 0, nil}, arguments{buf, 3, "DATATYPE_NULL", 0, nil}, "ERR_TYPE", "the datatype is wrong there"},
+		{"Bcast", arguments{buf, 3, "INT", bad, nil}, arguments{buf, 3, "INT", 7, nil}, "ERR_ROOT", "the root is wrong there"},
+		{"Allgather", arguments{buf, 1, "INT", to, 1, "INT", nil}, arguments{nil, 1, "INT", to, 1, "INT", nil}, "ERR_BUFFER", "the buffer is wrong there"},
+		{"Scan", arguments{buf, to, 1, "INT", "SUM", nil}, arguments{buf, to, 1, "INT", 0x12345, nil}, "ERR_OP", "the operation is wrong there"},
+		{"Reduce_scatter", arguments{buf, to, three, "INT", "SUM", nil}, arguments{buf, to, nil, "INT", "SUM", nil}, "ERR_ARG", "an argument is wrong there"},
+		{"Alltoallv", arguments{buf, three, three, "INT", to, three, three, "INT", nil}, arguments{buf, three, three, "INT", to, nil, three, "INT", nil}, "ERR_ARG", "an argument is wrong there"},
+	} {
+		for _, first := range []bool{true, false} {
+			t.Run(fmt.Sprint(test.call, " ", test.class, " ", first), func(t *testing.T) {
+				onRanks(t, ranks, func(r *rank) {
+					r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
+					twin := newOut()
+					r.ok("Comm_dup", "COMM_WORLD", twin.at())
+					comm := twin.get(r)
+					me := r.rankIn(comm)
+					says := test.says
+					if !first { // the members have agreed, and exchange messages at once
+						r.ok("Barrier", comm)
+						says = strings.Replace(says, "call 1", "call 2", 1)
+					}
+					with := func(list arguments, more ...any) []any {
+						list = slices.Clone(list)
+						list[len(list)-1] = comm
+						return append(list, more...)
+					}
+					// Some calls end on ranks that need nothing of the others.
+					alone := test.call == "Bcast" && test.class == "ERR_TYPE" || test.call == "Scan" && me == 0
+					if me == bad {
+						r.ends(r.call(test.call, with(test.wrong)...), test.class)
+					} else if code := r.call(test.call, with(test.right)...); code != 0 || !alone {
+						r.ends(code, test.class, "rank 1 has abandoned", says)
+					}
+					sum, atSum := ints(0)
+					one, atOne := ints(int32(me))
+					r.ok("Allreduce", atOne, atSum, 1, "INT", "SUM", comm)
+					if sum[0] != 3 {
+						r.t.Errorf("%v", sum)
+					}
+					// The calls that do not wait are refused in the same way, also where there is no place for the request.
+					request := newOut()
+					name := "I" + strings.ToLower(test.call)
+					if me == bad {
+						r.ends(r.call(name, with(test.right, nil)...), "ERR_ARG")
+						one[0] = 0
+					} else {
+						code := r.call(name, with(test.right, request.at())...)
+						if code == 0 { // it fails at once if the other rank was first
+							code = r.call("Wait", request.at(), "STATUS_IGNORE")
+						}
+						if code != 0 || !alone {
+							r.ends(code, "ERR_ARG", "rank 1 has abandoned", "an argument is wrong there")
+						}
+					}
+					r.ok("Allreduce", atOne, atSum, 1, "INT", "SUM", comm)
+					if sum[0] != 2 {
+						r.t.Errorf("%v", sum)
+					}
+				})
+			})
+		}
+	}
+}
