@@ -107,13 +107,13 @@ var _ = func() struct{} {
 			if err := c.decode(a, o); err != nil {
 				return err
 			}
-			r, handle, err := a.l.requests.take()
+			r, _, err := give(a, a.l.requests, c.args+1) // behind an info
 			if err != nil {
 				return err
 			}
 			r.persistent, r.comm = true, a.comm
 			r.begin = func() (mpi.Request, error) { return c.start(o) }
-			return a.setHandle(c.args+1, handle) // behind an info
+			return nil
 		}
 	}
 	return add(calls)

@@ -2,12 +2,12 @@ package capi
 
 import (
 	"context"
-	"errors"
 	"math"
 	"os"
 	"strconv"
 	"sync/atomic"
 
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
@@ -92,23 +92,30 @@ func (l *Library) close() error {
 	return l.self.attributes.Clear(l.self)
 }
 
-// newComm gives a communicator a handle; nil has that of none.
+// newComm gives a communicator a handle; nil has that of none. One that cannot have a handle is freed.
 func (a *args) newComm(i int, made *mpi.Comm, from *comm) (*comm, error) {
 	if made == nil {
 		return nil, a.setHandle(i, a.l.abi.null[kindComm])
 	}
-	c, handle, err := a.l.comms.take()
+	c, handle, err := give(a, a.l.comms, i)
 	if err != nil {
+		_ = made.Free() // the handle's error is the one to report
 		return nil, err
 	}
-	c.Comm, c.l, c.handle = made, a.l, handle
-	if from != nil {
-		if h := from.errhandler.Load(); h != nil { // it is inherited
-			a.l.use(h)
-			c.errhandler.Store(h)
-		}
+	c.is(made, a.l, handle, from)
+	return c, nil
+}
+
+// is makes c a communicator, which inherits the error handler of the one it was made of, if there is one.
+func (c *comm) is(made *mpi.Comm, l *Library, handle uint64, from *comm) {
+	c.Comm, c.l, c.handle = made, l, handle
+	if from == nil {
+		return
 	}
-	return c, a.setHandle(i, handle)
+	if h := from.errhandler.Load(); h != nil {
+		l.use(h)
+		c.errhandler.Store(h)
+	}
 }
 
 // setComm gives a communicator that was made of the call's one a handle, unless there is an error.
@@ -150,8 +157,9 @@ func (a *args) commDup() error {
 	}
 	if err := c.attributes.CopyTo(&d.attributes, c); err != nil {
 		_ = d.Free() // the error of the function is the one to report
-		a.l.comms.remove(d.handle)
-		return errors.Join(err, a.setHandle(1, a.l.abi.null[kindComm]))
+		a.l.release(d.errhandler.Load())
+		revoke(a, a.l.comms, 1, d.handle)
+		return err
 	}
 	return nil
 }
@@ -259,17 +267,27 @@ func (a *args) commIdup() error {
 	if err != nil {
 		return err
 	}
+	// What can be refused is refused before the others' calls can complete.
+	var d *comm
+	var handle uint64
+	if _, err = a.where(2); err == nil {
+		d, handle, err = give(a, a.l.comms, 1)
+	}
+	if err == nil {
+		if err = c.attributes.CopyTo(&d.attributes, c); err != nil {
+			revoke(a, a.l.comms, 1, handle)
+		}
+	}
+	if err != nil {
+		c.Refuse(coll.Allreduce, classOf(err))
+		return err
+	}
 	made, r, err := c.Idup()
 	if err != nil {
+		revoke(a, a.l.comms, 1, handle)
 		return err
 	}
-	d, err := a.newComm(1, made, c)
-	if err != nil {
-		return err
-	}
-	if err := c.attributes.CopyTo(&d.attributes, c); err != nil {
-		return err
-	}
+	d.is(made, a.l, handle, c)
 	return a.newRequest(2, r, nil, false)
 }
 
@@ -435,12 +453,12 @@ func (a *args) newGroup(i int, g *mpi.Group) error {
 	if g.Size() == 0 {
 		return a.setHandle(i, a.l.abi.handle(kindGroup, a.l.abi.constants["GROUP_EMPTY"]))
 	}
-	made, handle, err := a.l.groups.take()
+	made, _, err := give(a, a.l.groups, i)
 	if err != nil {
 		return err
 	}
 	made.Group = g
-	return a.setHandle(i, handle)
+	return nil
 }
 
 func (a *args) groupSize() error {

@@ -74,6 +74,9 @@ func (a *args) contents() error {
 			a.l.setWordAt(p, i, v)
 		}
 	}
+	if len(made.Types) == 0 {
+		return nil
+	}
 	p, err := a.where(6)
 	if err != nil {
 		return err
@@ -83,6 +86,9 @@ func (a *args) contents() error {
 		if !known {
 			d, h, err := a.l.types.take() // the program frees it
 			if err != nil {
+				for k := range i {
+					a.l.types.remove(a.l.handleAt(p, k))
+				}
 				return err
 			}
 			d.Type, d.handle, handle = of, h, h

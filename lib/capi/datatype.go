@@ -190,12 +190,12 @@ func (a *args) setDatatype(i int, made *datatype.Type, err error) error {
 	if err != nil {
 		return &callError{mpi.ErrArg, err.Error()}
 	}
-	t, handle, err := a.l.types.take()
+	t, handle, err := give(a, a.l.types, i)
 	if err != nil {
 		return err
 	}
 	t.Type, t.handle = made, handle
-	return a.setHandle(i, handle)
+	return nil
 }
 
 // derive makes a datatype of the one of an argument.
@@ -387,16 +387,16 @@ func (a *args) typeDup() error {
 	if err != nil {
 		return err
 	}
-	d, handle, err := a.l.types.take()
+	d, handle, err := give(a, a.l.types, 1)
 	if err != nil {
 		return err
 	}
 	d.Type, d.handle, d.name, d.predefined, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.predefined, t.combined, t.committed
 	if err := t.attributes.CopyTo(&d.attributes, t); err != nil {
-		a.l.types.remove(handle)
+		revoke(a, a.l.types, 1, handle)
 		return err
 	}
-	return a.setHandle(1, handle)
+	return nil
 }
 
 func (a *args) typeSetName() error {

@@ -55,12 +55,12 @@ func (a *args) newErrhandler(function, to int) error {
 	if f == nil {
 		return errorf(mpi.ErrArg, "the function is a null pointer")
 	}
-	h, handle, err := a.l.errhandlers.take()
+	h, handle, err := give(a, a.l.errhandlers, to)
 	if err != nil {
 		return err
 	}
 	*h = errhandler{handle: handle, does: callsFunction, function: f, uses: 1}
-	return a.setHandle(to, handle)
+	return nil
 }
 
 func (a *args) errhandler(h uint64) (*errhandler, error) {
@@ -91,8 +91,11 @@ func (a *args) getErrhandler() error {
 		return err
 	}
 	h := c.handler()
+	if err := a.setHandle(1, h.handle); err != nil {
+		return err
+	}
 	a.l.use(h)
-	return a.setHandle(1, h.handle)
+	return nil
 }
 
 func (a *args) callErrhandler() error {

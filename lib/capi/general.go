@@ -26,12 +26,12 @@ var _ = add(map[string]implementation{
 
 // generalStart: query function, free function, cancel function, extra state, request.
 func (a *args) generalStart() error {
-	r, handle, err := a.l.requests.take()
+	r, _, err := give(a, a.l.requests, 4)
 	if err != nil {
 		return err
 	}
 	r.general = &general{l: a.l, query: a.pointer(0), freed: a.pointer(1), cancel: a.pointer(2), extra: a.pointer(3), end: make(chan struct{})}
-	return a.setHandle(4, handle)
+	return nil
 }
 
 func (a *args) generalComplete() error {

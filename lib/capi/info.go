@@ -39,12 +39,12 @@ func (l *Library) nameInfos() {
 }
 
 func (a *args) newInfo(i int, pairs [][2]string) error {
-	made, handle, err := a.l.infos.take()
+	made, _, err := give(a, a.l.infos, i)
 	if err != nil {
 		return err
 	}
 	made.pairs = pairs
-	return a.setHandle(i, handle)
+	return nil
 }
 
 func (a *args) info() (*info, error) {

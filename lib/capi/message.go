@@ -22,22 +22,25 @@ var _ = add(map[string]implementation{
 
 // found gives a message a handle, and writes its status.
 func (a *args) found(c *comm, m *mpi.Message, st *mpi.Status, to, status int) error {
-	handle := a.l.abi.handle(kindMessage, a.l.abi.constants["MESSAGE_NO_PROC"])
+	a.status(status, st)
 	if st.Source != mpi.ProcNull {
-		made, h, err := a.l.messages.take()
+		made, _, err := give(a, a.l.messages, to)
 		if err != nil {
 			return err
 		}
-		made.Message, made.comm, handle = m, c, h
+		made.Message, made.comm = m, c
+		return nil
 	}
-	a.status(status, st)
-	return a.setHandle(to, handle)
+	return a.setHandle(to, a.l.abi.handle(kindMessage, a.l.abi.constants["MESSAGE_NO_PROC"]))
 }
 
 // mprobe: source, tag, comm, message, status.
 func (a *args) mprobe() error {
 	c, err := a.communicator(2)
 	if err != nil {
+		return err
+	}
+	if _, err := a.where(3); err != nil {
 		return err
 	}
 	m, st, err := mpi.Mprobe(context.Background(), c.Comm, a.peer(0), a.tag(1))
@@ -52,6 +55,11 @@ func (a *args) improbe() error {
 	c, err := a.communicator(2)
 	if err != nil {
 		return err
+	}
+	for i := 3; i <= 4; i++ {
+		if _, err := a.where(i); err != nil {
+			return err
+		}
 	}
 	m, st, found, err := mpi.Improbe(c.Comm, a.peer(0), a.tag(1))
 	if err != nil {
@@ -111,6 +119,9 @@ func (a *args) mrecv() error {
 
 // imrecv: buf, count, datatype, message, request.
 func (a *args) imrecv() error {
+	if _, err := a.where(4); err != nil {
+		return err
+	}
 	m, b, err := a.claimed()
 	if err != nil {
 		return err

@@ -56,12 +56,12 @@ func (a *args) newOperation(wide bool) error {
 	if f == nil {
 		return errorf(mpi.ErrArg, "the function is a null pointer")
 	}
-	o, handle, err := a.l.ops.take()
+	o, _, err := give(a, a.l.ops, 2)
 	if err != nil {
 		return err
 	}
 	o.function, o.wide, o.commutes = f, wide, a.int(1) != 0
-	return a.setHandle(2, handle)
+	return nil
 }
 
 func (a *args) freeOperation() error {

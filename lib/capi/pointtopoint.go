@@ -62,10 +62,14 @@ func (a *args) carryOutFrequent() error {
 	if err != nil {
 		return err
 	}
+	if a.frequent == frequentSend {
+		return c.Send(context.Background(), b, a.destination(3), a.sendTag(4))
+	}
+	if _, err := a.where(6); err != nil {
+		return err
+	}
 	var r mpi.Request
 	switch a.frequent {
-	case frequentSend:
-		return c.Send(context.Background(), b, a.destination(3), a.sendTag(4))
 	case frequentIsend:
 		r, err = c.Isend(b, a.destination(3), a.sendTag(4))
 	default:
@@ -97,6 +101,9 @@ func (a *args) isend(do func(*mpi.Comm, mpi.Buffer, int, int) (mpi.Request, erro
 	if err != nil {
 		return err
 	}
+	if _, err := a.where(6); err != nil {
+		return err
+	}
 	r, err := do(c.Comm, b, a.destination(3), a.sendTag(4))
 	return a.newRequest(6, r, err, persistent)
 }
@@ -114,6 +121,9 @@ func (a *args) recv() error {
 func (a *args) irecv(do func(*mpi.Comm, mpi.Buffer, int, int) (mpi.Request, error), persistent bool) error {
 	c, b, err := a.toPeer()
 	if err != nil {
+		return err
+	}
+	if _, err := a.where(6); err != nil {
 		return err
 	}
 	r, err := do(c.Comm, b, a.peer(3), a.tag(4))
@@ -181,22 +191,25 @@ func (a *args) sendrecvReplace() error {
 
 // both posts a receive and a send with one request.
 func (a *args) both(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buffer, dest, sendtag int, to []byte, i int) error {
+	if _, err := a.where(i); err != nil {
+		return err
+	}
 	in, err := c.Irecv(recv, source, recvtag)
 	if err != nil {
 		return err
 	}
 	out, err := c.Isend(send, dest, sendtag)
 	if err != nil {
-		_ = in.Cancel() // the send's error is the one to report
-		_, _ = in.Wait(context.Background())
+		cancelAll(in)
 		return err
 	}
-	r, handle, err := a.l.requests.take()
+	r, _, err := give(a, a.l.requests, i)
 	if err != nil {
+		cancelAll(in, out)
 		return err
 	}
 	r.Request, r.send, r.comm, r.to = in, out, c, to
-	return a.setHandle(i, handle)
+	return nil
 }
 
 func (a *args) isendrecv() error {
@@ -248,13 +261,18 @@ func (a *args) bufferAttach() error {
 }
 
 func (a *args) bufferDetach() error {
+	if _, err := a.where(1); err != nil {
+		return err
+	}
+	to, err := a.where(0)
+	if err != nil {
+		return err
+	}
 	n, err := a.l.world.DetachBuffer(context.Background())
 	if err != nil {
 		return err
 	}
-	if err := a.setPointer(0, a.l.attached); err != nil {
-		return err
-	}
+	*(*unsafe.Pointer)(to) = a.l.attached
 	a.l.attached = nil
 	return a.setCount(1, int64(n))
 }

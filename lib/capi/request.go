@@ -107,12 +107,23 @@ func (a *args) newRequest(i int, r mpi.Request, err error, persistent bool) erro
 	if err != nil {
 		return err
 	}
-	made, handle, err := a.l.requests.take()
+	made, _, err := give(a, a.l.requests, i)
 	if err != nil {
+		cancelAll(r)
 		return err
 	}
 	made.Request, made.persistent, made.comm = r, persistent, a.comm
-	return a.setHandle(i, handle)
+	return nil
+}
+
+// cancelAll ends requests that the program cannot have.
+func cancelAll(list ...mpi.Request) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	for _, r := range list {
+		_, _ = r.Wait(ended) // the error of the call is the one to report
+		_ = r.Free()         // if it is persistent
+	}
 }
 
 // request returns the request of a handle, or nil if that is MPI_REQUEST_NULL.
@@ -181,6 +192,9 @@ func (a *args) wait() error {
 func (a *args) test() error {
 	r, p, err := a.requestIn()
 	if err != nil {
+		return err
+	}
+	if _, err := a.where(1); err != nil {
 		return err
 	}
 	st, done := emptyStatus, true
@@ -310,6 +324,11 @@ func (a *args) any(wait bool) error {
 	if !wait {
 		status = 4
 	}
+	for i := 2; i < status; i++ { // before a request is over
+		if _, err := a.where(i); err != nil {
+			return err
+		}
+	}
 	for {
 		index, active := -1, false
 		for i, r := range list {
@@ -367,6 +386,14 @@ func (a *args) some(wait bool) error {
 	if !slices.ContainsFunc(list, func(r *request) bool { return r != nil && r.active() }) {
 		return a.setInt(2, a.l.abi.undefined)
 	}
+	count, err := a.where(2)
+	if err != nil {
+		return err
+	}
+	indices, err := a.where(3)
+	if err != nil {
+		return err
+	}
 	to := a.statuses(4)
 	var failed error
 	n := 0
@@ -378,11 +405,7 @@ func (a *args) some(wait bool) error {
 			st, err := r.finish()
 			failed = a.outcome(to, n, &st, err, failed)
 			a.over(p, i, r)
-			where, err := a.where(3)
-			if err != nil {
-				return err
-			}
-			*(*int32)(unsafe.Add(where, 4*n)) = int32(i)
+			*(*int32)(unsafe.Add(indices, 4*n)) = int32(i)
 			n++
 		}
 		if n > 0 || !wait {
@@ -390,9 +413,7 @@ func (a *args) some(wait bool) error {
 		}
 		await(list)
 	}
-	if e := a.setInt(2, n); e != nil {
-		return e
-	}
+	*(*int32)(count) = int32(n)
 	return failed
 }
 

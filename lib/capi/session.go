@@ -2,6 +2,7 @@ package capi
 
 import (
 	"context"
+	"errors"
 	"hash/fnv"
 	"strings"
 
@@ -53,13 +54,13 @@ func (a *args) sessionInit() error {
 	if err := a.l.begin(); err != nil {
 		return err
 	}
-	s, handle, err := a.l.sessions.take()
+	s, handle, err := give(a, a.l.sessions, 2)
 	if err != nil {
-		return err
+		return errors.Join(err, a.l.end())
 	}
 	a.l.use(h)
 	s.handle, s.errhandler = handle, h
-	return a.setHandle(2, handle)
+	return nil
 }
 
 func (a *args) sessionFinalize() error {

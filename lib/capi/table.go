@@ -105,6 +105,25 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 	return &s.object, handle, nil
 }
 
+// give takes an object of a table, whose handle goes where an argument points to. Nothing is taken if that is nowhere.
+func give[T any](a *args, t *table[T], i int) (object *T, handle uint64, err error) {
+	p, err := a.where(i)
+	if err != nil {
+		return nil, 0, err
+	}
+	if object, handle, err = t.take(); err != nil {
+		return nil, 0, err
+	}
+	a.l.setHandleAt(p, 0, handle)
+	return object, handle, nil
+}
+
+// revoke removes an object that was given, and has its handle be that of none.
+func revoke[T any](a *args, t *table[T], i int, handle uint64) {
+	t.remove(handle)
+	a.l.setHandleAt(a.pointer(i), 0, a.l.abi.null[t.kind])
+}
+
 // remove forgets an object that was taken. One that the ABI names stays.
 func (t *table[T]) remove(handle uint64) {
 	s := t.slot(handle)
