@@ -79,6 +79,9 @@ package main
 //     }
 //     return op == MAXLOC || op == MINLOC;
 // }
+// extern void zrl_exit(void);
+//
+// static void at_exit(void) { atexit(zrl_exit); }
 import "C"
 
 import (
@@ -116,6 +119,9 @@ func zrl_statistics(to *C.char, size C.size_t) {
 	text := unsafe.Slice((*byte)(unsafe.Pointer(to)), size)
 	text[copy(text[:size-1], library.Load().Statistics())] = 0
 }
+
+//export zrl_exit
+func zrl_exit() { library.Load().Exit() }
 
 // callbacks call functions of the program.
 type callbacks struct{ mpich bool }
@@ -178,6 +184,8 @@ func (callbacks) LongDouble(operation, datatype string, in, inout unsafe.Pointer
 }
 
 func (callbacks) Flush() { C.fflush(C.stdout) }
+
+func (callbacks) AtExit() { C.at_exit() }
 
 func (callbacks) Allocate(bytes int64) unsafe.Pointer { return C.malloc(C.size_t(bytes)) }
 

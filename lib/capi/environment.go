@@ -2,6 +2,7 @@ package capi
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 	"unsafe"
@@ -74,7 +75,12 @@ func (l *Library) begin() error {
 		l.users++
 		return nil
 	case finalized:
-		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: keep a session until its end")
+		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: MPI_Finalize has ended it, as there was no session before")
+	}
+	if l.world != nil { // the rank has waited for another user
+		l.users = 1
+		l.phase.Store(running)
+		return nil
 	}
 	dev, err := l.start(l)
 	if err != nil {
@@ -93,13 +99,40 @@ func (l *Library) begin() error {
 	return nil
 }
 
-// end is that of a user, and of the rank if it is the last.
+// end is that of a user. With the last one the rank ends, or waits for another one if the program uses sessions: the launcher and
+// the other ranks could not have it back.
 func (l *Library) end() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users--; l.users > 0 {
 		return nil
 	}
+	if !l.sessioned.Load() {
+		return l.finish()
+	}
+	l.phase.Store(before)
+	l.atExit.Do(l.back.AtExit)
+	l.attached = nil
+	if _, err := l.world.DetachBuffer(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer { // there may be none
+		return err
+	}
+	return nil
+}
+
+// Exit ends a rank that waits for another user. It is called when the program ends.
+func (l *Library) Exit() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.world == nil || l.phase.Load() != before {
+		return // it has not ended as it should
+	}
+	if err := l.finish(); err != nil {
+		fmt.Fprintf(l.errors, "zrlmpi: the end of rank %d: %v\n", l.world.Rank(), err)
+	}
+}
+
+// finish ends the rank.
+func (l *Library) finish() error {
 	l.phase.Store(finalized)
 	if l.line != nil {
 		l.endLine()

@@ -90,8 +90,12 @@ func (a *args) getErrhandler() error {
 	if err != nil {
 		return err
 	}
-	h := c.handler()
-	if err := a.setHandle(1, h.handle); err != nil {
+	return a.shareErrhandler(1, c.handler())
+}
+
+// shareErrhandler gives the program the handle of an error handler, which it frees.
+func (a *args) shareErrhandler(i int, h *errhandler) error {
+	if err := a.setHandle(i, h.handle); err != nil {
 		return err
 	}
 	a.l.use(h)

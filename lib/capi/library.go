@@ -35,6 +35,8 @@ type Callbacks interface {
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
 	// Flush writes what the program has printed.
 	Flush()
+	// AtExit has Library.Exit called when the program ends, which is called once.
+	AtExit()
 	// Allocate returns memory of C, or nil, and Free frees it.
 	Allocate(bytes int64) unsafe.Pointer
 	Free(p unsafe.Pointer)
@@ -72,6 +74,9 @@ type Library struct {
 	phase atomic.Int32
 	mu    sync.Mutex
 	users int
+	// sessioned: there has been a session. The rank waits for another user then, when the last one has ended, until the process ends.
+	sessioned atomic.Bool
+	atExit    sync.Once
 	// inited is the phase between MPI_Init and MPI_Finalize.
 	inited  atomic.Int32
 	threads int

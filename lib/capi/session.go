@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
@@ -12,7 +13,7 @@ import (
 // session is a use of the rank besides that of MPI_Init.
 type session struct {
 	handle     uint64
-	errhandler *errhandler
+	errhandler atomic.Pointer[errhandler]
 }
 
 var _ = add(map[string]implementation{
@@ -23,6 +24,12 @@ var _ = add(map[string]implementation{
 	"Session_get_nth_pset":    (*args).sessionSet,
 	"Session_get_pset_info":   (*args).sessionSetInfo,
 	"Group_from_session_pset": (*args).sessionGroup,
+
+	"Session_create_errhandler": func(a *args) error { return a.newErrhandler(0, 1) },
+	"Session_set_errhandler":    (*args).sessionSetErrhandler,
+	"Session_get_errhandler":    (*args).sessionGetErrhandler,
+	"Session_call_errhandler":   (*args).sessionCallErrhandler,
+
 	"Comm_create_from_group":  (*args).commFromGroup,
 
 	"Intercomm_create_from_groups": (*args).intercommFromGroups,
@@ -37,8 +44,38 @@ func (a *args) session(h uint64) (*session, error) {
 	if s == nil {
 		return nil, errorf(errSession, "%#x is no session, or has been finalized", h)
 	}
-	a.handler, a.handlerOf = s.errhandler, s.handle
+	a.handler, a.handlerOf = s.errhandler.Load(), s.handle
 	return s, nil
+}
+
+func (a *args) sessionSetErrhandler() error {
+	s, err := a.session(a.handle(0, kindSession))
+	if err != nil {
+		return err
+	}
+	h, err := a.errhandler(a.handle(1, kindErrhandler))
+	if err != nil {
+		return err
+	}
+	a.l.use(h)
+	a.l.release(s.errhandler.Swap(h))
+	return nil
+}
+
+func (a *args) sessionGetErrhandler() error {
+	s, err := a.session(a.handle(0, kindSession))
+	if err != nil {
+		return err
+	}
+	return a.shareErrhandler(1, s.errhandler.Load())
+}
+
+func (a *args) sessionCallErrhandler() error {
+	if _, err := a.session(a.handle(0, kindSession)); err != nil {
+		return err
+	}
+	a.l.raise(a, userError(a.int(1)))
+	return nil
 }
 
 // sessionInit: info, error handler, session.
@@ -59,7 +96,9 @@ func (a *args) sessionInit() error {
 		return errors.Join(err, a.l.end())
 	}
 	a.l.use(h)
-	s.handle, s.errhandler = handle, h
+	a.l.sessioned.Store(true)
+	s.handle = handle
+	s.errhandler.Store(h)
 	return nil
 }
 
@@ -73,7 +112,9 @@ func (a *args) sessionFinalize() error {
 		return err
 	}
 	err = a.l.end()
-	a.l.release(s.errhandler)
+	h := *a.handler // what is left of it if the session had it last
+	a.l.release(a.handler)
+	a.handler = &h
 	a.l.sessions.remove(s.handle)
 	a.l.setHandleAt(p, 0, a.l.abi.null[kindSession])
 	return err

@@ -46,9 +46,31 @@ func TestSessions(t *testing.T) {
 				if r.ok("Finalized", atFlag); (flag[0] != 0) != init {
 					r.t.Errorf("finalized: %d", flag[0])
 				}
-				if code := r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()); code == 0 || len(r.back.calls) != 2 { // a handle of no session is fatal, twice
-					r.t.Errorf("again: %#x, %v", code, r.back.calls)
+				if calls := r.back.taken(); len(calls) != 3 || calls[2] != "at exit" { // handles of no session are fatal, twice
+					r.t.Errorf("%v", calls)
 				}
+				// The rank can be used again, by sessions and by the first MPI_Init.
+				for round := range 3 {
+					r.ends(r.call("Comm_free", c.at()), "ERR_OTHER", "before MPI_Init")
+					again := !init && round == 1
+					if again {
+						r.ok("Init", nil, nil)
+					}
+					r.ok("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at())
+					r.ok("Group_from_session_pset", s.get(r), text("mpi://WORLD"), world.at())
+					r.ok("Comm_create_from_group", world.get(r), text("a name"), "INFO_NULL", "ERRORS_RETURN", c.at())
+					if r.ok("Allreduce", atOne, atSum, 1, "INT", "SUM", c.get(r)); sum[0] != 3 {
+						r.t.Errorf("sum %d", sum[0])
+					}
+					r.ok("Comm_free", c.at())
+					r.ok("Session_finalize", s.at())
+					if again {
+						r.ok("Barrier", "COMM_WORLD")
+						r.ok("Finalize")
+					}
+				}
+				r.l.Exit()
+				r.ends(r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()), "ERR_UNSUPPORTED_OPERATION", "cannot be one again")
 			})
 		})
 	}
@@ -135,5 +157,61 @@ func TestIntercommFromGroups(t *testing.T) {
 			r.t.Errorf("a rank that is not there: %#x", code)
 		}
 		r.ok("Comm_free", c.at())
+	})
+}
+
+// TestNoSession: a rank that had no session ends with MPI_Finalize.
+func TestNoSession(t *testing.T) {
+	onProcesses(t, 1, func(r *rank) {
+		r.ok("Init", nil, nil)
+		r.ok("Finalize")
+		s := newOut()
+		r.ends(r.call("Session_init", "INFO_NULL", "ERRORS_RETURN", s.at()), "ERR_UNSUPPORTED_OPERATION", "MPI_Finalize has ended it")
+		r.called()
+	})
+}
+
+// TestSessionErrors: errors of a session's calls are its handler's, which is inherited by nothing and may be changed.
+func TestSessionErrors(t *testing.T) {
+	onProcesses(t, 1, func(r *rank) {
+		function, other := unsafe.Pointer(new(byte)), unsafe.Pointer(new(byte))
+		first, second, got, s, group := newOut(), newOut(), newOut(), newOut(), newOut()
+		r.ok("Session_create_errhandler", function, first.at())
+		r.ok("Session_create_errhandler", other, second.at())
+		r.ok("Session_init", "INFO_NULL", first.get(r), s.at())
+		raise := func(want ...string) {
+			r.t.Helper()
+			r.ends(r.call("Group_from_session_pset", s.get(r), text("mpi://NONE"), group.at()), "ERR_ARG", "no process set")
+			r.called(want...)
+		}
+		class := func(name string) string { return "handle " + itoa(r.constant(name)) }
+		raise(class("ERR_ARG"))
+		r.ok("Session_get_errhandler", s.get(r), got.at())
+		if got.get(r) != first.get(r) {
+			r.t.Errorf("%s: handler %#x, want %#x", r.abi, got.get(r), first.get(r))
+		}
+		r.ok("Errhandler_free", got.at())
+		r.ok("Errhandler_free", first.at()) // the session has it still
+		raise(class("ERR_ARG"))
+		r.ok("Session_set_errhandler", s.get(r), second.get(r))
+		raise(class("ERR_ARG"))
+		r.ok("Session_call_errhandler", s.get(r), r.constant("ERR_TAG"))
+		r.called(class("ERR_TAG"))
+		r.ok("Session_set_errhandler", s.get(r), "ERRORS_RETURN")
+		raise()
+		r.ok("Session_get_errhandler", s.get(r), got.at())
+		if got.get(r) != handle(r.l.abi.handle(kindErrhandler, r.l.abi.constants["ERRORS_RETURN"])) {
+			r.t.Errorf("%s: handler %#x", r.abi, got.get(r))
+		}
+		r.ok("Session_set_errhandler", s.get(r), "ERRORS_ARE_FATAL")
+		r.ends(r.call("Session_set_errhandler", s.get(r), s.get(r)), "ERR_ARG", "no error handler")
+		r.called("exit " + itoa(r.constant("ERR_ARG")))
+		r.ok("Session_set_errhandler", s.get(r), second.get(r))
+		r.ok("Errhandler_free", second.at())
+		r.ends(r.call("Comm_create_from_group", 77, text("a name"), "INFO_NULL", "ERRORS_RETURN", got.at()), "ERR_GROUP")
+		r.called()
+		r.ok("Session_finalize", s.at())
+		r.called("at exit")
+		r.l.Exit()
 	})
 }

@@ -50,14 +50,59 @@ static void refused(void)
     OK(MPI_Comm_free(&comm));
 }
 
+static int handled, handled_code;
+static MPI_Session handled_session;
+
+static void handler(MPI_Session *s, int *code, ...)
+{
+    handled++;
+    handled_session = *s;
+    MPI_Error_class(*code, &handled_code);
+}
+
+/* Sessions begin and end the use of MPI, also more than once. Their errors go to their handler. */
+static void session(void)
+{
+    MPI_Session s;
+    MPI_Group group, none;
+    MPI_Comm comm;
+    MPI_Errhandler h, is;
+    int sum, one = 1, before = handled;
+    OK(MPI_Session_create_errhandler(handler, &h));
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &s));
+    CHECK(fails(MPI_Group_from_session_pset(s, "mpi://NONE", &none), MPI_ERR_ARG, "no process set"));
+    OK(MPI_Session_set_errhandler(s, h));
+    OK(MPI_Session_get_errhandler(s, &is));
+    CHECK(is == h);
+    OK(MPI_Errhandler_free(&h));
+    OK(MPI_Errhandler_free(&is));
+    CHECK(handled == before);
+    CHECK(fails(MPI_Group_from_session_pset(s, "mpi://NONE", &none), MPI_ERR_ARG, "no process set"));
+    CHECK(handled == before + 1 && handled_session == s && handled_code == MPI_ERR_ARG);
+    OK(MPI_Session_call_errhandler(s, MPI_ERR_TAG));
+    CHECK(handled == before + 2 && handled_code == MPI_ERR_TAG);
+    OK(MPI_Group_from_session_pset(s, "mpi://WORLD", &group));
+    OK(MPI_Comm_create_from_group(group, "errors.c", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+    OK(MPI_Comm_rank(comm, &rank));
+    OK(MPI_Comm_size(comm, &size));
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm));
+    CHECK(sum == size);
+    OK(MPI_Group_free(&group));
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Session_finalize(&s));
+    CHECK(s == MPI_SESSION_NULL);
+}
+
 int main(int argc, char **argv)
 {
+    session();
+    session();
     OK(MPI_Init(&argc, &argv));
-    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     refused();
+    session();
     OK(MPI_Finalize());
+    session();
     if (!wrong)
         printf("rank %d of %d: ok\n", rank, size);
     return wrong != 0;
