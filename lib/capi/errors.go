@@ -18,12 +18,13 @@ const (
 	errName
 	errNoMemory
 	errSession
+	errConversion
 )
 
 var ownClassNames = map[mpi.Class]string{
 	errUnsupported: "ERR_UNSUPPORTED_OPERATION", errInfoKey: "ERR_INFO_KEY", errInfoValue: "ERR_INFO_VALUE",
 	errInfoNoKey: "ERR_INFO_NOKEY", errName: "ERR_NAME", errNoMemory: "ERR_NO_MEM",
-	errSession: "ERR_SESSION",
+	errSession: "ERR_SESSION", errConversion: "ERR_CONVERSION",
 }
 
 // callError is an error of a call that package mpi does not know of.

@@ -30,7 +30,7 @@ var _ = add(map[string]implementation{
 	"Session_get_errhandler":    (*args).sessionGetErrhandler,
 	"Session_call_errhandler":   (*args).sessionCallErrhandler,
 
-	"Comm_create_from_group":  (*args).commFromGroup,
+	"Comm_create_from_group": (*args).commFromGroup,
 
 	"Intercomm_create_from_groups": (*args).intercommFromGroups,
 })

@@ -50,6 +50,27 @@ static void refused(void)
     OK(MPI_Comm_free(&comm));
 }
 
+/* The form external32 has numbers of the standard's lengths. */
+static void external(void)
+{
+    long double in = 1.5L, out = 0;
+    long n = -2, back = 0;
+    unsigned char buffer[20];
+    MPI_Aint position = 0, size;
+    OK(MPI_Pack_external("external32", &in, 1, MPI_LONG_DOUBLE, buffer, sizeof buffer, &position));
+    OK(MPI_Pack_external("external32", &n, 1, MPI_LONG, buffer, sizeof buffer, &position));
+    CHECK(position == 20 && buffer[0] == 0x3f && buffer[1] == 0xff && buffer[2] == 0x80 && buffer[16] == 0xff && buffer[19] == 0xfe);
+    position = 0;
+    OK(MPI_Unpack_external("external32", buffer, sizeof buffer, &position, &out, 1, MPI_LONG_DOUBLE));
+    OK(MPI_Unpack_external("external32", buffer, sizeof buffer, &position, &back, 1, MPI_LONG));
+    CHECK(position == 20 && out == in && back == n);
+    OK(MPI_Pack_external_size("external32", 3, MPI_LONG, &size));
+    CHECK(size == 12);
+    n = 1L << 40;
+    position = 0;
+    CHECK(fails(MPI_Pack_external("external32", &n, 1, MPI_LONG, buffer, sizeof buffer, &position), MPI_ERR_CONVERSION, "does not fit"));
+}
+
 static int handled, handled_code;
 static MPI_Session handled_session;
 
@@ -100,6 +121,7 @@ int main(int argc, char **argv)
     OK(MPI_Init(&argc, &argv));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     refused();
+    external();
     session();
     OK(MPI_Finalize());
     session();

@@ -1,0 +1,289 @@
+package capi
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+)
+
+// The form external32 of the standard (section 14.5.2) has the most significant byte of each number first, and the standard's number of bytes,
+// which for some is another one than that of this machine.
+
+// number is one of the numbers of a basic datatype: how many bytes it has here and there, and how it becomes the other one.
+type number struct {
+	native, external int
+	kind             numberForm
+}
+
+type numberForm uint8
+
+const (
+	sameForm     numberForm = iota
+	signedForm              // an integer
+	unsignedForm            // likewise
+	extendedForm            // a floating-point number of 80 bits in memory, and 128 bits outside
+)
+
+// longDouble is what C calls so.
+func longDouble() number {
+	if runtime.GOARCH == "amd64" || runtime.GOARCH == "386" {
+		return number{16, 16, extendedForm}
+	}
+	return number{16, 16, sameForm}
+}
+
+// numbersOf are those of an element of a basic datatype.
+func numbersOf(name string, size int) []number {
+	long, index := number{8, 4, signedForm}, number{4, 4, sameForm}
+	halves := []number{{size / 2, size / 2, sameForm}, {size / 2, size / 2, sameForm}}
+	switch name {
+	case "LONG":
+		return []number{long}
+	case "UNSIGNED_LONG":
+		return []number{{8, 4, unsignedForm}}
+	case "WCHAR":
+		return []number{{4, 2, unsignedForm}}
+	case "LONG_DOUBLE":
+		return []number{longDouble()}
+	case "C_LONG_DOUBLE_COMPLEX", "CXX_LONG_DOUBLE_COMPLEX":
+		return []number{longDouble(), longDouble()}
+	case "LONG_INT":
+		return []number{long, index}
+	case "LONG_DOUBLE_INT":
+		return []number{longDouble(), index}
+	case "FLOAT_INT", "DOUBLE_INT", "SHORT_INT":
+		return []number{{size - 4, size - 4, sameForm}, index}
+	case "2INT", "2INTEGER", "2REAL", "2DOUBLE_PRECISION", "COMPLEX4", "C_COMPLEX", "C_FLOAT_COMPLEX", "CXX_FLOAT_COMPLEX", "COMPLEX", "COMPLEX8",
+		"C_DOUBLE_COMPLEX", "CXX_DOUBLE_COMPLEX", "DOUBLE_COMPLEX", "COMPLEX16", "COMPLEX32":
+		return halves
+	case "LB", "UB":
+		return nil
+	}
+	return []number{{size, size, sameForm}}
+}
+
+// numbersIn are those of an element of a basic datatype of the ABI.
+func (l *Library) numbersIn(t *datatype.Type) []number {
+	name := ""
+	if d := l.types.get(l.named[t]); d != nil {
+		name = d.predefined
+	}
+	return numbersOf(name, int(t.Size()))
+}
+
+// parts are the datatypes that an element of another one consists of, and how many there are of each.
+func parts(t *datatype.Type, each func(of *datatype.Type, n int64)) {
+	made := t.Contents()
+	if made.Combiner != datatype.CombinerStruct {
+		if of := made.Types[0]; of.Size() > 0 {
+			each(of, t.Size()/of.Size())
+		}
+		return
+	}
+	for i, of := range made.Types {
+		each(of, made.Integers[1+i])
+	}
+}
+
+// externalSize is how many bytes an element has outside, which are at most as many as in memory.
+func (l *Library) externalSize(t *datatype.Type) (bytes int64) {
+	if t.Contents().Combiner == datatype.Named {
+		for _, n := range l.numbersIn(t) {
+			bytes += int64(n.external)
+		}
+		return bytes
+	}
+	parts(t, func(of *datatype.Type, n int64) { bytes += n * l.externalSize(of) })
+	return bytes
+}
+
+// converter copies elements between what they are in memory, one after another, and external32.
+type converter struct {
+	l                *Library
+	native, external []byte
+	pack             bool
+	err              error
+}
+
+func (c *converter) elements(t *datatype.Type, n int64) {
+	if t.Size() == 0 {
+		return
+	}
+	if t.Contents().Combiner == datatype.Named {
+		numbers := c.l.numbersIn(t)
+		for ; n > 0; n-- {
+			for i := range numbers {
+				c.one(&numbers[i])
+			}
+		}
+		return
+	}
+	for ; n > 0 && c.err == nil; n-- {
+		parts(t, c.elements)
+	}
+}
+
+func (c *converter) one(n *number) {
+	from, to := c.native[:n.native], c.external[:n.external]
+	if !c.pack {
+		from, to = to, from
+	}
+	c.native, c.external = c.native[n.native:], c.external[n.external:]
+	switch {
+	case n.kind == sameForm:
+		copy(to, from)
+		slices.Reverse(to)
+	case n.kind == extendedForm && c.pack:
+		toQuad(to, from)
+	case n.kind == extendedForm:
+		toExtended(to, from)
+	case !c.pack:
+		widen(to, from, n.kind == signedForm)
+	case !narrow(to, from, n.kind == signedForm) && c.err == nil:
+		c.err = errorf(errConversion, "the number of bytes % x, least significant first, does not fit into the %d bytes of external32", from, n.external)
+	}
+}
+
+// widen makes an integer of this machine of a shorter one.
+func widen(to, from []byte, signed bool) {
+	fill := byte(0)
+	if signed && from[0]&0x80 != 0 {
+		fill = 0xff
+	}
+	for i := range to {
+		to[i] = fill
+	}
+	for i, b := range from {
+		to[len(from)-1-i] = b
+	}
+}
+
+// narrow does the opposite, and reports whether the number fits.
+func narrow(to, from []byte, signed bool) bool {
+	n := len(to)
+	for i := range to {
+		to[i] = from[n-1-i]
+	}
+	fill := byte(0)
+	if signed && to[0]&0x80 != 0 {
+		fill = 0xff
+	}
+	for _, b := range from[n:] {
+		if b != fill {
+			return false
+		}
+	}
+	return true
+}
+
+// toQuad makes a number of 128 bits of one of 80. Both have exponents of 15 bits; the latter has the first bit of its significand, too.
+func toQuad(to, from []byte) {
+	significand, exponent := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint16(from[8:])
+	if exponent&math.MaxInt16 == 0 && significand>>63 != 0 {
+		exponent++ // what this form has as a small number is a normal one there
+	}
+	binary.BigEndian.PutUint16(to, exponent)
+	fraction := significand << 1
+	binary.BigEndian.PutUint64(to[2:], fraction)
+	clear(to[10:])
+}
+
+// toExtended does the opposite. It rounds to the nearest number, and to an even one of two.
+func toExtended(to, from []byte) {
+	exponent := binary.BigEndian.Uint16(from)
+	high := binary.BigEndian.Uint64(from[2:])
+	rest := uint64(binary.BigEndian.Uint32(from[10:]))<<16 | uint64(binary.BigEndian.Uint16(from[14:])) // the last 48 bits of 112
+	significand, lost := high>>1, high&1<<48|rest
+	switch e := exponent & math.MaxInt16; {
+	case e == math.MaxInt16: // infinity, or no number
+		significand |= 1 << 63
+		if lost != 0 {
+			significand |= 1
+		}
+		lost = 0
+	case e != 0:
+		significand |= 1 << 63
+	}
+	if lost > 1<<48 || lost == 1<<48 && significand&1 != 0 {
+		var carry uint64
+		if significand, carry = bits.Add64(significand, 1, 0); carry != 0 {
+			significand, exponent = 1<<63, exponent+1
+		} else if exponent&math.MaxInt16 == 0 && significand>>63 != 0 {
+			exponent++
+		}
+	}
+	binary.LittleEndian.PutUint64(to, significand)
+	binary.LittleEndian.PutUint16(to[8:], exponent)
+	clear(to[10:])
+}
+
+// packExternal: datarep, inbuf, incount, datatype, outbuf, outsize, position.
+func (a *args) packExternal() error { return a.external(1, 2, 3, 4, 5, 6, true) }
+
+// unpackExternal: datarep, inbuf, insize, position, outbuf, outcount, datatype.
+func (a *args) unpackExternal() error { return a.external(4, 5, 6, 1, 2, 3, false) }
+
+// packExternalSize: datarep, incount, datatype, size.
+func (a *args) packExternalSize() error {
+	if err := a.external32(); err != nil {
+		return err
+	}
+	b, t, err := a.packed(1, 1, 2, -1)
+	if err != nil {
+		return err
+	}
+	return a.setWord(3, b.count*a.l.externalSize(t.Type))
+}
+
+func (a *args) external32() error {
+	name, err := a.text(0)
+	if err == nil && name != "external32" {
+		err = errorf(mpi.ErrArg, "the form %q is not known: external32 is", name)
+	}
+	return err
+}
+
+// external copies between elements and a buffer, of so many bytes, at a position that moves on.
+func (a *args) external(buf, count, of, to, size, position int, pack bool) error {
+	if err := a.external32(); err != nil {
+		return err
+	}
+	a.wide = true // positions have 64 bits in all of these calls
+	b, t, err := a.packed(buf, count, of, -1)
+	if err != nil {
+		return err
+	}
+	at, err := a.position(position)
+	if err != nil {
+		return err
+	}
+	n, room := b.count*a.l.externalSize(t.Type), a.count(size)
+	if at < 0 || room-at < n {
+		return errorf(mpi.ErrTruncate, "%d elements have %d bytes in external32, and there are %d of %d from position %d on", b.count, n, max(room-at, 0), room, at)
+	}
+	if n == 0 {
+		return nil
+	}
+	p, err := a.where(to)
+	if err != nil {
+		return err
+	}
+	native := make([]byte, b.count*t.Size())
+	c := converter{l: a.l, native: native, external: unsafe.Slice((*byte)(unsafe.Add(p, at)), n), pack: pack}
+	if pack {
+		t.Pack(native, b.at, b.count, 0)
+	}
+	if c.elements(t.Type, b.count); c.err != nil {
+		return c.err
+	}
+	if !pack {
+		t.Unpack(b.at, b.count, native, 0)
+	}
+	return a.setPosition(position, at+n)
+}
