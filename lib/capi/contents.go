@@ -84,6 +84,9 @@ func (a *args) contents() error {
 	for i, of := range made.Types {
 		handle, known := a.l.named[of]
 		if !known {
+			handle, known = a.l.numbers.handle(of)
+		}
+		if !known {
 			d, h, err := a.l.types.take() // the program frees it
 			if err != nil {
 				for k := range i {

@@ -32,6 +32,18 @@ type fortranNumbers struct {
 	made map[numberKind]*dtype
 }
 
+// handle is that of one of them.
+func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, t := range n.made {
+		if t.Type == of {
+			return t.handle, true
+		}
+	}
+	return 0, false
+}
+
 // numberOf finds the first kind with the digits and power of ten of the arguments before the last one. One of MPI_UNDEFINED is any.
 func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) error {
 	last := len(wanted) - 1

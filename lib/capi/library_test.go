@@ -31,6 +31,8 @@ type recorder struct {
 	reduce func(in, inout unsafe.Pointer, n int64)
 	refuse int  // what Delete, Copy and GeneralFree return
 	drop   bool // Copy has the duplicate without the attribute
+	// handle is called by error handlers, if it is not nil.
+	handle func(f unsafe.Pointer, object uint64, code int)
 	// query is the function of generalized requests, if it is not nil.
 	query func(status unsafe.Pointer) int
 }
@@ -55,7 +57,13 @@ func (r *recorder) Delete(f unsafe.Pointer, _ uint64, _ int, value, _ unsafe.Poi
 	return r.refuse
 }
 
-func (r *recorder) Handle(f unsafe.Pointer, _ uint64, code int) { r.note("handle %d", code&0xff) }
+func (r *recorder) Handle(f unsafe.Pointer, object uint64, code int) {
+	if r.handle != nil {
+		r.handle(f, object, code)
+		return
+	}
+	r.note("handle %d", code&0xff)
+}
 
 func (r *recorder) GeneralQuery(_, _, status unsafe.Pointer) int {
 	r.note("query")
