@@ -24,7 +24,7 @@ expect_netpipe=1 expect_mocassin=1 expect_launchers=8 expect_scalapack=95 expect
 # And of NPB 3.4, OSU 7.2, the kernels of 2025-08-28 and HPCCG of 2017-07-04.
 expect_nas=38 expect_osu=49 expect_kernels=13 expect_hpccg=1
 # Folders of MPICH's tests whose calls the library has.
-folders=(attr coll comm datatype errhan group info init mpi_t pt2pt topo threads/pt2pt
+folders=(attr coll comm datatype errhan group info init mpi_t part pt2pt topo threads/pt2pt
   f77/{attr,coll,comm,datatype,info,init,pt2pt,topo} f90/{attr,coll,comm,datatype,f90types,info,init,misc,pt2pt,topo})
 limit=100 # seconds for a program, if its test has no shorter limit
 

@@ -22,6 +22,10 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	partitioned, err := c.PsendInit(Typed(b, 16, TypeOf[float32]()), 2, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
 	every, err := datatype.Vector(2, 1, 2, TypeOf[float32]())
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +53,17 @@ func TestAllocations(t *testing.T) {
 		return nil
 	}
 	for name, f := range map[string]func() error{
-		"Send":            func() error { return Send(ctx, c, b, 1, 3) },
+		"Send": func() error { return Send(ctx, c, b, 1, 3) },
+		"Partitioned": func() error {
+			r, err := partitioned.Start()
+			if err == nil {
+				err = partitioned.Pready(0, 1)
+			}
+			if err == nil {
+				_, err = r.Wait(ctx)
+			}
+			return err
+		},
 		"Ssend":           func() error { return Ssend(ctx, c, b, 1, 3) },
 		"Bsend":           func() error { return Bsend(c, b, 1, 3) },
 		"Recv":            func() error { _, err := Recv(ctx, c, b, 1, 3); return err },

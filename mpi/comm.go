@@ -34,6 +34,8 @@ type Comm struct {
 	broken atomic.Bool
 	// rounds counts the calls that are a round.
 	rounds atomic.Uint32
+	// channels counts the sends of PsendInit.
+	channels atomic.Uint32
 	// attributes are those of Keyvals.
 	attributes caching.Attributes[*Comm]
 	// topology is nil if there is none.

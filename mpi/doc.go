@@ -64,12 +64,14 @@
 //
 // # Communicators
 //
-// Each communicator has an even number, 0 for the world, which travels with its
+// Each communicator has a number, 0 for the world and a multiple of 4, which travels with its
 // messages; the library's own messages, those of collective calls among them, carry
-// the next odd one. To make a
+// one of the next three. To make a
 // communicator, its members agree on the highest of the numbers that each of
 // them would use next. So no rank ever has two communicators of one number, and
 // messages of one are never received in another.
+//
+// Partitioned communication (Comm.PsendInit, PrecvInit) has messages of their own between two ranks, which match no others.
 //
 // Attributes (NewKeyval), topologies (CartCreate, GraphCreate, DistGraphCreate) and their neighbourhood collectives
 // belong to a communicator; Dup keeps them. An intercommunicator (IntercommCreate) is a communicator whose messages go

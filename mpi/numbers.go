@@ -9,6 +9,8 @@ import (
 // Numbers of communicators.
 const (
 	worldNumber = 0
+	// numberStep is the distance of two numbers. Those between are for messages of the library.
+	numberStep = 4
 	// internal is set in the number under which the library's own messages
 	// between the members of a communicator travel.
 	internal = 1
@@ -18,7 +20,7 @@ const (
 	firstAlone = 1 << 31
 )
 
-// numbers gives a rank's communicators their numbers: even ones, each used
+// numbers gives a rank's communicators their numbers: multiples of numberStep, each used
 // once. The members of a new communicator agree on the highest that any of them
 // proposes, which is higher than any that one of them has used before they began.
 // While several agreements are under way, two of them may come to the same
@@ -57,10 +59,11 @@ func (n *numbers) end() {
 func (n *numbers) propose(attempt int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	step := uint64(2)
+	step := uint64(1)
 	if attempt > 0 {
-		step += 2 * rand.Uint64N(1<<min(attempt, 10))
+		step += rand.Uint64N(1 << min(attempt, 10))
 	}
+	step *= numberStep
 	next := uint64(n.last) + step
 	if next >= firstAlone {
 		return noNumber
@@ -73,8 +76,8 @@ func (n *numbers) propose(attempt int) uint32 {
 func (n *numbers) proposeAlone(rank, size int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	next := firstAlone + 2*(n.alone*uint64(size)+uint64(rank))
-	if next >= noNumber-1 {
+	next := firstAlone + numberStep*(n.alone*uint64(size)+uint64(rank))
+	if next > noNumber-numberStep-3 { // devices have the last ones
 		return noNumber
 	}
 	n.alone++

@@ -10,23 +10,23 @@ import (
 func TestNumbers(t *testing.T) {
 	var n numbers
 	n.begin()
-	if a, b := n.propose(0), n.propose(0); a != 2 || b != 4 {
+	if a, b := n.propose(0), n.propose(0); a != 4 || b != 8 {
 		t.Fatalf("the first proposals are %d and %d", a, b)
 	}
 	n.begin()
-	if !n.claim(4) || n.claim(4) || !n.claim(2) || !n.claim(1000) {
+	if !n.claim(8) || n.claim(8) || !n.claim(4) || !n.claim(1000) {
 		t.Error("a number is not claimed just once")
 	}
 	n.end()
 	if n.claim(1000) {
 		t.Error("a number was forgotten while an agreement is under way")
 	}
-	if got := n.propose(0); got != 1002 {
+	if got := n.propose(0); got != 1004 {
 		t.Errorf("after 1000 comes %d", got)
 	}
 	for range 100 {
 		before := n.last
-		if got := n.propose(3); got%2 != 0 || got <= before || got > before+2+2*8 {
+		if got := n.propose(3); got%4 != 0 || got <= before || got > before+4+4*8 {
 			t.Fatalf("after %d comes %d", before, got)
 		}
 	}
@@ -34,8 +34,8 @@ func TestNumbers(t *testing.T) {
 	if len(n.claimed) != 0 {
 		t.Errorf("%d numbers are kept forever", len(n.claimed))
 	}
-	n.last = firstAlone - 4
-	if got := n.propose(0); got != firstAlone-2 {
+	n.last = firstAlone - 8
+	if got := n.propose(0); got != firstAlone-4 {
 		t.Errorf("the last number is %d", got)
 	}
 	for range 3 {
@@ -46,25 +46,23 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestNumbersAlone: all ranks together propose each even number once.
+// TestNumbersAlone: all ranks together propose each multiple of 4 once.
 func TestNumbersAlone(t *testing.T) {
 	const size = 3
 	var ranks [size]numbers
 	for i := range 10 {
 		for r := range size {
-			if got, want := ranks[r].proposeAlone(r, size), uint32(firstAlone+2*(i*size+r)); got != want {
+			if got, want := ranks[r].proposeAlone(r, size), uint32(firstAlone+4*(i*size+r)); got != want {
 				t.Fatalf("rank %d proposes %d, not %d", r, got, want)
 			}
 		}
 	}
-	last := numbers{alone: (noNumber-firstAlone)/2/size - 1}
-	if got := last.proposeAlone(size-1, size); got != noNumber-3 {
+	last := numbers{alone: (noNumber - 7 - firstAlone) / 4}
+	if got := last.proposeAlone(0, 1); got != noNumber-7 || got|channelData >= math.MaxUint32-2 { // which is the first of the devices'
 		t.Errorf("the last number is %d", got)
 	}
-	for r := range size {
-		if got := last.proposeAlone(r, size); got != noNumber {
-			t.Errorf("%d is proposed beyond the last number", got)
-		}
+	if got := last.proposeAlone(0, 1); got != noNumber {
+		t.Errorf("%d is proposed beyond the last number", got)
 	}
 }
 

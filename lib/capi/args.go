@@ -214,6 +214,9 @@ func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.l.abi.inPlac
 func (a *args) counted(i int) (int64, *datatype.Type, error) {
 	t, err := a.datatype(i + 1)
 	if err != nil {
+		if a.count(i) == 0 && a.handle(i+1, kindDatatype) == a.l.abi.null[kindDatatype] {
+			return 0, a.l.bytes, nil // programs for MPICH do so, which allows it
+		}
 		return 0, nil, err
 	}
 	n := a.count(i)
@@ -232,10 +235,18 @@ func (a *args) buffer(i int) (mpi.Buffer, error) {
 // buffers is a buffer of so many such, one after another.
 func (a *args) buffers(i int, times int64) (mpi.Buffer, error) {
 	n, t, err := a.counted(i + 1)
-	if err == nil && n > math.MaxInt64/max(times, 1) {
-		err = errorf(mpi.ErrCount, "the count is %d for each of %d ranks", n, times)
+	if err != nil {
+		return mpi.Buffer{}, err
 	}
-	return mpi.Memory(a.pointer(i), n*times, t), err
+	return a.times(i, n, t, times)
+}
+
+// times is a buffer of so many times n elements.
+func (a *args) times(i int, n int64, t *datatype.Type, times int64) (mpi.Buffer, error) {
+	if n > math.MaxInt64/max(times, 1) {
+		return mpi.Buffer{}, errorf(mpi.ErrCount, "the count is %d, %d times", n, times)
+	}
+	return mpi.Memory(a.pointer(i), n*times, t), nil
 }
 
 // integers reads n integers of an array: counts, or displacements.

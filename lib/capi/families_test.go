@@ -46,6 +46,15 @@ func TestPersistent(t *testing.T) {
 	})
 }
 
+// TestNoElements: no elements of no datatype are an empty message.
+func TestNoElements(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		_, at := ints(1)
+		r.ok("Sendrecv", nil, 0, "DATATYPE_NULL", 0, 1, at, 1, "INT", 0, 1, "COMM_WORLD", "STATUS_IGNORE")
+		r.ok("Sendrecv", at, 0, "INT", 0, 1, nil, 0, "DATATYPE_NULL", 0, 1, "COMM_WORLD", "STATUS_IGNORE")
+	})
+}
+
 // TestMatchedProbe: a message is found, and received by its handle.
 func TestMatchedProbe(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {

@@ -65,7 +65,7 @@ func TestGraph(t *testing.T) {
 	})
 }
 
-// neighbors are those that MPI_Dist_graph_neighbors tells of, with their weights, sorted in pairs.
+// neighbors are those that MPI_Dist_graph_neighbors reports, with their weights, sorted in pairs.
 type neighbors struct{ sources, destinations [][2]int32 }
 
 func (r *rank) distNeighbors(c handle, weighted bool) (got neighbors) {

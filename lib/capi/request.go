@@ -20,7 +20,9 @@ type request struct {
 	begin      func() (mpi.Request, error)
 	// general is that of MPI_Grequest_start.
 	general *general
-	comm    *comm
+	// partitioned is that of MPI_Psend_init or MPI_Precv_init.
+	partitioned *mpi.Partitioned
+	comm        *comm
 }
 
 // active reports whether the request is to be waited for.
@@ -420,6 +422,8 @@ func (a *args) some(wait bool) error {
 // free has the request go on by itself, if it is active.
 func (r *request) free() error {
 	switch {
+	case r.partitioned != nil:
+		return r.partitioned.Free()
 	case r.begin != nil && !r.Active():
 		return nil
 	case r.send != mpi.Request{}:

@@ -71,6 +71,40 @@ static void external(void)
     CHECK(fails(MPI_Pack_external("external32", &n, 1, MPI_LONG, buffer, sizeof buffer, &position), MPI_ERR_CONVERSION, "does not fit"));
 }
 
+/* Partitions that are made ready one by one, around the ring of ranks. */
+static void partitioned(void)
+{
+    enum { PARTS = 8, EACH = 1000 };
+    static int out[PARTS * EACH], in[PARTS * EACH];
+    int next = (rank + 1) % size, previous = (rank + size - 1) % size, flag, list[2] = {6, 0};
+    MPI_Request r[2];
+    OK(MPI_Psend_init(out, PARTS, EACH, MPI_INT, next, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]));
+    OK(MPI_Precv_init(in, PARTS, EACH, MPI_INT, previous, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]));
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < PARTS * EACH; i++)
+            out[i] = rank + round * i;
+        OK(MPI_Startall(2, r));
+        OK(MPI_Pready(7, r[0]));
+        OK(MPI_Pready_range(1, 5, r[0]));
+        CHECK(fails(MPI_Pready(7, r[0]), MPI_ERR_ARG, "ready already"));
+        OK(MPI_Test(&r[0], &flag, MPI_STATUS_IGNORE));
+        CHECK(!flag);
+        OK(MPI_Pready_list(2, list, r[0]));
+        for (int part = 0; part < PARTS; part++)
+            do {
+                OK(MPI_Parrived(r[1], part, &flag));
+            } while (!flag);
+        OK(MPI_Waitall(2, r, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < PARTS * EACH; i++)
+            if (in[i] != previous + round * i) {
+                CHECK(in[i] == previous + round * i);
+                break;
+            }
+    }
+    OK(MPI_Request_free(&r[0]));
+    OK(MPI_Request_free(&r[1]));
+}
+
 static int handled, handled_code;
 static MPI_Session handled_session;
 
@@ -122,6 +156,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     refused();
     external();
+    partitioned();
     session();
     OK(MPI_Finalize());
     session();

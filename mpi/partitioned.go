@@ -1,0 +1,357 @@
+package mpi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// Partitioned is a send or a receive of a message in partitions (section 4.2), to be started any number of times. A send's message goes when all
+// partitions are ready, and a receive's partitions have all arrived when the message has.
+//
+// A send matches the receive of the same tag, among those of the two ranks and the communicator, in the order of PsendInit and PrecvInit: it has a
+// channel of its own, whose number it sends to the receive. Other messages never match.
+type Partitioned struct {
+	mu   sync.Mutex
+	call call
+	// channel is the tag of the messages; 0 while a receive does not know it: named receives it into name.
+	channel int
+	named   mpe.Op
+	name    [channelLen]byte
+	// ready are the partitions of a send that is active, of which missing are not.
+	ready   []bool
+	missing int
+	active  bool
+	// op is the message's, once it has been posted, or err is why it has not. woken gets a value when one of them is set, and so does notify.
+	op     mpe.Op
+	err    error
+	woken  chan struct{}
+	notify chan<- struct{}
+	over   bool // the outcome has been taken
+}
+
+// What is added to a communicator's number for the messages of partitioned communication: the numbers of channels, with the tags of the
+// program, and data with the numbers of channels as tags.
+const (
+	channelNames = 2
+	channelData  = 3
+
+	channelLen = 4
+)
+
+var errNoChannel = errors.New("the send that matches it is not known: a wait for it has ended early, or the rank was lost")
+
+// PsendInit describes a send of a buffer with all partitions one after another.
+func (c *Comm) PsendInit(b Buffer, partitions, dest, tag int) (*Partitioned, error) {
+	return c.partitioned(call{comm: c, op: "PsendInit", kind: mpe.OpSend, peer: dest, tag: tag}, &b, partitions)
+}
+
+// PrecvInit describes a receive. The source and the tag are those of one send.
+func (c *Comm) PrecvInit(b Buffer, partitions, source, tag int) (*Partitioned, error) {
+	return c.partitioned(call{comm: c, op: "PrecvInit", kind: mpe.OpRecv, peer: source, tag: tag}, &b, partitions)
+}
+
+func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, error) {
+	switch {
+	case k.peer == AnySource:
+		return nil, k.failf(ErrRank, "a partitioned receive is from one rank")
+	case k.tag == AnyTag:
+		return nil, k.failf(ErrTag, "a partitioned receive has a tag")
+	case partitions < 0:
+		return nil, k.failf(ErrArg, "%d partitions", partitions)
+	}
+	p := &Partitioned{woken: make(chan struct{}, 1), ready: make([]bool, partitions)}
+	if err := k.typed(b); err != nil {
+		return nil, err
+	}
+	p.call = k
+	var o mpe.Operation
+	if err := p.call.operation(&o); err != nil || k.peer == ProcNull {
+		return p.unless(err)
+	}
+	world := c.members[k.peer].world
+	if c.p.peers[world].NoComms {
+		return p.unless(k.failf(ErrComm, "the wire to rank %d carries no communicators, which partitioned communication needs", k.peer))
+	}
+	o = mpe.Operation{Kind: k.kind, Peer: int(world), Tag: k.tag, Comm: c.number | channelNames, Buf: p.name[:]}
+	if k.sends() {
+		p.channel = 1 + int((c.channels.Add(1)-1)%math.MaxInt32)
+		binary.LittleEndian.PutUint32(p.name[:], uint32(p.channel))
+	}
+	op, err := c.p.start(&o)
+	switch {
+	case err != nil:
+		return p.unless(k.fail(err))
+	case k.sends():
+		c.p.freed.add(op)
+	default:
+		p.named = op
+	}
+	return p, nil
+}
+
+// unless is the result of a call that may have failed.
+func (p *Partitioned) unless(err error) (*Partitioned, error) {
+	if err != nil {
+		p.call.giveBack()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Start begins a message. It must not be called before the request of the last one has been waited for.
+func (p *Partitioned) Start() (Request, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := &p.call
+	switch {
+	case p.active:
+		return Request{}, k.failf(ErrRequest, "the request is active: wait for it before starting it again")
+	case k.comm.freed.Load():
+		return Request{}, k.check()
+	}
+	clear(p.ready)
+	p.missing = len(p.ready)
+	of := *k
+	of.scattered = nil // it stays
+	if k.peer == ProcNull {
+		return of.request(nil, true), nil
+	}
+	p.active, p.over, p.err = true, false, nil
+	select {
+	case <-p.woken:
+	default:
+	}
+	if p.advance(); k.sends() && p.missing == 0 {
+		p.post()
+	}
+	return of.request(partitions{p}, false), nil
+}
+
+// advance posts the receive of a message whose channel has become known.
+func (p *Partitioned) advance() {
+	if p.named != nil {
+		_, done, err := p.named.Test()
+		if !done {
+			return
+		}
+		p.named = nil // another caller may be waiting for it, so it is not freed
+		if p.channel = int(binary.LittleEndian.Uint32(p.name[:])); err != nil || p.channel <= 0 {
+			p.channel = 0
+		}
+	}
+	switch {
+	case !p.active || p.op != nil || p.err != nil || p.call.sends():
+	case p.channel == 0:
+		p.end(errNoChannel)
+	default:
+		p.post()
+	}
+}
+
+// post begins to transfer the message.
+func (p *Partitioned) post() {
+	k := &p.call
+	if s := k.scattered; s != nil && k.sends() {
+		s.pack()
+	}
+	op, err := k.comm.p.start(&mpe.Operation{
+		Kind: k.kind, Peer: int(k.comm.members[k.peer].world), Tag: p.channel, Comm: k.comm.number | channelData, Buf: k.bytes,
+		Datatype: k.datatype, AnyDatatype: k.any,
+	})
+	if err != nil {
+		p.end(err)
+		return
+	}
+	p.op = op
+	p.wake()
+	if p.notify != nil {
+		op.Notify(p.notify)
+	}
+}
+
+// end ends a message that is not under way.
+func (p *Partitioned) end(err error) {
+	p.err = err
+	p.wake()
+	notify(p.notify)
+}
+
+func (p *Partitioned) wake() { notify(p.woken) }
+
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // there is a value, or no caller is waiting
+	}
+}
+
+// Pready says that the partitions from low to high of a send that was started are in the buffer.
+func (p *Partitioned) Pready(low, high int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.call
+	k.op = "Pready"
+	switch {
+	case !k.sends():
+		return k.failf(ErrRequest, "it is a receive, whose partitions are not the caller's to make ready")
+	case low < 0 || high >= len(p.ready) || low > high:
+		return k.failf(ErrArg, "partitions %d to %d: there are 0 to %d", low, high, len(p.ready)-1)
+	case k.peer == ProcNull:
+		return nil
+	case !p.active || p.err != nil:
+		return k.failf(ErrRequest, "the request is not active: start it first")
+	}
+	for i := low; i <= high; i++ {
+		if p.ready[i] {
+			return k.failf(ErrArg, "partition %d is ready already", i)
+		}
+	}
+	for i := low; i <= high; i++ {
+		p.ready[i] = true
+	}
+	if p.missing -= high - low + 1; p.missing == 0 {
+		p.post()
+	}
+	return nil
+}
+
+// Parrived reports whether a partition of a receive has arrived: of the message that was started last, also when its request has been waited for.
+func (p *Partitioned) Parrived(partition int) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.call
+	k.op = "Parrived"
+	switch {
+	case k.sends():
+		return false, k.failf(ErrRequest, "it is a send, whose partitions do not arrive")
+	case partition < 0 || partition >= len(p.ready):
+		return false, k.failf(ErrArg, "there is no partition %d: there are 0 to %d", partition, len(p.ready)-1)
+	case !p.active:
+		return true, nil
+	}
+	_, done, _ := p.test() // the error is that of the request
+	return done, nil
+}
+
+// Free ends the use of a request that is not active.
+func (p *Partitioned) Free() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.active {
+		return p.call.failf(ErrRequest, "the request is active: wait for it before it is freed")
+	}
+	if p.named != nil { // its send is matched by no later receive
+		p.call.comm.p.freed.add(p.named)
+		p.named = nil
+	}
+	p.call.giveBack()
+	return nil
+}
+
+func (p *Partitioned) test() (mpe.Status, bool, error) {
+	p.advance()
+	switch {
+	case p.err != nil:
+		return mpe.Status{}, true, p.err
+	case p.op == nil:
+		return mpe.Status{}, false, nil
+	}
+	st, done, err := p.op.Test()
+	if done {
+		p.arrived(&st, err)
+	}
+	return st, done, err
+}
+
+// arrived puts a message in its place.
+func (p *Partitioned) arrived(st *mpe.Status, err error) {
+	st.Tag = p.call.tag
+	if !p.over && err == nil && !p.call.sends() {
+		p.call.scatter(st.Bytes)
+	}
+	p.over = true
+}
+
+// partitions is the mpe.Op of the message that was started.
+type partitions struct{ *Partitioned }
+
+// Wait implements mpe.Op.
+func (p partitions) Wait(ctx context.Context) (mpe.Status, error) {
+	for {
+		p.mu.Lock()
+		p.advance()
+		op, named, err := p.op, p.named, p.err
+		p.mu.Unlock()
+		switch {
+		case err != nil:
+			return mpe.Status{}, err
+		case op != nil:
+			st, err := op.Wait(ctx)
+			p.mu.Lock()
+			p.arrived(&st, err)
+			p.mu.Unlock()
+			return st, err
+		case named != nil:
+			_, err = named.Wait(ctx)
+		default:
+			err = p.call.comm.p.dev.Await(ctx, p.woken)
+		}
+		if err == nil {
+			continue
+		}
+		p.mu.Lock()
+		if p.op == nil && p.err == nil {
+			p.end(err)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// Test implements mpe.Op.
+func (p partitions) Test() (mpe.Status, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.test()
+}
+
+// Cancel implements mpe.Op.
+func (p partitions) Cancel() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.op != nil:
+		p.op.Cancel()
+	case p.err == nil:
+		p.end(mpe.ErrCancelled)
+	}
+}
+
+// Notify implements mpe.Op.
+func (p partitions) Notify(c chan<- struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notify = c
+	switch {
+	case p.op != nil:
+		p.op.Notify(c)
+	case p.err != nil:
+		notify(c)
+	case p.named != nil:
+		p.named.Notify(c)
+	}
+}
+
+// Free implements mpe.Op.
+func (p partitions) Free() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.op != nil {
+		p.op.Free()
+	}
+	p.op, p.notify, p.active = nil, nil, false
+}
