@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
@@ -76,7 +77,7 @@ func (a *agreement) runBy(ctx context.Context, members int, exchange func(contex
 			number = max(number, ballots[i].proposal)
 		}
 		if number == noNumber {
-			return 0, nil, a.call.error(ErrIntern, errNumbers)
+			return 0, nil, a.refusal(ballots)
 		}
 		claimed := []byte{0, 0, 0, 0} // a whole word, as all messages of ours
 		if n.claim(number) {
@@ -91,6 +92,45 @@ func (a *agreement) runBy(ctx context.Context, members int, exchange func(contex
 		}
 		if unanimous {
 			return number, ballots, nil
+		}
+	}
+}
+
+// refusedColor is that of a member that refuses the call, with the class of the error as its key, and noNumber.
+const refusedColor = math.MinInt64
+
+var errRefused = errors.New("an argument is wrong there")
+
+// refusal is the error of an agreement in which a member has proposed no number.
+func (a *agreement) refusal(ballots []ballot) error {
+	for i, v := range ballots {
+		if v.proposal == noNumber && v.color == refusedColor {
+			class := Class(v.key)
+			if class <= Success || class > ErrPending {
+				class = ErrOther
+			}
+			return a.call.failf(class, "rank %d of the world has refused the call: %w", a.members[i], errRefused)
+		}
+	}
+	return a.call.error(ErrIntern, errNumbers)
+}
+
+// refuse has the agreement fail on the other members, without waiting for them.
+func (a *agreement) refuse(class Class) {
+	mine := ballot{proposal: noNumber, color: refusedColor, key: int64(class)}.append(nil)
+	all := make([]byte, len(mine)*len(a.members))
+	copy(all[a.me*len(mine):], mine)
+	var list []mpe.Operation
+	if a.me != 0 {
+		list = append(list, a.operation(mpe.OpSendSync, 0, mine), a.operation(mpe.OpRecv, 0, all))
+	} else {
+		for i := 1; i < len(a.members); i++ {
+			list = append(list, a.operation(mpe.OpRecv, i, make([]byte, len(mine))), a.operation(mpe.OpSendSync, i, all))
+		}
+	}
+	for _, o := range list {
+		if op, err := a.dev.Start(o); err == nil { // else the other has gone
+			a.call.comm.p.freed.add(op)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reord
 	k := c.callf(op)
 	n, err := k.grid(dims, periods)
 	if err != nil {
-		return nil, err
+		return nil, c.refuseMaking(err)
 	}
 	_ = reorder // the order stays
 	grid, err := c.first(ctx, op, n)
@@ -198,7 +198,7 @@ func (c *Comm) CartSub(ctx context.Context, remain []bool) (*Comm, error) {
 		return nil, err
 	}
 	if len(remain) != len(t.dims) {
-		return nil, k.failf(ErrDims, "there are %d dimensions in remain, and %d of the grid", len(remain), len(t.dims))
+		return nil, c.refuseMaking(k.failf(ErrDims, "there are %d dimensions in remain, and %d of the grid", len(remain), len(t.dims)))
 	}
 	part := &cart{}
 	color := 0

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	const op = "Split"
 	if color < 0 && color != Undefined {
 		k := c.callf(op)
-		return nil, k.failf(ErrArg, "color %d: a color is 0 or more, or Undefined", color)
+		return nil, c.refuseMaking(k.failf(ErrArg, "color %d: a color is 0 or more, or Undefined", color))
 	}
 	return c.split(ctx, op, color, key)
 }
@@ -99,10 +100,28 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 		return 0, nil, err
 	}
 	number, ballots, err := a.run(ctx, &c.p.numbers, color, key)
-	if err != nil {
+	if err != nil && !errors.Is(err, errRefused) {
 		c.broken.Store(true)
 	}
 	return number, ballots, err
+}
+
+// RefuseMaking is Refuse for a call that makes a communicator of all members of c: Split and those like it. Calls that a method of c refuses do
+// the same.
+func (c *Comm) RefuseMaking(class Class) {
+	k := c.callf("")
+	if k.check() != nil || c.broken.Load() {
+		return
+	}
+	if a := c.agreement(k, c.both(), c.makeTag()); a.check() == nil {
+		a.refuse(class)
+	}
+}
+
+// refuseMaking returns the error for which a call is refused.
+func (c *Comm) refuseMaking(err error) error {
+	c.RefuseMaking(ClassOf(err))
+	return err
 }
 
 // makeTag is the tag of the next agreement.

@@ -21,7 +21,7 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	}
 	color, key, err := k.part(group, c.group)
 	if err != nil {
-		return nil, err
+		return nil, c.refuseMaking(err)
 	}
 	number, ballots, err := c.agree(ctx, op, color, key)
 	if err != nil || color == Undefined {
@@ -78,7 +78,7 @@ func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, e
 	case SharedMemory:
 		color = thisHost()
 	default:
-		return nil, k.failf(ErrArg, "%d is no kind of ranks: give SharedMemory or Undefined", kind)
+		return nil, c.refuseMaking(k.failf(ErrArg, "%d is no kind of ranks: give SharedMemory or Undefined", kind))
 	}
 	return c.split(ctx, op, color, key)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
 // Neighbors are the edges of a rank in a distributed graph: where they come from and where they lead to.
@@ -41,13 +43,13 @@ func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, n Neighbors, reorder
 		return nil, err
 	}
 	if (n.SourceWeights == nil) != (n.DestinationWeights == nil) {
-		return nil, k.failf(ErrArg, "sources or destinations have weights, and the others have none")
+		return nil, c.refuseMaking(k.failf(ErrArg, "sources or destinations have weights, and the others have none"))
 	}
 	if err := k.edges("source", n.Sources, n.SourceWeights); err != nil {
-		return nil, err
+		return nil, c.refuseMaking(err)
 	}
 	if err := k.edges("destination", n.Destinations, n.DestinationWeights); err != nil {
-		return nil, err
+		return nil, c.refuseMaking(err)
 	}
 	return c.distGraph(ctx, op, n.clone(), reorder)
 }
@@ -91,24 +93,9 @@ func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinatio
 	if err := k.checkIntra(); err != nil {
 		return nil, err
 	}
-	if err := k.edges("source", sources, nil); err != nil {
+	if err := k.distributed(sources, degrees, destinations, weights); err != nil {
+		c.Refuse(coll.Alltoall, ClassOf(err)) // with which it begins
 		return nil, err
-	}
-	if err := k.edges("destination", destinations, weights); err != nil {
-		return nil, err
-	}
-	if len(degrees) != len(sources) {
-		return nil, k.failf(ErrArg, "there are %d degrees for %d sources", len(degrees), len(sources))
-	}
-	sum := 0
-	for i, d := range degrees {
-		if d < 0 || d > len(destinations)-sum {
-			return nil, k.failf(ErrArg, "degree %d is %d, and there are %d destinations in all", i, d, len(destinations))
-		}
-		sum += d
-	}
-	if sum != len(destinations) {
-		return nil, k.failf(ErrArg, "the degrees add up to %d, and there are %d destinations", sum, len(destinations))
 	}
 	a := c.agreement(k, c.group.ranks, 0)
 	if err := a.check(); err != nil {
@@ -119,6 +106,30 @@ func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinatio
 		return nil, err
 	}
 	return c.distGraph(ctx, op, n, reorder)
+}
+
+// distributed checks the edges of DistGraphCreate.
+func (k *call) distributed(sources, degrees, destinations, weights []int) error {
+	if err := k.edges("source", sources, nil); err != nil {
+		return err
+	}
+	if err := k.edges("destination", destinations, weights); err != nil {
+		return err
+	}
+	if len(degrees) != len(sources) {
+		return k.failf(ErrArg, "there are %d degrees for %d sources", len(degrees), len(sources))
+	}
+	sum := 0
+	for i, d := range degrees {
+		if d < 0 || d > len(destinations)-sum {
+			return k.failf(ErrArg, "degree %d is %d, and there are %d destinations in all", i, d, len(destinations))
+		}
+		sum += d
+	}
+	if sum != len(destinations) {
+		return k.failf(ErrArg, "the degrees add up to %d, and there are %d destinations", sum, len(destinations))
+	}
+	return nil
 }
 
 // edge is what a rank is sent of an edge: which end it is, the other end, and the weight.

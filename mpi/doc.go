@@ -113,6 +113,7 @@
 //
 // A collective call that a rank refuses, as for its count, counts as made there. The calls of the other members, from Barrier to Scan, end
 // with an error of the same class that names the rank, if all members know communicators and the rank is no program attached to a daemon.
+// So do Split and what is like it, also in such programs.
 //
 // The package must never start a goroutine, except Run for its ranks. It must never read a
 // clock, or know what a device is made of.

@@ -31,7 +31,7 @@ func (c *Comm) GraphCreate(ctx context.Context, index, edges []int, reorder bool
 	const op = "GraphCreate"
 	k := c.callf(op)
 	if err := k.graph(index, edges); err != nil {
-		return nil, err
+		return nil, c.refuseMaking(err)
 	}
 	_ = reorder // the order stays
 	g, err := c.first(ctx, op, len(index))

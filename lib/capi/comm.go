@@ -177,7 +177,21 @@ func (a *args) commSplit() error {
 	return a.setComm(3, made, err)
 }
 
+// refuseMaking returns the error for which a call that makes a communicator of all members is refused. Those of the others end.
+func (a *args) refuseMaking(err error) error {
+	if a.comm != nil {
+		a.comm.RefuseMaking(classOf(err))
+	}
+	return err
+}
+
 func (a *args) commCreate() error {
+	if _, err := a.communicator(0); err != nil {
+		return err
+	}
+	if _, err := a.group(1); err != nil {
+		return a.refuseMaking(err)
+	}
 	return a.create(2, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.CreateAll(context.Background(), g) })
 }
 
@@ -210,7 +224,7 @@ func (a *args) commSplitType() error {
 	}
 	kind, err := a.splitType()
 	if err != nil {
-		return err
+		return a.refuseMaking(err)
 	}
 	made, err := c.SplitType(context.Background(), kind, a.int(2))
 	return a.setComm(4, made, err)

@@ -113,3 +113,53 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestMakingRefused: a call that makes a communicator ends on all if a rank refuses it, whether that is the first member or not, and the next one works.
+func TestMakingRefused(t *testing.T) {
+	_, two := ints(2, 2)
+	_, zero := ints(0, 0)
+	_, index := ints(1, 2)
+	_, edges := ints(1, 0)
+	_, one := ints(1)
+	for _, test := range []struct {
+		call         string
+		right, wrong []any
+		class        string
+	}{
+		{"Comm_split", []any{0, 0}, []any{-5, 0}, "ERR_ARG"},
+		{"Comm_split_type", []any{"COMM_TYPE_SHARED", 0, "INFO_NULL"}, []any{-12345, 0, "INFO_NULL"}, "ERR_ARG"},
+		{"Comm_create", []any{"GROUP_EMPTY"}, []any{"GROUP_NULL"}, "ERR_GROUP"},
+		{"Cart_create", []any{1, two, zero, 0}, []any{1, zero, zero, 0}, "ERR_DIMS"},
+		{"Cart_create", []any{1, two, zero, 0}, []any{1, nil, zero, 0}, "ERR_ARG"},
+		{"Graph_create", []any{2, index, edges, 0}, []any{-1, index, edges, 0}, "ERR_ARG"},
+		{"Dist_graph_create_adjacent", []any{1, zero, "UNWEIGHTED", 1, zero, "UNWEIGHTED", "INFO_NULL", 0},
+			[]any{1, two, "UNWEIGHTED", 1, two, "UNWEIGHTED", "INFO_NULL", 0}, "ERR_RANK"},
+		{"Dist_graph_create", []any{1, zero, one, zero, "UNWEIGHTED", "INFO_NULL", 0}, []any{-1, zero, one, zero, "UNWEIGHTED", "INFO_NULL", 0}, "ERR_ARG"},
+	} {
+		for _, bad := range []int{0, 1} {
+			t.Run(fmt.Sprint(test.call, " ", test.class, " ", bad), func(t *testing.T) {
+				onRanks(t, 2, func(r *rank) {
+					r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
+					me := r.rankIn("COMM_WORLD")
+					made := newOut()
+					call := func(list []any) int {
+						return r.call(test.call, append(append([]any{"COMM_WORLD"}, list...), made.at())...)
+					}
+					for range 2 {
+						if me == bad {
+							r.ends(call(test.wrong), test.class)
+						} else {
+							r.ends(call(test.right), test.class, fmt.Sprintf("rank %d", bad), " wrong there")
+						}
+						if code := call(test.right); code != 0 {
+							r.t.Errorf("%s, %s: %s", r.abi, test.call, r.textOf(code))
+						}
+						if !made.null(r, kindComm) {
+							r.ok("Comm_free", made.at())
+						}
+					}
+				})
+			})
+		}
+	}
+}

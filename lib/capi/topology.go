@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -89,7 +90,7 @@ func (a *args) grid() (c *comm, dims []int, periods []bool, err error) {
 func (a *args) cartCreate() error {
 	c, dims, periods, err := a.grid()
 	if err != nil {
-		return err
+		return a.refuseMaking(err)
 	}
 	made, err := c.CartCreate(context.Background(), dims, periods, a.int(4) != 0)
 	return a.setComm(5, made, err)
@@ -196,7 +197,7 @@ func (a *args) cartSub() error {
 	}
 	remain, err := a.ints(1, dims)
 	if err != nil {
-		return err
+		return a.refuseMaking(err)
 	}
 	made, err := c.CartSub(context.Background(), flags(remain))
 	return a.setComm(2, made, err)
@@ -221,7 +222,7 @@ func (a *args) edges() (c *comm, index, edges []int, err error) {
 func (a *args) graphCreate() error {
 	c, index, edges, err := a.edges()
 	if err != nil {
-		return err
+		return a.refuseMaking(err)
 	}
 	made, err := c.GraphCreate(context.Background(), index, edges, a.int(4) != 0)
 	return a.setComm(5, made, err)
@@ -311,31 +312,34 @@ func (a *args) distGraphCreate() error {
 	if err != nil {
 		return err
 	}
-	sources, err := a.countedInts(1, 2)
+	e, err := a.distributed()
 	if err != nil {
+		c.Refuse(coll.Alltoall, classOf(err)) // with which it begins
 		return err
 	}
-	degrees, err := a.countedInts(1, 3)
-	if err != nil {
-		return err
+	made, err := c.DistGraphCreate(context.Background(), e[0], e[1], e[2], e[3], a.int(7) != 0)
+	return a.setComm(8, made, err)
+}
+
+// distributed decodes sources, degrees, destinations and weights.
+func (a *args) distributed() (e [4][]int, err error) {
+	if e[0], err = a.countedInts(1, 2); err != nil {
+		return e, err
+	}
+	if e[1], err = a.countedInts(1, 3); err != nil {
+		return e, err
 	}
 	n := 0
-	for _, d := range degrees {
+	for _, d := range e[1] {
 		if d < 0 || n > math.MaxInt32-d {
-			return errorf(mpi.ErrArg, "a source of %d edges", d)
+			return e, errorf(mpi.ErrArg, "a source of %d edges", d)
 		}
 		n += d
 	}
-	destinations, err := a.ints(4, n)
-	if err != nil {
-		return err
+	if e[2], err = a.ints(4, n); err == nil {
+		e[3], err = a.weights(5, n)
 	}
-	weights, err := a.weights(5, n)
-	if err != nil {
-		return err
-	}
-	made, err := c.DistGraphCreate(context.Background(), sources, degrees, destinations, weights, a.int(7) != 0)
-	return a.setComm(8, made, err)
+	return e, err
 }
 
 // distGraphAdjacent: comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, new communicator.
@@ -344,21 +348,25 @@ func (a *args) distGraphAdjacent() error {
 	if err != nil {
 		return err
 	}
-	var n mpi.Neighbors
-	if n.Sources, err = a.countedInts(1, 2); err != nil {
-		return err
-	}
-	if n.SourceWeights, err = a.weights(3, len(n.Sources)); err != nil {
-		return err
-	}
-	if n.Destinations, err = a.countedInts(4, 5); err != nil {
-		return err
-	}
-	if n.DestinationWeights, err = a.weights(6, len(n.Destinations)); err != nil {
-		return err
+	n, err := a.adjacent()
+	if err != nil {
+		return a.refuseMaking(err)
 	}
 	made, err := c.DistGraphCreateAdjacent(context.Background(), n, a.int(8) != 0)
 	return a.setComm(9, made, err)
+}
+
+func (a *args) adjacent() (n mpi.Neighbors, err error) {
+	if n.Sources, err = a.countedInts(1, 2); err != nil {
+		return n, err
+	}
+	if n.SourceWeights, err = a.weights(3, len(n.Sources)); err != nil {
+		return n, err
+	}
+	if n.Destinations, err = a.countedInts(4, 5); err == nil {
+		n.DestinationWeights, err = a.weights(6, len(n.Destinations))
+	}
+	return n, err
 }
 
 func (a *args) distGraphCount() error {
