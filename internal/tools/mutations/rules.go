@@ -140,7 +140,7 @@ var mutations = []mutation{
 	{"shared buffers: what a failed call has published does not count", "mpe/collective/shared.go",
 		"\t\treturn at, errFailed\n", "", sharedTests},
 	{"shared buffers: a rank that has made another call is an error", "mpe/collective/shared.go",
-		"case state.Digest != digest:", "case false:", sharedTests},
+		"case state.Digest != digest && (", "case false && (", sharedTests},
 	{"shared buffers: another process's slot is not the member's", "mpe/collective/shared.go",
 		"if state.Epoch != s.epoch {", "if false {", sharedTests},
 	{"shared buffers: nothing of later calls is remembered", "mpe/collective/shared.go",
