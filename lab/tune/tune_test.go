@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
 // pretence is clusters whose calls take what a function says, in µs.
@@ -80,7 +81,11 @@ func byFormula(transport string, ranks, _ int, j job) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c, err := a.Cost(coll.Call{Collective: of, Ranks: ranks, Bytes: j.Bytes, Elem: elemLen, Segment: j.By.Segment, Flows: true})
+	call := coll.Call{Collective: of, Ranks: ranks, Bytes: j.Bytes, Elem: elemLen, Segment: j.By.Segment, Flows: true}
+	if sharesMemory[transport] {
+		call.Shared = shm.SharedHalf
+	}
+	c, err := a.Cost(call)
 	us := c.Time(1, 0.001, 0.0005)
 	if transport == "shm" {
 		us /= 10
