@@ -183,6 +183,7 @@ func (c *Conn) serve(l *link) {
 	c.shared.set(p.rank, l.shared)
 	l.shared = nil
 	c.fresh = append(c.fresh, l)
+	l.peerDoorbell.wake() // Publish could not, while there was no link
 	p.mu.Unlock()
 	c.mu.Unlock()
 	if before != nil {

@@ -23,32 +23,14 @@ import (
 func TestHostileHello(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m})
-	doorbell, err := sharedmem.Create(doorbellLen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(doorbell)
-	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(bell)
-	whole, err := sharedmem.Create(linkLen(MinRing))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(whole)
-	short, err := sharedmem.Create(pageLen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(short)
+	bell, doorbell, shared, whole := handles(t)
+	short := memory(t, pageLen)
 	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(unsealed)
-	if err := unix.Ftruncate(unsealed, int64(linkLen(MinRing))); err != nil {
+	if err := unix.Ftruncate(unsealed, sharedLen); err != nil {
 		t.Fatal(err)
 	}
 	link := hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing}
@@ -68,24 +50,26 @@ func TestHostileHello(t *testing.T) {
 		return h
 	}
 	for name, say := range map[string]func(*net.UnixConn) error{
-		"nothing":        func(*net.UnixConn) error { return nil },
-		"too short":      raw("zrlshm01"),
-		"too long":       raw(strings.Repeat("zrlshm01", 100)),
-		"no magic":       raw(strings.Repeat("x", helloLen)),
-		"no purpose":     with(from(func(h *hello) { h.purpose = 0 })),
-		"other purpose":  with(from(func(h *hello) { h.purpose = requestCall + 1 })),
-		"an answer":      with(from(func(h *hello) { h.purpose = giveLink }), bell, doorbell),
-		"no handles":     with(link),
-		"few handles":    with(link, bell, doorbell),
-		"many handles":   with(link, bell, doorbell, short, short),
-		"odd ring":       with(from(func(h *hello) { h.ring = MinRing + 64 }), bell, doorbell, short),
-		"no bell":        with(link, doorbell, doorbell, whole),
-		"short memory":   with(link, bell, doorbell, short),
-		"short doorbell": with(link, bell, unsealed, short),
-		"unsealed":       with(link, bell, doorbell, unsealed),
-		"from ourselves": with(from(func(h *hello) { h.src = 1 }), bell, doorbell, short),
-		"from nobody":    with(from(func(h *hello) { h.src = 1 << 31 }), bell, doorbell, short),
-		"to another":     with(from(func(h *hello) { h.dst = 0 }), bell, doorbell, short),
+		"nothing":         func(*net.UnixConn) error { return nil },
+		"too short":       raw("zrlshm01"),
+		"too long":        raw(strings.Repeat("zrlshm01", 100)),
+		"no magic":        raw(strings.Repeat("x", helloLen)),
+		"no purpose":      with(from(func(h *hello) { h.purpose = 0 })),
+		"other purpose":   with(from(func(h *hello) { h.purpose = requestCall + 1 })),
+		"an answer":       with(from(func(h *hello) { h.purpose = giveLink }), bell, doorbell, shared),
+		"no handles":      with(link),
+		"few handles":     with(link, bell, doorbell, shared),
+		"many handles":    with(link, bell, doorbell, shared, whole, whole),
+		"odd ring":        with(from(func(h *hello) { h.ring = MinRing + 64 }), bell, doorbell, shared, whole),
+		"no bell":         with(link, doorbell, doorbell, shared, whole),
+		"short memory":    with(link, bell, doorbell, shared, short),
+		"unsealed memory": with(link, bell, doorbell, shared, unsealed),
+		"short doorbell":  with(link, bell, unsealed, shared, whole),
+		"short buffer":    with(link, bell, doorbell, short, whole),
+		"unsealed buffer": with(link, bell, doorbell, unsealed, whole),
+		"from ourselves":  with(from(func(h *hello) { h.src = 1 }), bell, doorbell, shared, whole),
+		"from nobody":     with(from(func(h *hello) { h.src = 1 << 31 }), bell, doorbell, shared, whole),
+		"to another":      with(from(func(h *hello) { h.dst = 0 }), bell, doorbell, shared, whole),
 	} {
 		conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
 		if err != nil {
@@ -108,6 +92,28 @@ func TestHostileHello(t *testing.T) {
 	end := transporttest.Start(t, c)
 	transporttest.Start(t, listen(t, Config{Rank: 0, Map: m})).WaitConnected(t, 1)
 	end.WaitConnected(t, 0)
+}
+
+// handles returns what a link is made of, with the shortest ring.
+func handles(t *testing.T) (bell, doorbell, shared, link int) {
+	t.Helper()
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(bell) })
+	return bell, memory(t, doorbellLen), memory(t, sharedLen), memory(t, linkLen(MinRing))
+}
+
+// memory returns the descriptor of so many bytes that can be shared.
+func memory(t *testing.T, n int) int {
+	t.Helper()
+	fd, err := sharedmem.Create(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
 }
 
 // Another user's process gets no memory of ours.

@@ -176,6 +176,11 @@ func (c *Conn) Await(rank, slot int, sequence uint64) {
 	a.rank.Store(int64(rank))
 	a.sequence.Store(sequence)
 	c.shared.awaited.Or(1 << slot)
+	// The peer may have published since the caller has looked. Then Sleep may have seen neither an await nor
+	// anything to be polled, and the peer will not ring again.
+	if c.hasPublished(slot) {
+		c.inbox.wake()
+	}
 }
 
 // published reports the awaits that have ended. An await that takes the place of one that has is

@@ -17,6 +17,7 @@ var (
 	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
 	itsOwn     = test{"a test of its own", []string{"./handshake", "-short"}}
 	shared     = test{"a test of its own", []string{"./mpe/collective", "-run", "TestShared"}}
+	woken      = test{"a test of its own", []string{"./transport/shm", "-run", "TestAwaitAndSleep|TestWokenByLink"}}
 	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
 	linger     = test{"a test of its own", []string{"./mpe", "-run", "TestLinger$"}}
 	late       = test{"a test of its own", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
@@ -149,4 +150,8 @@ var mutations = []mutation{
 		"if rank := s.behind(t.number); rank >= 0 {", "if rank := -1; rank >= 0 {", sharedTests},
 	{"shared buffers: a lost rank fails calls that wait for it", "mpe/collective/shared.go",
 		"case lost != nil:", "case lost != nil && false:", sharedTests},
+	{"shared buffers: an await looks again before it waits", "transport/shm/shared_linux.go",
+		"\tif c.hasPublished(slot) {\n", "\tif false {\n", []test{woken}},
+	{"shared buffers: a new link wakes a peer that could not be woken before", "transport/shm/dial_linux.go",
+		"\tl.peerDoorbell.wake() // ", "\t// ", []test{woken}},
 }
