@@ -39,6 +39,16 @@ func (e *Engine) RefuseCollective(c *collective.Operation, cause collective.Fail
 	}
 }
 
+// FreeCommunicator notes that no further collective call is made in a communicator (collective.Operation.Comm), whose number is not used again.
+// Those under way go on. What its members have agreed on is dropped, and its slot of the shared buffers can be used again.
+func (e *Engine) FreeCommunicator(comm uint32) {
+	e.lock()
+	defer e.unlock()
+	if e.state == running {
+		e.calls.Free(comm)
+	}
+}
+
 // ResetCollectives drops what the members of communicators have agreed on, and the aborts of
 // calls that were not made here. It is for a rank that programs use one after another: the
 // communicators of the next program may have the same numbers and other members, and its

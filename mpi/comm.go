@@ -148,7 +148,9 @@ func (c *Comm) Free() error {
 	if err := c.attributes.Clear(c); err != nil {
 		return k.error(ErrOther, err)
 	}
-	c.freed.Store(true)
+	if !c.freed.Swap(true) && c.p.engine != nil {
+		c.p.engine.FreeCommunicator(c.number | internal)
+	}
 	return nil
 }
 

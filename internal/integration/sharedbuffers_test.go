@@ -6,10 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 // A collective call by shared buffers fails on all ranks when one of them ends before it has made the call, and the error
@@ -65,6 +68,49 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 		failed, other := errors.AsType[*collective.CallFailedError](err)
 		if (!ok || step.Peer != last || !errors.Is(err, mpe.ErrPeerLost)) && (!other || failed.Rank == last || failed.Cause != collective.CausePeerLost) {
 			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// TestSharedBuffersOfManyCommunicators: communicators that are freed give their slots of the shared buffers back, so
+// that a program may make more of them, one after another, than there are slots.
+func TestSharedBuffersOfManyCommunicators(t *testing.T) {
+	const ranks, comms, calls = 4, 200, 3
+	devices := inProcess("profile: extended")(t, ranks)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var all errgroup.Group
+	for _, d := range devices {
+		all.Go(func() error {
+			world, err := mpi.New(d)
+			if err != nil {
+				return err
+			}
+			for range comms {
+				c, err := world.Dup(ctx)
+				if err != nil {
+					return err
+				}
+				for range calls {
+					if err := mpi.Bcast(ctx, c, []byte{1}, 1); err != nil {
+						return err
+					}
+				}
+				if err := c.Free(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for rank, d := range devices {
+		for _, c := range d.(interface{ AsEngine() *mpe.Engine }).AsEngine().Snapshot().Collectives {
+			if c.Collective == coll.Bcast.String() && c.Algorithm != "shared" || c.Failures > 0 {
+				t.Errorf("rank %d: %+v", rank, c)
+			}
 		}
 	}
 }

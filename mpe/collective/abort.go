@@ -94,7 +94,7 @@ func (e *Executor) Refuse(c *Operation, cause FailureCause) {
 	}
 	a := e.agreements[c.Comm]
 	if a == nil { // the other members cannot agree without this one
-		a = &agreement{members: slices.Clone(c.Members)}
+		a = &agreement{comm: c.Comm, members: slices.Clone(c.Members)}
 		e.agreements[c.Comm] = a
 		e.agree(a, x)
 	}

@@ -18,7 +18,10 @@ import (
 
 // agreement is what the members of a communicator have agreed on.
 type agreement struct {
+	comm uint32
 	done bool
+	// freed: no further call is made.
+	freed bool
 	// class is what all of their messages go through.
 	class choice.Class
 	// same: all of them are configured alike.
@@ -81,7 +84,7 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 		}
 	}
 	if a == nil {
-		a = &agreement{members: slices.Clone(x.Members)}
+		a = &agreement{comm: x.Comm, members: slices.Clone(x.Members)}
 		e.agreements[x.Comm] = a
 		e.agree(a, x)
 	}
@@ -171,11 +174,7 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 			a.table = nil
 		}
 	} else {
-		for comm, b := range e.agreements {
-			if a == b { // the next call tries again
-				delete(e.agreements, comm)
-			}
-		}
+		delete(e.agreements, a.comm) // the next call tries again
 	}
 	if a.epoch != 0 {
 		for i := range a.unsentAborts {
@@ -198,6 +197,9 @@ func (e *Executor) haveAgreed(a *agreement, all []byte, err error) {
 			x.failed = failed
 			x.end(failed)
 		}
+	}
+	if a.freed {
+		e.Free(a.comm)
 	}
 }
 

@@ -167,6 +167,21 @@ func (e *Executor) Advance() {
 	}
 }
 
+// Free notes that no further call is made in a communicator. Those under way go on.
+func (e *Executor) Free(comm uint32) {
+	a := e.agreements[comm]
+	switch {
+	case a == nil:
+	case !a.done:
+		a.freed = true // when the members have agreed
+	default:
+		delete(e.agreements, comm)
+		if a.sharing != nil {
+			a.sharing.free()
+		}
+	}
+}
+
 // Reset drops what the members of communicators have agreed on, and the aborts of calls that
 // were not made here. Calls that wait until their members have agreed are not changed.
 func (e *Executor) Reset() {
@@ -180,6 +195,11 @@ func (e *Executor) Reset() {
 			a.call, x.then = nil, nil
 			x.cancelAll()
 			x.end(nil) // no program has made it
+		}
+	}
+	for _, s := range e.slots {
+		if s != nil && s.freed {
+			e.release(s)
 		}
 	}
 	e.epoch = 0 // the next program's communicators get another one

@@ -64,7 +64,8 @@ func (f *fakeEngine) Wire(rank int) (Wire, error) {
 	if rank < 0 || rank >= len(*f.world) {
 		return Wire{}, errNoRank
 	}
-	return Wire{Profile: "fake", Shared: (*f.world)[rank].shared != nil}, nil
+	host := (*f.world)[rank].shared != nil
+	return Wire{Profile: "fake", Shared: host, SingleCopy: host}, nil
 }
 
 func (f *fakeEngine) Shared() SharedBuffers {
@@ -183,11 +184,18 @@ func (w *world) run() {
 // start has a rank of the world make a call in communicator 1.
 func (w *world) start(t *testing.T, rank int, o Operation) (*Execution, *outcome) {
 	t.Helper()
-	f, x, end := (*w)[rank], new(Execution), new(outcome)
-	o.Comm, o.Call.Rank, o.Call.Ranks = 1, rank, len(*w)
-	for m := range o.Call.Ranks {
+	o.Comm = 1
+	for m := range *w {
 		o.Members = append(o.Members, m)
 	}
+	return w.startIn(t, rank, o)
+}
+
+// startIn has a rank of the world make a call in the communicator that the call names.
+func (w *world) startIn(t *testing.T, rank int, o Operation) (*Execution, *outcome) {
+	t.Helper()
+	f, x, end := (*w)[rank], new(Execution), new(outcome)
+	o.Call.Rank, o.Call.Ranks = slices.Index(o.Members, rank), len(o.Members)
 	if err := x.Prepare(&o, f); err != nil {
 		t.Fatalf("rank %d: %v", rank, err)
 	}

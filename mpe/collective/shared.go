@@ -63,12 +63,15 @@ type sharing struct {
 	half    int
 	members []int
 	self    int
-	// epoch is the communicator's: slots with another one are of another process.
+	// epoch is the communicator's: slots with another one are of another process, or of another
+	// communicator that uses the slot now.
 	epoch uint64
+	// freed: no further call is made.
+	freed bool
 	// posted counts the calls that were made here, of which the last one has the number lastTag.
 	posted  uint64
 	lastTag int
-	// seen has the sequence of each member when it was looked at last.
+	// seen has the sequence of each member when it was looked at last, and this rank's own.
 	seen []uint64
 	// queue has the calls that have not ended, in their order. The first one has begun, or is about to.
 	queue []queued
@@ -126,6 +129,11 @@ func (e *Executor) freeSlots(x *Execution) (mask uint64) {
 			return 0
 		}
 	}
+	for _, s := range e.slots {
+		if s != nil && s.over() {
+			e.release(s)
+		}
+	}
 	slots, _ := b.Slots()
 	mask = (^uint64(0) >> (64 - min(slots, 64))) &^ e.slotsInUse
 	b.Clear(mask, sequenceAfter(0))
@@ -141,9 +149,10 @@ func (e *Executor) takeSlot(a *agreement, mask uint64) {
 	e.slotsInUse |= 1 << slot
 	b := e.engine.Shared()
 	_, half := b.Slots()
-	a.sharing = &sharing{buffers: b, slot: slot, half: half, members: a.members, self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch, seen: make([]uint64, len(a.members))}
-	e.slots[slot] = a.sharing
-	b.Use(slot, a.epoch)
+	s := &sharing{buffers: b, slot: slot, half: half, members: a.members, self: slices.Index(a.members, e.engine.Rank()), epoch: a.epoch + uint64(a.comm), seen: make([]uint64, len(a.members))}
+	s.seen[s.self] = sequenceAfter(0)
+	a.sharing, e.slots[slot] = s, s
+	b.Use(slot, s.epoch)
 }
 
 // leaveSlot ends that.
@@ -151,10 +160,46 @@ func (e *Executor) leaveSlot(a *agreement) {
 	if e.offered == a {
 		e.offered = nil
 	}
-	if s := a.sharing; s != nil {
-		e.slotsInUse &^= 1 << s.slot
-		e.slots[s.slot] = nil
+	if a.sharing != nil {
+		e.release(a.sharing)
 	}
+}
+
+// release gives a slot back.
+func (e *Executor) release(s *sharing) {
+	e.slotsInUse &^= 1 << s.slot
+	e.slots[s.slot] = nil
+}
+
+// free notes that no further call is made. The slot can be used again when all members have ended the last one.
+func (s *sharing) free() {
+	s.freed = true
+	if end := sequenceAfter(s.posted); len(s.queue) == 0 && s.seen[s.self] < end {
+		s.publish(end)
+	}
+}
+
+// over reports whether no further call is made, and no member has one under way that reads this rank's slot. A
+// member whose slot has another epoch uses it for something else: so it has seen that as well.
+func (s *sharing) over() bool {
+	if !s.freed || len(s.queue) > 0 {
+		return false
+	}
+	for i, rank := range s.members {
+		if i == s.self {
+			continue
+		}
+		if state := s.buffers.State(rank, s.slot, s.posted); state.Epoch == s.epoch && state.Sequence < sequenceAfter(s.posted) {
+			return false
+		}
+	}
+	return true
+}
+
+// publish publishes a sequence.
+func (s *sharing) publish(sequence uint64) {
+	s.seen[s.self] = sequence
+	s.buffers.Publish(s.slot, sequence, s.members)
 }
 
 // enqueue has the call carried out when those before it have ended.
@@ -194,8 +239,8 @@ func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>3
 func (x *Execution) endShared(failed bool) {
 	s := x.share
 	if !failed {
-		if s.published == 0 { // else the first publication of the next call says so soon enough
-			s.buffers.Publish(s.slot, sequenceAfter(s.number), s.members)
+		if s.published == 0 || s.freed { // else the first publication of the next call says so soon enough
+			s.publish(sequenceAfter(s.number))
 		}
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 		return
@@ -224,7 +269,7 @@ func (s *sharing) beginNext() {
 		}
 		s.buffers.Describe(s.slot, t.number, t.digest)
 		s.buffers.Fail(s.slot, t.number)
-		s.buffers.Publish(s.slot, sequenceAfter(t.number), s.members)
+		s.publish(sequenceAfter(t.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
 }
@@ -338,7 +383,7 @@ func (x *Execution) advanceShared() {
 			if s.published++; s.published == 1 {
 				s.buffers.Describe(s.slot, s.number, s.digest)
 			}
-			s.buffers.Publish(s.slot, sequence(s.number, s.published), s.members)
+			s.publish(sequence(s.number, s.published))
 		default:
 			if err := x.moveShared(step); err != nil {
 				x.failShared(-1, err)

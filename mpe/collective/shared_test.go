@@ -253,6 +253,71 @@ func TestSharedMismatch(t *testing.T) {
 	}
 }
 
+// Communicators that are freed give their slots back, whenever their members do that and whichever calls are under
+// way; no rank writes where another one still reads.
+func TestSharedFreed(t *testing.T) {
+	const ranks, slots, comms, most = 4, 2, 12, 4
+	shared := 0
+	for seed := range uint64(1000) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		w := newWorld(ranks, nil).share(slots)
+		type made struct {
+			comm       int
+			end        *outcome
+			have, want []byte
+		}
+		var all []made
+		// Each rank has what it does, in the order of the communicators.
+		var program [ranks][]func()
+		for comm := 2; comm < 2+comms; comm++ {
+			members := rng.Perm(ranks)[:2+rng.IntN(ranks-1)]
+			for tag := range 1 + rng.IntN(most) {
+				for i, rank := range members {
+					program[rank] = append(program[rank], func() {
+						o, want := sumOf("", len(members), i, comm+tag, 1+tag*fakeHalf)
+						o.Comm, o.Tag, o.Members = uint32(comm), 1+tag, members
+						_, end := w.startIn(t, rank, o)
+						all = append(all, made{comm, end, o.Recv, want})
+					})
+				}
+			}
+			for _, rank := range members {
+				program[rank] = append(program[rank], func() {
+					e := (*w)[rank].calls
+					if a := e.agreements[uint32(comm)]; a.sharing != nil && a.sharing.posted > 0 {
+						shared++
+					}
+					e.Free(uint32(comm))
+				})
+			}
+		}
+		for slices.ContainsFunc(program[:], func(p []func()) bool { return len(p) > 0 }) {
+			rank := rng.IntN(ranks)
+			if p := program[rank]; len(p) > 0 && rng.IntN(4) == 0 {
+				p[0]()
+				program[rank] = p[1:]
+			} else {
+				(*w)[rank].step()
+			}
+		}
+		w.run()
+		for _, m := range all {
+			if !m.end.ended || m.end.err != nil || !bytes.Equal(m.have, m.want) {
+				t.Fatalf("seed %d: communicator %d: %+v, %v, want %v", seed, m.comm, m.end, m.have, m.want)
+			}
+		}
+		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+		for rank, f := range *w {
+			if e := f.calls; len(e.agreements) != 1 || e.agreements[1].sharing == nil || e.slotsInUse != 1<<e.agreements[1].sharing.slot {
+				t.Fatalf("seed %d: rank %d has %d agreements, slots %b", seed, rank, len(e.agreements), e.slotsInUse)
+			}
+		}
+	}
+	if shared == 0 {
+		t.Error("no communicator had a slot")
+	}
+}
+
 // A call that waits says for whom, in reports and when its caller abandons it.
 func TestSharedReport(t *testing.T) {
 	w := newWorld(3, nil).share(1)
