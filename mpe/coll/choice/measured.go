@@ -43,11 +43,9 @@ var measured = map[Class]Rows{
 				{math.MaxInt, []Choice{{"shared-blocks", 0}, {"rabenseifner", 0}, {"flat", 0}, {"ring", 0}, {"shared", 0}, {"recursive-doubling", 0}}},
 			}},
 			{coll.Gather, 4, []Span{
-				{512, []Choice{{"flat", 0}}},
 				{math.MaxInt, []Choice{{"shared", 0}, {"flat", 0}}},
 			}},
 			{coll.Gather, 8, []Span{
-				{8192, []Choice{{"flat", 0}}},
 				{math.MaxInt, []Choice{{"shared", 0}, {"flat", 0}}},
 			}},
 			{coll.Scatter, 4, []Span{
