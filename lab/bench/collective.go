@@ -24,6 +24,7 @@ const (
 	tagReady = iota + 1
 	tagBusy
 	tagTimes
+	tagGo
 )
 
 // operation is a collective operation of MPI.
@@ -87,6 +88,9 @@ var operations = []*operation{
 // inTurn reports whether no rank ends a call before all have made it, so that calls follow each other
 // without messages in between.
 func (c *operation) inTurn() bool { return c.gives(1) && c.result(1) }
+
+// atRoot reports whether only rank 0 gets something. The others would begin further calls before it has ended this one.
+func (c *operation) atRoot() bool { return !c.result(1) }
 
 // results is how many of the ranks get something.
 func (c *operation) results(ranks int) int {
@@ -296,6 +300,11 @@ func (c *collectiveCalls) check(i int, all bool) error {
 // ready returns when this rank is to call. Rank 1 then has begun to send what it has,
 // and rank 2 is ready to receive it.
 func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
+	if c.op.atRoot() {
+		if err := c.awaitRoot(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case c.rank == 0:
 		_, err := c.session.recv(1, tagReady)
@@ -321,6 +330,20 @@ func (c *collectiveCalls) ready(i int) (own *mpi.Request, err error) {
 	stamp(c.own, number(i, 1))
 	r, err := mpi.Isend(c.comm, c.own, 2, tagBusy)
 	return &r, err
+}
+
+// awaitRoot returns when rank 0 has ended the call before.
+func (c *collectiveCalls) awaitRoot() error {
+	if c.rank > 0 {
+		_, err := c.session.recv(0, tagGo)
+		return err
+	}
+	for r := 1; r < c.ranks; r++ {
+		if err := c.session.send(0, r, tagGo); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // point has rank 0 collect when each rank called and had its result.

@@ -6,7 +6,7 @@
  */
 #include "bench.h"
 
-enum { READY = 1, BUSY, TIMES, STAMP_RANKS = 64 };
+enum { READY = 1, BUSY, TIMES, GO, STAMP_RANKS = 64 };
 
 static enum { BCAST, ALLREDUCE, ALLTOALL, REDUCE, GATHER, OPERATIONS } operation;
 static const char *const names[] = {"bcast", "allreduce", "alltoall", "reduce", "gather"};
@@ -30,6 +30,9 @@ static int gives(int rank) { return operation == BCAST ? rank == 0 : 1; }
 
 /* in_turn reports whether no rank ends a call before all have made it. */
 static int in_turn(void) { return gives(1) && result(1); }
+
+/* at_root reports whether only rank 0 gets something. The others would begin further calls before it has ended this one. */
+static int at_root(void) { return !result(1); }
 
 /* sent is which block a rank's block k is, among those of all ranks. */
 static int sent(int k) { return operation == ALLTOALL ? bench_rank * ranks + k : bench_rank; }
@@ -86,6 +89,10 @@ static void check(int n, int i, const int *recv, int count, int blocks, int all)
 
 /* begin returns when this rank is to call. */
 static int begin(int i, int *own, MPI_Request *request) {
+	for (int r = 1; at_root() && bench_rank == 0 && r < ranks; r++)
+		bench_send(0, r, GO);
+	if (at_root() && bench_rank > 0)
+		bench_recv(0, GO);
 	switch (bench_rank) {
 	case 0:
 		bench_recv(1, READY);
