@@ -63,7 +63,7 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	r.e = e
 	short := e.sendShort(r) // what can be sent at once does not wait for the clock
 	switch {
-	case short && !e.needsTime(r):
+	case short && !r.p.shortLink().needsTime():
 	case r.kind == OpRecv && !e.observes(r.p) && e.recent() && e.matchers.of(r.comm).Unexpected() == 0: // it is queued
 	default:
 		e.begin(e.now())
@@ -74,14 +74,44 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	} else {
 		err = e.startRequest(r, op.Blocking)
 	}
+	e.unlockAndPoll()
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// SendNow sends the message of an operation at once, if that takes no request: to a rank that shares memory, if the message goes in
+// one packet and nothing goes first. It reports whether it has. If not, nothing has happened, and the operation is for Post.
+func (e *Engine) SendNow(op *Operation) bool {
+	if op.Kind != OpSend || e.check(op) != nil {
+		return false
+	}
+	l := e.peers[op.Peer].shortLink()
+	if l == nil || e.observes(l.p) { // the Observer is to be notified of its end
+		return false
+	}
+	e.mu.Lock()
+	if !l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype) {
+		e.mu.Unlock()
+		return false
+	}
+	if l.needsTime() {
+		e.begin(e.now())
+	}
+	l.noteShort(op.Buf)
+	l.p.sendsDone++
+	l.p.sentBytes += uint64(len(op.Buf))
+	e.unlockAndPoll()
+	return true
+}
+
+// unlockAndPoll is unlock, and polls if that is due.
+func (e *Engine) unlockAndPoll() {
 	poll := e.acksDue
 	e.acksDue = false
 	e.unlock()
 	if poll {
 		e.group.PollOnce()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }

@@ -13,6 +13,8 @@ func (l *extendedLink) busy() bool { return l.conn.Busy() }
 func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	w := Waiting{Send: true, Moving: true, peer: l.p}
 	l.conn.EachSend(func(st extended.SendState) bool {
+		// One that was sent at a time that is not known yet has just been sent.
+		st.Since = min(st.Since, l.p.e.at)
 		w.Wait, w.send = sendWait(&st), st
 		w.Behind = st.State == extended.Queued
 		w.req = l.outs.at(st.ID).req

@@ -14,39 +14,60 @@ import (
 // engine for those that nothing is out of the ordinary with: from the caller's buffer to the transport,
 // and from there to the receive that was posted. The others go the way of all packets.
 
-// sendShort sends the message of a request with a short header, if that may be done now. It needs no time: the
-// driver begins the event then, if needsTime reports true, and calls sentShort.
-func (e *core) sendShort(r *Request) bool {
-	if r.kind != OpSend || r.p == nil || r.flow != nil || e.state != running {
-		return false
+// shortLink returns the link of a peer to which messages may have short headers, or nil. It needs no lock.
+func (p *peer) shortLink() *extendedLink {
+	if p == nil {
+		return nil
 	}
-	l, ok := r.p.link.(*extendedLink)
-	if !ok || l.shorts == nil {
+	if l, ok := p.link.(*extendedLink); ok && l.shorts != nil {
+		return l
+	}
+	return nil
+}
+
+// sendShort sends a message with a short header, if that may be done now. It needs no time: the driver begins the event then,
+// if needsTime reports true, and calls sentShort or noteShort.
+func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype protocol.Datatype) bool {
+	e := l.p.e
+	if e.state != running {
 		return false
 	}
 	x := &e.conns
-	x.op = extended.SendOp{Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype}
-	return l.fast.NextShort(&x.op, &x.short) && l.shorts.SendShort(l.p.rank, &x.short, r.buf)
+	x.op = extended.SendOp{Length: int64(len(buf)), Comm: comm, Tag: uint32(tag), Datatype: datatype}
+	return l.fast.NextShort(&x.op, &x.short) && l.shorts.SendShort(l.p.rank, &x.short, buf)
 }
 
-// needsTime reports whether the driver has to begin the event before it calls sentShort. Otherwise the time of the last
+// sendShort is that of the message of a request.
+func (e *core) sendShort(r *Request) bool {
+	if r.kind != OpSend || r.flow != nil {
+		return false
+	}
+	l := r.p.shortLink()
+	return l != nil && l.sendShort(r.buf, r.comm, r.tag, r.datatype)
+}
+
+// needsTime reports whether the driver has to begin the event before it goes on. Otherwise the time of the last
 // event will do: nothing shows it, and a tick will come that gives the message a time.
-func (e *core) needsTime(r *Request) bool {
-	l := r.p.link.(*extendedLink)
-	return e.observes(r.p) || l.dueLater(l.timing.MaxRTO)
+func (l *extendedLink) needsTime() bool {
+	return l.p.e.observes(l.p) || l.dueLater(l.timing.MaxRTO)
+}
+
+// noteShort notes a message that sendShort has sent.
+func (l *extendedLink) noteShort(buf []byte) {
+	p, e := l.p, l.p.e
+	l.fast.SentShort(&e.conns.op)
+	messages, bytes := l.fast.Shorts()
+	l.kept.push(buf, bytes-len(buf))
+	e.acksDue = e.acksDue || messages%acksEvery == 0
+	p.sendErr = nil
+	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
+	l.afterShort(false, l.timing.MaxRTO)
 }
 
 // sentShort ends the send of a request for which sendShort has returned true.
 func (e *core) sentShort(r *Request) {
-	p, l := r.p, r.p.link.(*extendedLink)
 	r.posted = e.at
-	l.fast.SentShort(&e.conns.op)
-	messages, bytes := l.fast.Shorts()
-	l.kept.push(r.buf, bytes-len(r.buf))
-	e.acksDue = e.acksDue || messages%acksEvery == 0
-	p.sendErr = nil
-	p.sent(protocol.Data, protocol.ShortHeaderLen+len(r.buf))
-	l.afterShort(false, l.timing.MaxRTO)
+	r.p.shortLink().noteShort(r.buf)
 	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.at
 	e.finish(r, nil)
 }

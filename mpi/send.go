@@ -76,7 +76,11 @@ func (k *call) sendWait(ctx context.Context) error {
 	if err := k.outgoing(&o); err != nil {
 		return err
 	}
-	op, err := k.comm.p.start(&o)
+	p := k.comm.p
+	if p.engine != nil && p.engine.SendNow(&o) {
+		return nil
+	}
+	op, err := p.start(&o)
 	if err != nil {
 		return k.fail(err)
 	}

@@ -52,12 +52,17 @@ func TestEnginesOverBrokenLinks(t *testing.T) {
 func enginesOverBrokenLinks(t *testing.T, pipelined bool) {
 	conns, engines := engines(t, pipelined)
 	const messages = 300
-	length := func(i int) int { return i * 7919 % 200_000 }
+	// Every other message is short, and is sent without a request if that is possible.
+	length := func(i int) int { return i * 7919 % []int{200_000, 100}[i%2] }
 	failed := make(chan error, 2)
 	for rank, e := range engines {
 		go func() {
 			for i := range messages {
-				if _, err := e.Send(t.Context(), 1-rank, bytes.Repeat([]byte{byte(i)}, length(i)), mpe.Options{}); err != nil {
+				payload := bytes.Repeat([]byte{byte(i)}, length(i))
+				if e.SendNow(&mpe.Operation{Kind: mpe.OpSend, Peer: 1 - rank, Buf: payload}) {
+					continue
+				}
+				if _, err := e.Send(t.Context(), 1-rank, payload, mpe.Options{}); err != nil {
 					failed <- fmt.Errorf("rank %d, message %d: %w", rank, i, err)
 					return
 				}
@@ -87,5 +92,56 @@ func enginesOverBrokenLinks(t *testing.T, pipelined bool) {
 		if err := <-failed; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// SendNow sends what Send would, and counts it, or does nothing.
+func TestSendNow(t *testing.T) {
+	_, engines := engines(t, false)
+	buf := make([]byte, 1<<16)
+	op := mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 3, Comm: 7, Buf: []byte("12345")}
+	recv := func(want []byte) {
+		t.Helper()
+		st, err := engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: 3, Comm: 7})
+		if err != nil || !bytes.Equal(buf[:st.Bytes], want) {
+			t.Fatalf("%+v, %v", st, err)
+		}
+	}
+	if engines[0].SendNow(&op) {
+		t.Error("a message was sent before there was a session")
+	}
+	if _, err := engines[0].Send(t.Context(), 1, op.Buf, mpe.Options{Tag: 3, Comm: 7}); err != nil {
+		t.Fatal(err)
+	}
+	recv(op.Buf)
+	for !engines[0].SendNow(&op) { // the peer's answer is not there yet
+		engines[0].PollOnce()
+	}
+	var sent mpe.PeerCounters
+	engines[0].Counters(func(*mpe.RankCounters) {}, func(c *mpe.PeerCounters) { sent = *c })
+	if sent.Sent != 2 || sent.SentBytes != 10 || sent.Failed != 0 || !sent.OldestSend.Waits || sent.OldestSend.Elapsed < 0 {
+		t.Errorf("%+v", sent)
+	}
+	for i := range op.Buf {
+		op.Buf[i] = 0 // it is the caller's again
+	}
+	recv([]byte("12345"))
+	for name, other := range map[string]mpe.Operation{
+		"long":        {Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 1<<20)},
+		"synchronous": {Kind: mpe.OpSendSync, Peer: 1},
+		"a receive":   {Kind: mpe.OpRecv, Peer: 1},
+		"to itself":   {Kind: mpe.OpSend, Peer: 0},
+		"to no rank":  {Kind: mpe.OpSend, Peer: 2},
+		"no tag":      {Kind: mpe.OpSend, Peer: 1, Tag: -1},
+	} {
+		if engines[0].SendNow(&other) {
+			t.Errorf("%s: it was sent", name)
+		}
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	engines[0].Close(ended)
+	if engines[0].SendNow(&op) {
+		t.Error("a closed engine has sent")
 	}
 }
