@@ -82,8 +82,9 @@ func newCodes(a *abi) *codes {
 	for class, name := range ownClassNames {
 		c.class(class, name, a)
 	}
+	// All classes of the standard have a name, also those that no call of the library returns.
 	for name, number := range a.constants {
-		if strings.HasPrefix(name, "T_ERR_") {
+		if (strings.HasPrefix(name, "ERR_") || strings.HasPrefix(name, "T_ERR_")) && name != "ERR_LASTCODE" {
 			c.names[int(number)] = "MPI_" + name
 		}
 	}
@@ -100,12 +101,9 @@ func lastCode(a *abi) int {
 func (c *codes) class(class mpi.Class, name string, a *abi) {
 	number, ok := a.constants[name]
 	if !ok { // the ABI is older than the class
-		number, name = a.constants["ERR_OTHER"], "ERR_OTHER"
+		number = a.constants["ERR_OTHER"]
 	}
 	c.classes[class] = int(number)
-	if _, known := c.names[int(number)]; !known {
-		c.names[int(number)] = "MPI_" + name
-	}
 }
 
 // code returns the code of an error, and keeps its text.

@@ -324,6 +324,24 @@ func TestErrors(t *testing.T) {
 	})
 }
 
+// TestErrorClasses: each class of the standard is a code of itself with its name as the text, also if no call returns it.
+func TestErrorClasses(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		class, atClass := ints(0)
+		for name, number := range r.l.abi.constants {
+			if !strings.HasPrefix(name, "ERR_") || name == "ERR_LASTCODE" {
+				continue
+			}
+			text := make([]byte, 512)
+			r.ok("Error_string", int(number), unsafe.Pointer(unsafe.SliceData(text)), atClass)
+			r.ok("Error_class", int(number), atClass)
+			if got := strings.TrimRight(string(text), "\x00"); int64(class[0]) != number || got != "MPI_"+name {
+				r.t.Errorf("%s: class %d, %q", name, class[0], got)
+			}
+		}
+	})
+}
+
 // TestBeforeInit: calls that need a rank are refused without one.
 func TestBeforeInit(t *testing.T) {
 	r := &rank{t: t, l: New(Standard, new(recorder)), text: new(strings.Builder)}
