@@ -3,7 +3,7 @@
 #
 #   netpipe    NPmpich2 of Debian's package netpipe-mpich2, 2 ranks
 #   mocassin   mocassin and a benchmark of Debian's packages mocassin and mocassin-benchmarks, 4 ranks
-#   launchers  a C and a Fortran program of examples/c, 4 ranks, by zrlctl run, mpiexec.hydra, srun, and on three hosts, as root (Debian's
+#   launchers  a C and a Fortran program of examples/c, 4 ranks, by zrlctl run, mpiexec.hydra, srun, on two nodes of Slurm and on three hosts, as root (Debian's
 #              packages mpich, iproute2, slurmctld, slurmd, slurm-client, munge)
 #   scalapack  the tests of Debian's package scalapack-mpi-test that are built for MPICH, 4 ranks
 #   mpich      MPICH's test programs in the folder MPICH_TESTS, those that its files testlist name, at most 8 ranks
@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 
 # How many of Debian 12's programs and of MPICH 4.0.2's have to pass.
-expect_netpipe=1 expect_mocassin=1 expect_launchers=8 expect_scalapack=95 expect_mpich=600
+expect_netpipe=1 expect_mocassin=1 expect_launchers=10 expect_scalapack=95 expect_mpich=600
 # And of NPB 3.4, OSU 7.2, the kernels of 2025-08-28 and HPCCG of 2017-07-04.
 expect_nas=38 expect_osu=49 expect_kernels=13 expect_hpccg=1
 # Folders of MPICH's tests whose calls the library has.
@@ -103,7 +103,8 @@ launchers() {
   need /usr/sbin/slurmctld "Debian's packages slurmctld, slurmd, slurm-client, munge"
   bin/zrlmpicc -O2 -o "$work/ring" examples/c/ring.c
   bin/zrlmpifort -o "$work/pi" examples/c/pi.f90
-  for launcher in 'bin/zrlctl run -n' 'mpiexec.hydra -n' 'lib/namespaces.sh slurm' 'lib/namespaces.sh hosts'; do
+  for launcher in 'bin/zrlctl run -n' 'mpiexec.hydra -n' 'lib/namespaces.sh slurm' 'lib/namespaces.sh nodes' \
+    'lib/namespaces.sh hosts'; do
     for program in ring pi; do
       result=1
       # shellcheck disable=SC2086 # a command and its first arguments

@@ -2,13 +2,14 @@
 # Starts a job on hosts that are namespaces of this machine, as root: lib/namespaces.sh KIND RANKS PROGRAM…
 #
 #   slurm  with `srun --mpi=pmi2` of a Slurm of one node (Debian's packages slurmctld, slurmd, slurm-client, munge)
-#   hosts  with MPICH's mpiexec.hydra on three hosts, each in a network namespace of its own
+#   nodes  with `zrlctl run` in an allocation of two nodes of such a Slurm, which runs srun
+#   hosts  with `zrlctl run --hosts`, which runs MPICH's mpiexec.hydra, on three hosts, each in a network namespace of its own
 #
 # All processes and interfaces are gone when it has ended. The machine's own Slurm, if any, is not touched.
 set -euo pipefail
 
 kind=${1:-} ranks=${2:-}
-case $kind in slurm | hosts) ;; *) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;; esac
+case $kind in slurm | nodes | hosts) ;; *) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;; esac
 if [ -z "${NAMESPACES_DIR:-}" ]; then
   NAMESPACES_DIR=$(mktemp -d)
   export NAMESPACES_DIR
@@ -18,17 +19,20 @@ if [ -z "${NAMESPACES_DIR:-}" ]; then
   exit
 fi
 shift 2
+zrlctl=$(dirname "$0")/../bin/zrlctl
 dir=$NAMESPACES_DIR
 ip link set lo up
 
-slurm() {
+# start_slurm NODES: they are several slurmd on one host.
+start_slurm() {
+  local i last=$(($1 - 1))
   PATH=$PATH:/usr/sbin
   hostname node0
   # Names are resolved only where there is an address besides 127.0.0.1.
   ip address add 10.9.0.1/24 dev lo
   printf '10.9.0.1 node0\n127.0.0.1 localhost\n' >"$dir/hosts"
   mount --bind "$dir/hosts" /etc/hosts
-  mkdir "$dir/spool"
+  mkdir "$dir"/spool{,0,1}
   (umask 077 && head -c 1024 /dev/urandom >"$dir/key")
   cat >"$dir/slurm.conf" <<EOF
 ClusterName=test
@@ -41,25 +45,33 @@ SelectType=select/linear
 SlurmdParameters=config_overrides
 ReturnToService=2
 StateSaveLocation=$dir/spool
-SlurmdSpoolDir=$dir/spool
+SlurmdSpoolDir=$dir/spool%n
 SlurmctldPidFile=$dir/slurmctld.pid
-SlurmdPidFile=$dir/slurmd.pid
-NodeName=node0 NodeAddr=10.9.0.1 CPUs=16
-PartitionName=all Nodes=node0 Default=YES State=UP
+SlurmdPidFile=$dir/slurmd%n.pid
+NodeName=node[0-$last] NodeHostname=node0 NodeAddr=10.9.0.1 Port=[7000-700$last] CPUs=16
+PartitionName=all Nodes=node[0-$last] Default=YES State=UP
 EOF
   export SLURM_CONF=$dir/slurm.conf
   munged --foreground --force --key-file="$dir/key" --socket="$dir/munge.socket" --pid-file="$dir/munge.pid" --seed-file="$dir/seed" \
     --log-file="$dir/munge.log" >"$dir/munged.out" 2>&1 &
   until [ -S "$dir/munge.socket" ]; do sleep 0.1; done
   slurmctld -D -c >"$dir/slurmctld.out" 2>&1 &
-  slurmd -D -N node0 >"$dir/slurmd.out" 2>&1 &
-  local i
+  for ((i = 0; i <= last; i++)); do slurmd -D -N "node$i" >"$dir/slurmd$i.out" 2>&1 & done
   for i in {1..100}; do
     [ "$(sinfo --noheader --format=%t 2>&1)" != idle ] || break
     [ "$i" != 100 ] || { cat "$dir"/*.out >&2; exit 1; }
     sleep 0.2
   done
+}
+
+slurm() {
+  start_slurm 1
   srun --mpi=pmi2 -n "$ranks" "$@"
+}
+
+nodes() {
+  start_slurm 2
+  salloc --quiet -N 2 "$zrlctl" run -n "$ranks" "$@"
 }
 
 hosts() {
@@ -80,7 +92,8 @@ hosts() {
   # The launcher prints what has to be started on each host, in order. The hosts have no route to other networks, from which a rank
   # could conclude its address.
   mkfifo "$dir/output"
-  mpiexec.hydra -launcher manual -iface bridge0 -hosts 10.9.0.1,10.9.0.2,10.9.0.3 -genv ZRLMPI_ADDRESS 10.9.0.0/24 -n "$ranks" "$@" >"$dir/output" &
+  HYDRA_LAUNCHER=manual HYDRA_IFACE=bridge0 ZRLMPI_ADDRESS=10.9.0.0/24 \
+    "$zrlctl" run --hosts 10.9.0.1,10.9.0.2,10.9.0.3 -n "$ranks" "$@" >"$dir/output" &
   launcher=$!
   while IFS= read -r line; do
     case $line in

@@ -23,6 +23,7 @@ type runFlags struct {
 	label   bool
 	bind    string
 	trace   string
+	hosts   []string
 	cluster clusterFlags
 }
 
@@ -67,12 +68,15 @@ those of this host, with free ports, which is checked before anything is started
 open packet sockets (CAP_NET_RAW). What would go through shared memory goes over UDP then, between
 127.0.0.1, 127.0.0.2 and so on in a job of processes alone.
 
-For several hosts use MPICH's mpiexec (mpiexec.hydra) or srun --mpi=pmi2, which start the same
-programs. Each host's ranks are at the address from which packets to other networks are sent;
-ZRLMPI_ADDRESS gives another one, or the network that it is in. ZRLMPI_CONFIG names a
-configuration with FPGAs.`,
+For several hosts zrlctl runs another launcher in its place, and says so: MPICH's mpiexec.hydra on
+those of --hosts, after it has checked that each answers ssh and has the program; and in a Slurm
+allocation of several nodes, or from outside of its node, srun --mpi=pmi2. Exit code and output are
+theirs, and --config is the only way to FPGAs there, a file that all hosts have. Each host's ranks
+are at the address from which packets to other networks are sent; ZRLMPI_ADDRESS gives another one,
+or the network that it is in.`,
 		Example: `  zrlctl run -n 4 ./app
   zrlctl run -n 1 ./master : -n 3 ./worker --fast
+  zrlctl run --hosts node1,node2 -n 8 ./app
   zrlctl run --cluster cluster.json --addresses 10.12.0.1-10.12.0.4 ./app
   zrlctl run --cluster cluster.json --stand-in jacobi ./jacobi`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
@@ -84,6 +88,7 @@ configuration with FPGAs.`,
 	fl.BoolVarP(&f.label, "label", "l", false, "begin each line of output with the number of its rank")
 	fl.StringVar(&f.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
 	f.cluster.add(fl)
+	fl.StringSliceVar(&f.hosts, "hosts", nil, "hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
 	fl.StringVar(&f.trace, "trace", "", "record the packets of the job in this pcapng file")
 	return cmd
 }
@@ -91,6 +96,9 @@ configuration with FPGAs.`,
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.bind != "core" && f.bind != "none" {
 		return usagef("--bind-to %s: it is core or none", f.bind)
+	}
+	if err := checkHosts(f.hosts); err != nil {
+		return usagef("--hosts %s: %w", strings.Join(f.hosts, ","), err)
 	}
 	stderr := &lockedWriter{to: cmd.ErrOrStderr()}
 	say := func(text string) { fmt.Fprintf(stderr, "zrlctl: %s\n", text) }
@@ -109,6 +117,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		f.program.ranks = len(cluster.ranks)
 	}
 	if j.Programs, err = parsePrograms(f.program, args); err != nil {
+		return err
+	}
+	if done, err := f.onHosts(cmd.Context(), &j, cluster, say); done {
 		return err
 	}
 	if cluster == nil && f.trace != "" {

@@ -1,0 +1,68 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Hydra returns the command line by which MPICH's launcher runs a job on hosts. Each is a name or an address, and may
+// have a colon and the number of ranks that it gets at a time.
+func (j *Job) Hydra(hosts []string) []string {
+	args := []string{"mpiexec.hydra", "-hosts", strings.Join(hosts, ",")}
+	if j.Label {
+		args = append(args, "-prepend-rank")
+	}
+	if j.Bind {
+		args = append(args, "-bind-to", "core")
+	}
+	args = append(args, hydraEnv("-genv", j.Env)...)
+	for i, p := range j.Programs {
+		if i > 0 {
+			args = append(args, ":")
+		}
+		args = append(args, "-n", fmt.Sprint(p.Ranks))
+		if p.Dir != "" {
+			args = append(args, "-wdir", p.Dir)
+		}
+		args = append(append(args, hydraEnv("-env", p.Env)...), p.Args...)
+	}
+	return args
+}
+
+func hydraEnv(option string, env []string) (args []string) {
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		args = append(args, option, name, value)
+	}
+	return args
+}
+
+// Srun returns the command line by which Slurm runs a job on the nodes of an allocation, and the variables that its
+// environment has to have beside those of this process.
+func (j *Job) Srun() (args, env []string, err error) {
+	if len(j.Programs) > 1 {
+		return nil, nil, fmt.Errorf("%d programs: zrlctl has srun start one program for all ranks: call srun --mpi=pmi2 --multi-prog, or give --hosts", len(j.Programs))
+	}
+	p := j.Programs[0]
+	args = []string{"srun", "--mpi=pmi2", "-n", fmt.Sprint(p.Ranks)}
+	if j.Label {
+		args = append(args, "--label")
+	}
+	if j.Bind {
+		args = append(args, "--cpu-bind=cores")
+	}
+	if p.Dir != "" {
+		args = append(args, "--chdir", p.Dir)
+	}
+	return append(args, p.Args...), append(append(env, j.Env...), p.Env...), nil
+}
+
+// Allocation names the Slurm allocation whose nodes are to run a job that this process is asked to start, as they are
+// several, or other hosts than this one; empty: there is none.
+func Allocation(getenv func(string) string) string {
+	job, nodes := getenv("SLURM_JOB_ID"), getenv("SLURM_JOB_NUM_NODES")
+	if job == "" || nodes == "" || nodes == "1" && getenv("SLURMD_NODENAME") != "" {
+		return ""
+	}
+	return fmt.Sprintf("Slurm's job %s (nodes: %s)", job, nodes)
+}
