@@ -69,11 +69,11 @@ open packet sockets (CAP_NET_RAW). What would go through shared memory goes over
 127.0.0.1, 127.0.0.2 and so on in a job of processes alone.
 
 For several hosts zrlctl runs another launcher in its place, and says so: MPICH's mpiexec.hydra on
-those of --hosts, after it has checked that each answers ssh and has the program; and in a Slurm
-allocation of several nodes, or from outside of its node, srun --mpi=pmi2. Exit code and output are
-theirs, and --config is the only way to FPGAs there, a file that all hosts have. Each host's ranks
-are at the address from which packets to other networks are sent; ZRLMPI_ADDRESS gives another one,
-or the network that it is in.`,
+those of --hosts or of the file that HYDRA_HOST_FILE names, after it has checked that each answers
+ssh and has the program; and in a Slurm allocation of several nodes, or from outside of its node,
+srun --mpi=pmi2. Exit code and output are theirs, and FPGAs need --config, a file that all hosts
+have. Each host's ranks are at the address from which packets to other networks are sent;
+ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
 		Example: `  zrlctl run -n 4 ./app
   zrlctl run -n 1 ./master : -n 3 ./worker --fast
   zrlctl run --hosts node1,node2 -n 8 ./app
@@ -119,8 +119,10 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if j.Programs, err = parsePrograms(f.program, args); err != nil {
 		return err
 	}
-	if done, err := f.onHosts(cmd.Context(), &j, cluster, say); done {
+	if e, err := f.elsewhere(); err != nil {
 		return err
+	} else if e != nil {
+		return f.onHosts(cmd.Context(), e, &j, cluster, say)
 	}
 	if cluster == nil && f.trace != "" {
 		cluster = loopbackRanks(j.Programs)

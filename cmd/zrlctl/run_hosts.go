@@ -12,43 +12,61 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// onHosts runs a job by the launcher of another project if it is one of several hosts: by hydra on those of --hosts, by srun
-// in a Slurm allocation. Then it does not return unless that fails; done is false if the job is one of this host.
-func (f *runFlags) onHosts(ctx context.Context, j *launch.Job, cluster *jobCluster, say func(string)) (done bool, err error) {
-	why := launch.Allocation(os.Getenv)
-	switch {
-	case f.hosts != nil:
-		why = fmt.Sprintf("--hosts %s", strings.Join(f.hosts, ","))
-	case why == "":
-		return false, nil
+// elsewhere is a job that the launcher of another project is to run.
+type elsewhere struct {
+	// why says where the job is to run, and how that is known.
+	why string
+	// bySrun is for the nodes of a Slurm allocation; otherwise hydra is the launcher.
+	bySrun bool
+	// hosts are those that hydra logs in to.
+	hosts []string
+}
+
+// elsewhere returns where a job is to run that is none of this host alone, or nil.
+func (f *runFlags) elsewhere() (*elsewhere, error) {
+	if f.hosts != nil {
+		return &elsewhere{why: "--hosts " + strings.Join(f.hosts, ","), hosts: f.hosts}, nil
 	}
+	if file := os.Getenv(launch.EnvHostFile); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", launch.EnvHostFile, err)
+		}
+		return &elsewhere{why: launch.EnvHostFile + "=" + file, hosts: launch.HostsOf(string(text))}, nil
+	}
+	if why := launch.Allocation(os.Getenv); why != "" {
+		return &elsewhere{why: why, bySrun: true}, nil
+	}
+	return nil, nil
+}
+
+// onHosts runs a job there, by the launcher of another project. It does not return unless that fails.
+func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, cluster *jobCluster, say func(string)) error {
 	if f.cluster.cluster != "" || f.cluster.standIn != "" || f.trace != "" {
-		return true, usagef("%s: --cluster, --stand-in and --trace are for a job on one host: give a configuration that all hosts have with --config", why)
+		return usagef("%s: --cluster, --stand-in and --trace are for a job on one host: give a configuration that all hosts have with --config", e.why)
 	}
 	if cluster != nil {
 		if err := cluster.fits(j.Programs); err != nil {
-			return true, err
+			return err
 		}
 		j.Env = []string{mpi.EnvConfig + "=" + cluster.file}
 	}
-	var args, env []string
-	if f.hosts != nil {
-		args = j.Hydra(f.hosts)
-	} else if args, env, err = j.Srun(); err != nil {
-		return true, &usageError{err}
+	args, env, err := j.Hydra(f.hosts), []string(nil), error(nil)
+	needs := "jobs on several hosts need MPICH's launcher (Debian's package mpich)"
+	if e.bySrun {
+		if args, env, err = j.Srun(); err != nil {
+			return &usageError{err}
+		}
+		needs = "install Slurm's client, or give --hosts"
 	}
 	if _, err := exec.LookPath(args[0]); err != nil {
-		return true, fmt.Errorf("%s: %w: %s", why, err, map[string]string{
-			"mpiexec.hydra": "jobs on several hosts need it (Debian's package mpich)", "srun": "install Slurm's client, or give --hosts",
-		}[args[0]])
+		return fmt.Errorf("%s: %w: %s", e.why, err, needs)
 	}
-	if f.hosts != nil {
-		if err := j.CheckHosts(ctx, f.hosts); err != nil {
-			return true, err
-		}
+	if err := j.CheckHosts(ctx, e.hosts); err != nil {
+		return err
 	}
-	say(fmt.Sprintf("%s: running %s", why, strings.Join(args, " ")))
-	return true, launch.Replace(args, env)
+	say(e.why + ": running " + strings.Join(args, " "))
+	return launch.Replace(args, env)
 }
 
 // checkHosts wants names in a list of hosts.

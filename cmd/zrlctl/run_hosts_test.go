@@ -39,6 +39,10 @@ exit 99
 	if err := os.WriteFile(config, []byte("ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: 10.0.0.2, run: host}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	hostFile := filepath.Join(dir, "hosts")
+	if err := os.WriteFile(hostFile, []byte("# hosts\nnode1:2\n\ndown:2 # away\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	slurm := []string{"SLURM_JOB_ID=7", "SLURM_JOB_NUM_NODES=2"}
 	for _, tt := range []struct {
 		env            []string
@@ -63,6 +67,9 @@ exit 99
 		{args: []string{"--hosts=node1", "--config", config, "--stand-in=echo", "app"}, code: 2, stderr: "are for a job on one host"},
 		{args: []string{"--hosts=", "-n1", "app"}, code: 2, stderr: "^zrlctl: --hosts : give names or addresses"},
 		{args: []string{"--hosts=a,-x", "-n1", "app"}, code: 2, stderr: "^zrlctl: --hosts a,-x: give names or addresses"},
+		{env: []string{"HYDRA_HOST_FILE=" + hostFile}, args: []string{"-n8", "app"}, code: 1, stderr: `^zrlctl: host "down" cannot be used`},
+		{env: []string{"HYDRA_HOST_FILE=" + hostFile, "HYDRA_LAUNCHER=manual"}, args: []string{"-n8", "app"}, code: 5, stdout: `^hydra: -n 8 app\n$`},
+		{env: []string{"HYDRA_HOST_FILE=/none"}, args: []string{"-n8", "app"}, code: 1, stderr: "HYDRA_HOST_FILE: open /none: no such file"},
 		{env: slurm, args: []string{"-n", "4", "--env=A=b", "app"}, stdout: `^srun: --mpi=pmi2 -n 4 app A=b\n$`,
 			stderr: `^zrlctl: Slurm's job 7 \(nodes: 2\): running srun --mpi=pmi2 -n 4 app\n$`},
 		{env: slurm, args: []string{"-n", "4", "app", ":", "-n1", "app"}, code: 2, stderr: "2 programs: "},

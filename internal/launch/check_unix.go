@@ -103,7 +103,8 @@ func checkHost(ctx context.Context, host, command string) error {
 		return nil
 	}
 	ssh := cmp.Or(os.Getenv("HYDRA_LAUNCHER_EXEC"), "ssh")
-	cmd := exec.CommandContext(ctx, ssh, "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host, command)
+	args := append(strings.Fields(os.Getenv("HYDRA_LAUNCH_EXTRA_ARGS")), "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host, command)
+	cmd := exec.CommandContext(ctx, ssh, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

@@ -5,10 +5,27 @@ import (
 	"strings"
 )
 
+// EnvHostFile names a file with the hosts of a job, for hydra: one a line, and comments after #.
+const EnvHostFile = "HYDRA_HOST_FILE"
+
+// HostsOf returns the hosts that the text of such a file names.
+func HostsOf(text string) (hosts []string) {
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		if fields := strings.Fields(line); len(fields) > 0 {
+			hosts = append(hosts, fields[0])
+		}
+	}
+	return hosts
+}
+
 // Hydra returns the command line by which MPICH's launcher runs a job on hosts. Each is a name or an address, and may
-// have a colon and the number of ranks that it gets at a time.
+// have a colon and the number of ranks that it gets at a time. Without any, they are those of the host file.
 func (j *Job) Hydra(hosts []string) []string {
-	args := []string{"mpiexec.hydra", "-hosts", strings.Join(hosts, ",")}
+	args := []string{"mpiexec.hydra"}
+	if len(hosts) > 0 {
+		args = append(args, "-hosts", strings.Join(hosts, ","))
+	}
 	if j.Label {
 		args = append(args, "-prepend-rank")
 	}
