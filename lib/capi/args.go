@@ -229,7 +229,18 @@ func (a *args) counted(i int) (int64, *datatype.Type, error) {
 // buffer is a buffer of an address, a count and a datatype, which follow each other.
 func (a *args) buffer(i int) (mpi.Buffer, error) {
 	n, t, err := a.counted(i + 1)
-	return mpi.Memory(a.pointer(i), n, t), err
+	if err != nil {
+		return mpi.Buffer{}, err
+	}
+	return a.memory(i, n, t)
+}
+
+// memory is a buffer of n elements at an address, which is not MPI_IN_PLACE.
+func (a *args) memory(i int, n int64, t *datatype.Type) (mpi.Buffer, error) {
+	if a.inPlace(i) {
+		return mpi.Buffer{}, errorf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name)
+	}
+	return mpi.Memory(a.pointer(i), n, t), nil
 }
 
 // buffers is a buffer of so many such, one after another.
@@ -246,7 +257,7 @@ func (a *args) times(i int, n int64, t *datatype.Type, times int64) (mpi.Buffer,
 	if n > math.MaxInt64/max(times, 1) {
 		return mpi.Buffer{}, errorf(mpi.ErrCount, "the count is %d, %d times", n, times)
 	}
-	return mpi.Memory(a.pointer(i), n*times, t), nil
+	return a.memory(i, n*times, t)
 }
 
 // integers reads n integers of an array: counts, or displacements.

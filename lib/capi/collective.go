@@ -195,7 +195,15 @@ func (a *args) blocks(n, buf, counts, displs, of int) (mpi.Blocks, error) {
 	for i := range list {
 		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]) * t.Extent(), Of: t.Type}
 	}
-	return mpi.MemoryBlocks(a.pointer(buf), list), nil
+	return a.memoryBlocks(buf, list)
+}
+
+// memoryBlocks are blocks at an address, which is not MPI_IN_PLACE.
+func (a *args) memoryBlocks(i int, list []mpi.Block) (mpi.Blocks, error) {
+	if _, err := a.memory(i, 0, a.l.bytes); err != nil {
+		return mpi.Blocks{}, err
+	}
+	return mpi.MemoryBlocks(a.pointer(i), list), nil
 }
 
 // blocksOfTypes is blocks for a datatype of each, with displacements in bytes. They follow each other from argument buf on.
@@ -216,7 +224,7 @@ func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) ([]int, er
 	for i := range list {
 		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]), Of: of[i]}
 	}
-	return mpi.MemoryBlocks(a.pointer(buf), list), nil
+	return a.memoryBlocks(buf, list)
 }
 
 // gatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm.
@@ -326,18 +334,18 @@ func (a *args) reductionBuffers(o *operands, receives bool) error {
 	if n < 0 {
 		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	o.op, o.send = op, a.reduced(0, n, of)
-	if receives {
-		o.recv = mpi.Memory(a.pointer(1), n, of)
+	o.op = op
+	if o.send, err = a.reduced(0, n, of); err == nil && receives {
+		o.recv, err = a.memory(1, n, of)
 	}
-	return nil
+	return err
 }
 
-func (a *args) reduced(i int, n int64, of *datatype.Type) mpi.Buffer {
+func (a *args) reduced(i int, n int64, of *datatype.Type) (mpi.Buffer, error) {
 	if a.inPlace(i) {
-		return mpi.InPlace
+		return mpi.InPlace, nil
 	}
-	return mpi.Memory(a.pointer(i), n, of)
+	return a.memory(i, n, of)
 }
 
 // reduce: sendbuf, recvbuf, count, datatype, op, root, comm.
@@ -376,8 +384,7 @@ func (a *args) reduceScatter(o *operands) (err error) {
 		}
 		all += int64(n)
 	}
-	a.scattered(o, op, of, int64(o.counts[o.Rank()]), all)
-	return nil
+	return a.scattered(o, op, of, int64(o.counts[o.Rank()]), all)
 }
 
 // reduceScatterBlock: sendbuf, recvbuf, recvcount, datatype, op, comm.
@@ -393,14 +400,17 @@ func (a *args) reduceScatterBlock(o *operands) (err error) {
 	if n < 0 {
 		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	a.scattered(o, op, of, n, n*int64(o.Size()))
-	return nil
+	return a.scattered(o, op, of, n, n*int64(o.Size()))
 }
 
 // scattered sets the operands of a reduction of all elements, of which the caller gets its own ones. In place, all are in recvbuf.
-func (a *args) scattered(o *operands, op mpi.Op, of *datatype.Type, own, all int64) {
+func (a *args) scattered(o *operands, op mpi.Op, of *datatype.Type, own, all int64) (err error) {
 	if a.inPlace(0) {
 		own = all
 	}
-	o.op, o.send, o.recv = op, a.reduced(0, all, of), mpi.Memory(a.pointer(1), own, of)
+	o.op = op
+	if o.send, err = a.reduced(0, all, of); err == nil {
+		o.recv, err = a.memory(1, own, of)
+	}
+	return err
 }

@@ -299,6 +299,11 @@ func TestErrors(t *testing.T) {
 			{"ERR_OP", "LAND is not defined", r.call("Allreduce", buf, buf, 1, "DOUBLE", "LAND", "COMM_WORLD")},
 			{"ERR_ARG", "null pointer", r.call("Comm_size", "COMM_WORLD", nil)},
 			{"ERR_BUFFER", "address 0", r.call("Send", nil, 1, "INT", 0, 0, "COMM_WORLD")},
+			{"ERR_BUFFER", "argument 1 of MPI_Recv is MPI_IN_PLACE", r.call("Recv", "IN_PLACE", 1, "INT", 0, 0, "COMM_WORLD", "STATUS_IGNORE")},
+			{"ERR_BUFFER", "argument 2 of MPI_Reduce_local", r.call("Reduce_local", buf, "IN_PLACE", 1, "INT", "SUM")},
+			{"ERR_BUFFER", "argument 2 of MPI_Scan", r.call("Scan", buf, "IN_PLACE", 1, "INT", "SUM", "COMM_WORLD")},
+			{"ERR_BUFFER", "argument 5 of MPI_Alltoallv", r.call("Alltoallv", buf, buf, buf, "INT", "IN_PLACE", buf, buf, "INT", "COMM_WORLD")},
+			{"ERR_OP", "MPI_MAX is not defined for MPI_BYTE", r.call("Allreduce", "IN_PLACE", buf, 1, "BYTE", "MAX", "COMM_WORLD")},
 			{"ERR_UNSUPPORTED_OPERATION", "MPI_Win_create is not supported", r.call("Win_create", buf, 4, 1, "INFO_NULL", "COMM_WORLD", buf)},
 		} {
 			text := make([]byte, 512)

@@ -90,6 +90,9 @@ func (a *args) commutative() error {
 	return a.setFlag(1, o.commutes)
 }
 
+// bitwise are the operations that MPI_BYTE has.
+var bitwise = []string{"BAND", "BOR", "BXOR"}
+
 // reduction is the operation and datatype of arguments 4 and 3, for package mpi: what it sees as that datatype.
 func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
 	o, err := a.operation(4)
@@ -109,6 +112,9 @@ func (a *args) reduction() (mpi.Op, *datatype.Type, error) {
 			back.Reduce(f, in, inout, int64(n), wide, handle)
 			return nil
 		}, o.commutes), t.Type, nil
+	}
+	if t.predefined == "BYTE" && !slices.Contains(bitwise, o.name) {
+		return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", o.name)
 	}
 	if f := ownReductions[reductionOf{o.name, t.predefined}]; f != nil {
 		return mpi.OpOfTyped(f, true), t.Type, nil
@@ -177,5 +183,13 @@ func (a *args) reduceLocal() error {
 	if n < 0 {
 		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	return mpi.ReduceLocal(mpi.Memory(a.pointer(0), n, of), mpi.Memory(a.pointer(1), n, of), op)
+	in, err := a.memory(0, n, of)
+	if err != nil {
+		return err
+	}
+	inout, err := a.memory(1, n, of)
+	if err != nil {
+		return err
+	}
+	return mpi.ReduceLocal(in, inout, op)
 }
