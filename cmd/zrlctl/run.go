@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,12 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/launch"
 )
 
@@ -141,10 +138,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	go watchJob(cmd.Context(), j.Name, ended, say)
 	err = j.Run()
-	close(ended)
 	if failed := end(); failed != nil {
 		if err == nil {
 			return failed
@@ -152,35 +146,6 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		say(failed.Error())
 	}
 	return asJobError(err)
-}
-
-// answerAfter is how long a rank has not to answer before this is said.
-const answerAfter = 5 * time.Second
-
-// watchJob says which ranks do not answer, each once, until a job has ended.
-func watchJob(ctx context.Context, name string, ended <-chan struct{}, say func(string)) {
-	tick := time.NewTicker(answerAfter / 2)
-	defer tick.Stop()
-	said := map[int]bool{}
-	for {
-		select {
-		case <-tick.C:
-		case <-ended:
-			return
-		}
-		found, err := control.Jobs(ctx, name)
-		if err != nil {
-			return
-		}
-		for _, j := range found {
-			for _, u := range j.Unanswered(answerAfter) {
-				if !said[u.Peer] {
-					say(u.String())
-				}
-				said[u.Peer] = true
-			}
-		}
-	}
 }
 
 // lockedWriter is a writer for several goroutines.

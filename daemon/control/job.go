@@ -95,37 +95,6 @@ func askRank(ctx context.Context, s jobs.Socket) (*node.Report, error) {
 	return r, nil
 }
 
-// Unanswered is a rank from which nothing has ever come, although another one waits for it.
-type Unanswered struct {
-	// Rank is the rank of this host that has waited longest, and Peer the one that it waits for.
-	Rank, Peer    int
-	Kind, Address string
-	Waited        time.Duration
-}
-
-func (u Unanswered) String() string {
-	return fmt.Sprintf("rank %d (%s at %s) has not answered: rank %d has waited %v to send to it", u.Peer, u.Kind, u.Address, u.Rank, u.Waited.Round(time.Second))
-}
-
-// Unanswered returns the ranks that have not answered for so long, in rank order.
-func (j *Job) Unanswered(after time.Duration) []Unanswered {
-	byPeer := map[int]Unanswered{}
-	for i := range j.Reports {
-		r := &j.Reports[i]
-		for k := range r.Peers {
-			c := &r.Peers[k]
-			heard := c.Drops != mpe.DropCounts{}
-			for _, n := range c.PacketsIn {
-				heard = heard || n > 0
-			}
-			if waited := c.OldestSend.Elapsed; !heard && c.OldestSend.Waits && waited >= max(after, byPeer[c.Rank].Waited) {
-				byPeer[c.Rank] = Unanswered{r.Rank, c.Rank, r.Cluster[c.Rank].Kind, r.Cluster[c.Rank].Address, waited}
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Values(byPeer), func(a, b Unanswered) int { return a.Peer - b.Peer })
-}
-
 // Status returns the job as a daemon's status: its ranks on this host are the local ones.
 func (j *Job) Status() Status {
 	s := Status{Version: Version(), Job: j.Name, Silent: j.Silent, Cluster: []Member{}, Ranks: []LocalRank{}}

@@ -14,7 +14,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // launcher is one in memory, of a job of two.
@@ -150,33 +149,5 @@ ranks:
 	}
 	if list, err := Jobs(ctx, l.name); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
-	}
-}
-
-// TestUnanswered: a rank from which nothing has come is named once, with the one that has waited longest.
-func TestUnanswered(t *testing.T) {
-	waits := func(peer int, seconds time.Duration) mpe.PeerCounters {
-		return mpe.PeerCounters{Rank: peer, OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: seconds * time.Second}}
-	}
-	heard, wrong := waits(1, 90), waits(1, 90)
-	heard.PacketsIn[protocol.Ack] = 1
-	wrong.Drops[mpe.DropReserved] = 1
-	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "fpga"}, {Address: "10.0.0.3:2718", Kind: "fpga"}, {}}
-	for _, tt := range []struct {
-		reports []node.Report
-		want    string
-	}{
-		{nil, "[]"},
-		{[]node.Report{{Peers: []mpe.PeerCounters{waits(1, 4), {Rank: 2}}}}, "[]"},
-		{[]node.Report{{Peers: []mpe.PeerCounters{heard}}, {Rank: 3, Peers: []mpe.PeerCounters{wrong}}}, "[]"},
-		{[]node.Report{{Peers: []mpe.PeerCounters{waits(2, 5), waits(1, 6)}}, {Rank: 3, Peers: []mpe.PeerCounters{waits(1, 7)}}},
-			"[rank 1 (fpga at 10.0.0.2:2718) has not answered: rank 3 has waited 7s to send to it rank 2 (fpga at 10.0.0.3:2718) has not answered: rank 0 has waited 5s to send to it]"},
-	} {
-		for i := range tt.reports {
-			tt.reports[i].Cluster = cluster
-		}
-		if got := fmt.Sprint((&Job{Reports: tt.reports}).Unanswered(5 * time.Second)); got != tt.want {
-			t.Errorf("%s, want %s", got, tt.want)
-		}
 	}
 }

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// TestSilent: a peer is silent to which a message waits and from which nothing has come, not even what was dropped.
+func TestSilent(t *testing.T) {
+	waits := mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 7 * time.Second}
+	heard, dropped := mpe.PeerCounters{OldestSend: waits}, mpe.PeerCounters{OldestSend: waits}
+	heard.PacketsIn[protocol.Ack] = 1
+	dropped.Drops[mpe.DropReserved] = 1
+	for _, tt := range []struct {
+		c    mpe.PeerCounters
+		want time.Duration
+	}{
+		{mpe.PeerCounters{OldestSend: waits}, 7 * time.Second},
+		{mpe.PeerCounters{OldestRecv: waits}, 0},
+		{heard, 0},
+		{dropped, 0},
+	} {
+		if since, silent := silentFor(&tt.c); since != tt.want || silent != (tt.want > 0) {
+			t.Errorf("%+v: %v, %v", tt.c, since, silent)
+		}
+	}
+}
+
+// TestUnanswered: a rank that does not answer is named once.
+func TestUnanswered(t *testing.T) {
+	addrs, err := freeAddresses(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := open(mustParse(t, fmt.Sprintf(`
+defaults: {profile: extended, transport: udp}
+ranks:
+- {rank: 0, address: %q, run: host}
+- {rank: 1, address: %q, run: host}
+- {rank: 2, address: %q, peer: software}
+`, addrs[0], addrs[1], addrs[2])), 0, nil, nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	if _, err := d.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 8)}); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	u := unanswered{rank: d.rank, to: &text, said: map[int]bool{}}
+	u.look()
+	u.look()
+	if !regexp.MustCompile(`^zrlmpi: rank 1 \(software at \S+\) has not answered: rank 0 has waited 0s to send to it\n$`).MatchString(text.String()) {
+		t.Errorf("%q", &text)
+	}
+}
