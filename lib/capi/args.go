@@ -377,6 +377,9 @@ func (a *args) status(i int, s *mpi.Status) {
 	p := a.pointer(i)
 	if p != nil && uintptr(p) != a.l.abi.statusIgnore {
 		a.l.setStatus(p, s)
+		if s.Source == mpi.AnySource { // an empty status has MPI_SUCCESS; in others the call leaves it as it is
+			a.l.setError(p, 0)
+		}
 	}
 }
 
