@@ -3,8 +3,8 @@
 #
 #   netpipe    NPmpich2 of Debian's package netpipe-mpich2, 2 ranks
 #   mocassin   mocassin and a benchmark of Debian's packages mocassin and mocassin-benchmarks, 4 ranks
-#   launchers  a C and a Fortran program of examples/c, 4 ranks, by zrlctl run, mpiexec.hydra, srun, on two nodes of Slurm and on three hosts, as root (Debian's
-#              packages mpich, iproute2, slurmctld, slurmd, slurm-client, munge)
+#   launchers  a C and a Fortran program of examples/c, 4 ranks, by zrlctl run, mpiexec.hydra, srun, on two nodes of Slurm and on three
+#              hosts, as root (Debian's packages mpich, iproute2, slurmctld, slurmd, slurm-client, munge)
 #   scalapack  the tests of Debian's package scalapack-mpi-test that are built for MPICH, 4 ranks
 #   mpich      MPICH's test programs in the folder MPICH_TESTS, those that its files testlist name, at most 8 ranks
 #   nas        the NAS parallel benchmarks in the folder NAS (its bin), classes S and W, 2 and 4 ranks
@@ -21,10 +21,10 @@ root=$PWD
 
 # How many of Debian 12's programs and of MPICH 4.0.2's have to pass.
 expect_netpipe=1 expect_mocassin=1 expect_launchers=10 expect_scalapack=95 expect_mpich=600
-# And of NPB 3.4, OSU 7.2, the kernels of 2025-08-28 and HPCCG of 2017-07-04.
-expect_nas=38 expect_osu=49 expect_kernels=13 expect_hpccg=1
+# And of NPB 3.4, OSU 7.4, the kernels of 2025-08-28 and HPCCG of 2017-07-04.
+expect_nas=38 expect_osu=64 expect_kernels=13 expect_hpccg=1
 # Folders of MPICH's tests whose calls the library has.
-folders=(attr coll comm datatype errhan group info init mpi_t part pt2pt topo threads/pt2pt
+folders=(attr coll comm datatype errhan errors/{coll,comm,datatype,group,pt2pt,topo} group info init mpi_t part pt2pt topo threads/pt2pt
   f77/{attr,coll,comm,datatype,info,init,pt2pt,topo} f90/{attr,coll,comm,datatype,f90types,info,init,misc,pt2pt,topo})
 limit=100 # seconds for a program, if its test has no shorter limit
 
@@ -153,7 +153,7 @@ osu() {
     case $program in */collective/*) ranks=4 ;; esac
     case $name in
     osu_hello | osu_init) args=() ;;
-    osu_barrier | osu_ibarrier) args=(-i 50 -x 5) ;;
+    osu_barrier | osu_ibarrier | osu_barrier_persistent) args=(-i 50 -x 5) ;;
     osu_latency_m[pt]) ;; # they check nothing
     *) args+=(-c) ;;
     esac

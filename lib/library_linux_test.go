@@ -87,25 +87,50 @@ func runWithLibrary(t *testing.T, dir string, env []string, name string, args ..
 	return string(out), err
 }
 
-// TestLibrary: a C program calls all families of functions, by both ABIs, as a world of its own and as ranks of a job.
+// TestLibrary: C and C++ programs call all families of functions, by both ABIs, as a world of its own and as ranks of a job.
 func TestLibrary(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
-		for _, source := range []string{"calls.c", "errors.c"} {
-			program := compile(t, dir, abi, source)
-			for ranks := 1; ranks <= 5; ranks++ {
-				launch := []string{filepath.Join(dir, "zrlctl"), "run", "-n", fmt.Sprint(ranks), program}
-				if ranks == 1 {
-					launch = []string{program}
-				}
-				var want strings.Builder
-				for rank := range ranks {
-					fmt.Fprintf(&want, "rank %d of %d: ok\n", rank, ranks)
-				}
-				if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines(out) != want.String() {
-					t.Errorf("%s, %s, %d ranks: %v\n%s", source, abi, ranks, err, out)
-				}
-			}
+		for _, source := range []string{"calls.c", "errors.c", "families.c"} {
+			runOnRanks(t, dir, source+", "+abi, compile(t, dir, abi, source))
+		}
+	}
+	needs.Program(t, "a program in C++", "c++", "g++")
+	for _, abi := range []string{"standard", "mpich"} {
+		program := filepath.Join(t.TempDir(), "families")
+		built := exec.Command(filepath.Join(dir, "zrlmpicxx"), "-abi="+abi, "-Wall", "-Werror", "-o", program, "-x", "c++", "testdata/families.c")
+		if text, err := built.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		runOnRanks(t, dir, "families in C++, "+abi, program)
+	}
+}
+
+// TestLibraryFortran: Fortran programs call families of functions, by the module mpi_f08.
+func TestLibraryFortran(t *testing.T) {
+	needs.Program(t, "a Fortran program", "gfortran", "gfortran")
+	dir := builtLibrary(t)
+	program := filepath.Join(t.TempDir(), "families")
+	if text, err := exec.Command(filepath.Join(dir, "zrlmpifort"), "-J", t.TempDir(), "-o", program, "testdata/families.f90").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	runOnRanks(t, dir, "families.f90", program)
+}
+
+// runOnRanks runs a program of which each rank prints "ok" as 1 to 8 ranks.
+func runOnRanks(t *testing.T, dir, name, program string) {
+	t.Helper()
+	for ranks := 1; ranks <= 8; ranks++ {
+		launch := []string{filepath.Join(dir, "zrlctl"), "run", "-n", fmt.Sprint(ranks), program}
+		if ranks == 1 {
+			launch = []string{program}
+		}
+		var want strings.Builder
+		for rank := range ranks {
+			fmt.Fprintf(&want, "rank %d of %d: ok\n", rank, ranks)
+		}
+		if out, err := runWithLibrary(t, dir, nil, launch[0], launch[1:]...); err != nil || sortedLines(out) != want.String() {
+			t.Errorf("%s, %d ranks: %v\n%s", name, ranks, err, out)
 		}
 	}
 }

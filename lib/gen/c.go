@@ -78,6 +78,9 @@ func (a *abi) prototype(f function, prefix string) string {
 	}
 	params := make([]string, len(f.params))
 	for i, p := range f.params {
+		if strings.HasSuffix(p.name, "weights") { // may be MPI_UNWEIGHTED, of which gcc warns if the parameter is an array
+			p.typ.arrays, p.typ.pointers = nil, 1
+		}
 		if params[i] = "..."; p.name != "" {
 			params[i] = a.declare(p.typ, p.name)
 		}
