@@ -335,10 +335,21 @@ func (a *args) reductionBuffers(o *operands, receives bool) error {
 		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
 	o.op = op
-	if o.send, err = a.reduced(0, n, of); err == nil && receives {
-		o.recv, err = a.memory(1, n, of)
+	if o.send, err = a.reduced(0, n, of); err != nil || !receives {
+		return err
 	}
-	return err
+	if o.recv, err = a.memory(1, n, of); err != nil {
+		return err
+	}
+	return a.distinct(n)
+}
+
+// distinct wants buffers 0 and 1 of a reduction not to be the same memory, of which an algorithm would overwrite what it still needs.
+func (a *args) distinct(n int64) error {
+	if p := a.pointer(0); n > 0 && p != nil && p == a.pointer(1) {
+		return errorf(mpi.ErrBuffer, "both buffers of MPI_%s are at one address: give MPI_IN_PLACE or other memory", a.name)
+	}
+	return nil
 }
 
 func (a *args) reduced(i int, n int64, of *datatype.Type) (mpi.Buffer, error) {
@@ -409,8 +420,11 @@ func (a *args) scattered(o *operands, op mpi.Op, of *datatype.Type, own, all int
 		own = all
 	}
 	o.op = op
-	if o.send, err = a.reduced(0, all, of); err == nil {
-		o.recv, err = a.memory(1, own, of)
+	if o.send, err = a.reduced(0, all, of); err != nil {
+		return err
 	}
-	return err
+	if o.recv, err = a.memory(1, own, of); err != nil {
+		return err
+	}
+	return a.distinct(own)
 }

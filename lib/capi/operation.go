@@ -191,5 +191,8 @@ func (a *args) reduceLocal() error {
 	if err != nil {
 		return err
 	}
+	if err := a.distinct(n); err != nil {
+		return err
+	}
 	return mpi.ReduceLocal(in, inout, op)
 }
