@@ -51,9 +51,10 @@ func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, clu
 		}
 		j.Env = []string{mpi.EnvConfig + "=" + cluster.file}
 	}
-	args, env, err := j.Hydra(f.hosts), []string(nil), error(nil)
+	args, env := j.Hydra(f.hosts), []string(nil)
 	needs := "jobs on several hosts need MPICH's launcher (Debian's package mpich)"
 	if e.bySrun {
+		var err error
 		if args, env, err = j.Srun(); err != nil {
 			return &usageError{err}
 		}

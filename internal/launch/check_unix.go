@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done`
 
-// CheckHosts logs in to hosts by ssh, as hydra does, and looks for the folders and programs of a job there. hydra waits
+// CheckHosts logs in to hosts by ssh, as hydra does, and searches there for the folders and programs of a job. hydra waits
 // forever for a host that does not answer. Hosts that are this one are not asked. It checks nothing where hydra uses
 // another program than ssh, as HYDRA_LAUNCHER or a scheduler says.
 func (j *Job) CheckHosts(ctx context.Context, hosts []string) error {
