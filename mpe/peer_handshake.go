@@ -25,6 +25,8 @@ type handshakeLink struct {
 	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
 	// unreachable the messages that the peer did not answer in time.
 	dataOut, dataBytes, unreachable uint64
+	// foreign: the last packet that was dropped is of the extended profile.
+	foreign bool
 }
 
 // pairState is what a handshake.Pair answers without changing.
@@ -133,6 +135,7 @@ func (l *handshakeLink) perform(a *RxPacket) {
 				e.pairs.reposts = append(e.pairs.reposts, r)
 			}
 		case handshake.Drop:
+			l.foreign = a != nil && protocol.IsExtended(a.Bytes)
 			p.dropped(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
 		case handshake.Note:
 			p.noted(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})

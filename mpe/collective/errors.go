@@ -41,7 +41,8 @@ func (e *CallFailedError) Is(target error) bool { return target == ErrCallFailed
 // context has ended, for instance.
 type StepError struct {
 	Collective coll.Collective
-	Algorithm  string
+	// Algorithm is empty for the first call of a communicator that not all members have begun.
+	Algorithm string
 	// Number is the step's, from 1, and Kind what it was to do.
 	Number int
 	Kind   coll.Kind
@@ -56,6 +57,9 @@ type StepError struct {
 
 // Error says which step of what has failed, with whom, and why.
 func (e *StepError) Error() string {
+	if e.Algorithm == "" {
+		return fmt.Sprintf("%v, which not all ranks have begun: %v", e.Collective, e.Err)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v by %s, step %d, %v of %d bytes", e.Collective, e.Algorithm, e.Number, e.Kind, e.Bytes)
 	switch {
