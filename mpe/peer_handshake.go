@@ -423,6 +423,8 @@ func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.
 
 func (l *handshakeLink) reset() { l.machine().Reset() }
 
+func (l *handshakeLink) connected() bool { return false }
+
 func (l *handshakeLink) profile() protocol.Profile { return l.p.cfg.Handshake.Profile }
 
 func (l *handshakeLink) describe(info *PeerInfo) {

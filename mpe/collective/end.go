@@ -24,7 +24,9 @@ func (x *Execution) Abort(cause error) {
 	oldest := slices.MinFunc(of.under, func(a, b *Message) int { return cmp.Compare(a.id, b.id) })
 	err := of.stepError(oldest.step, x.e.engine.WaitError(oldest, cause))
 	if of != x {
-		err.Collective, err.Algorithm = x.Call.Collective, ""
+		err.Collective, err.Algorithm, err.Others = x.Call.Collective, "", x.silent()
+		x.endWith(err)
+		return
 	}
 	for _, m := range of.under {
 		if m.Peer != oldest.Peer {

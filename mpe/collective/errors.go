@@ -50,7 +50,8 @@ type StepError struct {
 	Peer int
 	// Bytes is the length of the step's message, or of what it combines.
 	Bytes int
-	// Others are the ranks of the world with which other messages were under way.
+	// Others are the ranks of the world with which other messages were under way, or for the first
+	// call of a communicator those from which nothing has ever come.
 	Others []int
 	Err    error
 }
@@ -58,7 +59,11 @@ type StepError struct {
 // Error says which step of what has failed, with whom, and why.
 func (e *StepError) Error() string {
 	if e.Algorithm == "" {
-		return fmt.Sprintf("%v, which not all ranks have begun: %v", e.Collective, e.Err)
+		text := fmt.Sprintf("%v, which not all ranks have begun: %v", e.Collective, e.Err)
+		if len(e.Others) > 0 {
+			text += "; nothing has ever come from " + describeRanks(e.Others)
+		}
+		return text
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v by %s, step %d, %v of %d bytes", e.Collective, e.Algorithm, e.Number, e.Kind, e.Bytes)

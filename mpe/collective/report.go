@@ -96,6 +96,17 @@ func (m *Message) OfCall() string {
 	return fmt.Sprintf(", in %v by %s", x.Call.Collective, x.algorithm.Name)
 }
 
+// silent returns the members from which nothing has ever come: a member that does not wait for
+// them itself cannot name them otherwise.
+func (x *Execution) silent() (ranks []int) {
+	for _, rank := range x.Members {
+		if !x.e.engine.Answers(rank) {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
 // firstCall names the first call of a communicator, before which its members agree. Programs know
 // of their own calls only.
 func (x *Execution) firstCall() string {
@@ -150,7 +161,11 @@ func (x *Execution) describe(s *Snapshot, since handshake.Instant) string {
 	text := fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(since))
 	switch {
 	case len(s.WaitsFor) > 0:
-		return text + ", waits for " + describeRanks(s.WaitsFor)
+		text += ", waits for " + describeRanks(s.WaitsFor)
+		if silent := x.silent(); !x.begun && len(silent) > 0 {
+			text += "; nothing has ever come from " + describeRanks(silent)
+		}
+		return text
 	case x.computing > 0:
 		return text + ", computes a user's operation"
 	}
