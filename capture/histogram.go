@@ -13,7 +13,7 @@ const perOctave = 32
 // exactMessages is up to how many messages of a recording quantiles are exact.
 const exactMessages = 1_000_000
 
-// histogram counts durations. It keeps all of them until it is told to drop them, and counts in
+// histogram counts durations. It keeps all of them until drop, and counts in
 // constant memory as well. Octaves are allocated as they are needed, so that thousands of them
 // cost little.
 type histogram struct {

@@ -48,7 +48,7 @@ func TestForeignProfile(t *testing.T) {
 	}
 }
 
-// TestAttachToControlSocket: a program that is given the control socket is told the other one.
+// TestAttachToControlSocket: a program that is given the control socket gets the path of the other one in the error.
 func TestAttachToControlSocket(t *testing.T) {
 	c := newCluster(t)
 	start(t, c.yaml("", "run: host", "peer: software"))
