@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -142,7 +143,7 @@ func ofCaller(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	detach := context.AfterFunc(r.Context(), func() {
 		cause := context.Cause(r.Context())
-		if cause == context.Canceled { // and not the daemon
+		if errors.Is(cause, context.Canceled) { // and not the daemon
 			cause = cancelledError{}
 		}
 		cancel(cause)
