@@ -80,7 +80,7 @@ fuzz: ## fuzz every target for FUZZTIME
 	  done; done
 
 check-config: build ## parse the configurations that are shipped
-	for f in deploy/*.yaml; do ./bin/zrlmpid -config $$f -check-config; done
+	for f in deploy/*.yaml; do ./bin/zrlmpid --config $$f --check-config; done
 
 vuln: ## govulncheck; reports if the vulnerability database cannot be reached
 	GO="$(GO)" ./internal/tools/vuln.sh

@@ -75,6 +75,13 @@ func appendHeader(b []byte, t frameType, length int) []byte {
 	return append(b, byte(t), 0, 0, 0)
 }
 
+// controlAnswer is what a daemon's control socket answers to HELLO begins with: it speaks HTTP.
+// No frame is as long.
+const controlAnswer = "HTTP/1.1"
+
+// ErrControlSocket: Dial was given the path of a daemon's control socket.
+var ErrControlSocket = errors.New("that is a daemon's control socket")
+
 // frameReader splits a stream into frames.
 type frameReader struct {
 	from io.Reader
@@ -114,6 +121,9 @@ func (r *frameReader) next() error {
 			return io.ErrUnexpectedEOF
 		}
 		return err
+	}
+	if string(b) == controlAnswer {
+		return ErrControlSocket
 	}
 	length := order.Uint32(b)
 	r.typ = frameType(b[4])

@@ -79,12 +79,21 @@ func (a *Analysis) Follow(src Source) error {
 }
 
 func (a *Analysis) message(m *Message) {
+	if a.all.Messages == exactMessages {
+		a.all.drop()
+		for _, p := range a.pairs {
+			p.drop()
+		}
+	}
 	a.all.add(m)
 	key := [2]int{m.Src, m.Dst}
 	p := a.pairs[key]
 	if p == nil && len(a.pairs) < maxPairs {
 		p = &pairSummary{PairSummary: PairSummary{Src: m.Src, Dst: m.Dst}}
 		a.pairs[key] = p
+		if a.all.Messages > exactMessages {
+			p.drop()
+		}
 	}
 	if p != nil {
 		p.add(m)
@@ -105,6 +114,13 @@ func (p *pairSummary) add(m *Message) {
 		if s != nil {
 			p.phases[i].add(time.Duration(*s * float64(time.Second)))
 		}
+	}
+}
+
+// drop makes the quantiles approximate.
+func (p *pairSummary) drop() {
+	for i := range p.phases {
+		p.phases[i].drop()
 	}
 }
 
@@ -136,7 +152,7 @@ type Summary struct {
 	// followed.
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Seconds is the time from the first unit to the last.
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"span_seconds"`
 	// Truncated says where the recording was cut off, if it was.
 	Truncated string `json:"truncated,omitempty"`
 	// FindingsByKind counts the findings, those that are not listed too.
@@ -169,13 +185,24 @@ type PairSummary struct {
 	Total          Quantiles `json:"total"`
 }
 
-// Quantiles of a phase, in seconds, within 3.2 %.
+// Quantiles of a phase, in seconds: by nearest rank, or if Approximate within 3.2 %.
 type Quantiles struct {
 	Count uint64  `json:"count"`
-	P50   float64 `json:"p50"`
-	P90   float64 `json:"p90"`
-	P99   float64 `json:"p99"`
-	Max   float64 `json:"max"`
+	P50   float64 `json:"p50_seconds"`
+	P90   float64 `json:"p90_seconds"`
+	P99   float64 `json:"p99_seconds"`
+	Max   float64 `json:"max_seconds"`
+	// Approximate: the recording has more than a million messages.
+	Approximate bool `json:"approximate,omitempty"`
+}
+
+// MarshalJSON writes what was not measured as null.
+func (q Quantiles) MarshalJSON() ([]byte, error) {
+	type measured Quantiles
+	if q.Count > 0 {
+		return json.Marshal(measured(q))
+	}
+	return []byte(`{"count":0,"p50_seconds":null,"p90_seconds":null,"p99_seconds":null,"max_seconds":null}`), nil
 }
 
 // Report returns what was found: messages by their IDs, findings by time.
@@ -252,11 +279,4 @@ func (p *pairSummary) summary() PairSummary {
 		*q = p.phases[i].quantiles()
 	}
 	return p.PairSummary
-}
-
-func (h *histogram) quantiles() Quantiles {
-	return Quantiles{
-		Count: h.count, P50: h.quantile(0.5).Seconds(), P90: h.quantile(0.9).Seconds(),
-		P99: h.quantile(0.99).Seconds(), Max: h.max.Seconds(),
-	}
 }

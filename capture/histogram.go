@@ -3,23 +3,34 @@ package capture
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 )
 
 // perOctave is the number of buckets per doubling: quantiles are within 3.2 %.
 const perOctave = 32
 
-// histogram counts durations in constant memory. Octaves are allocated as they
-// are needed, so that thousands of them cost little.
+// exactMessages is up to how many messages of a recording quantiles are exact.
+const exactMessages = 1_000_000
+
+// histogram counts durations. It keeps all of them until drop, and counts in
+// constant memory as well. Octaves are allocated as they are needed, so that thousands of them
+// cost little.
 type histogram struct {
-	count   uint64
-	max     time.Duration
-	octaves [64]*[perOctave]uint32
+	// durations are all that were added, unless dropped.
+	durations []time.Duration
+	dropped   bool
+	count     uint64
+	max       time.Duration
+	octaves   [64]*[perOctave]uint32
 }
 
 func (h *histogram) add(d time.Duration) {
 	if d < 0 {
 		d = 0
+	}
+	if !h.dropped {
+		h.durations = append(h.durations, d)
 	}
 	o, b := bucket(d)
 	if h.octaves[o] == nil {
@@ -29,6 +40,29 @@ func (h *histogram) add(d time.Duration) {
 	h.count++
 	h.max = max(h.max, d)
 }
+
+// drop drops the durations: quantiles are approximate then.
+func (h *histogram) drop() { h.durations, h.dropped = nil, true }
+
+// quantiles returns the quantiles: by nearest rank, or if the durations were dropped within 3.2 %.
+func (h *histogram) quantiles() Quantiles {
+	q := Quantiles{Count: h.count, Max: h.max.Seconds(), Approximate: h.dropped}
+	at := h.quantile
+	if !h.dropped {
+		slices.Sort(h.durations)
+		at = func(q float64) time.Duration {
+			if h.count == 0 {
+				return 0
+			}
+			return h.durations[nearestRank(q, h.count)]
+		}
+	}
+	q.P50, q.P90, q.P99 = at(0.5).Seconds(), at(0.9).Seconds(), at(0.99).Seconds()
+	return q
+}
+
+// nearestRank returns the place of a quantile among n sorted values, at least one.
+func nearestRank(q float64, n uint64) uint64 { return max(uint64(math.Ceil(q*float64(n))), 1) - 1 }
 
 // bucket returns the place of a duration: its power of two, and the five bits
 // behind the leading one.
@@ -47,7 +81,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0
 	}
-	rank := max(uint64(math.Ceil(q*float64(h.count))), 1) - 1
+	rank := nearestRank(q, h.count)
 	for o, octave := range h.octaves {
 		if octave == nil {
 			continue

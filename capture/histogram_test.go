@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -32,6 +33,38 @@ func TestHistogramQuantiles(t *testing.T) {
 	var empty histogram
 	if empty.quantile(0.5) != 0 {
 		t.Error("an empty histogram has a median")
+	}
+}
+
+// TestQuantiles: they are values that were measured, by nearest rank, up to a million messages, and
+// say so beyond.
+func TestQuantiles(t *testing.T) {
+	a := NewAnalysis("test", AnalysisOptions{})
+	add := func(ms int) {
+		total := float64(ms) / 1e3
+		a.message(&Message{Src: 0, Dst: ms % 2, Phases: Phases{Total: &total}})
+	}
+	for ms := 100; ms > 0; ms-- {
+		add(ms)
+	}
+	want := Quantiles{Count: 100, P50: .05, P90: .09, P99: .099, Max: .1}
+	if got := a.Report().Summary.All.Total; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	a.all.Messages = exactMessages
+	add(1000)
+	r := a.Report()
+	if got := r.Summary.All.Total; !got.Approximate || got.Count != 101 || got.P50 < .05 || got.P50 > .053 || got.Max != 1 {
+		t.Errorf("%+v", got)
+	}
+	for _, p := range r.Summary.Pairs {
+		if !p.Total.Approximate || p.RequestToClear.Count != 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	text, err := json.Marshal(Quantiles{})
+	if err != nil || string(text) != `{"count":0,"p50_seconds":null,"p90_seconds":null,"p99_seconds":null,"max_seconds":null}` {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 

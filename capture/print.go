@@ -16,8 +16,8 @@ type Line struct {
 	Packet int64     `json:"packet"`
 	Time   time.Time `json:"time"`
 	Proto  string    `json:"proto"`
-	Src    string    `json:"src"`
-	Dst    string    `json:"dst"`
+	Src    string    `json:"src_address"`
+	Dst    string    `json:"dst_address"`
 	// Length is in bytes: the datagram's, or that of a header or piece of
 	// payload on a stream.
 	Length int `json:"length"`
@@ -25,8 +25,8 @@ type Line struct {
 	Kind    string  `json:"kind"`
 	Type    string  `json:"type,omitempty"`
 	Call    string  `json:"call,omitempty"`
-	SrcRank *uint32 `json:"src_rank,omitempty"`
-	DstRank *uint32 `json:"dst_rank,omitempty"`
+	SrcRank *uint32 `json:"src,omitempty"`
+	DstRank *uint32 `json:"dst,omitempty"`
 	// Size is that of the header, in words.
 	Size *uint32 `json:"size,omitempty"`
 	Tag  *uint8  `json:"tag,omitempty"`

@@ -18,7 +18,7 @@ type Message struct {
 	Tag  int    `json:"tag,omitempty"`
 	// Start is the time of the first packet, in seconds since the first
 	// packet of the recording.
-	Start float64 `json:"start"`
+	Start float64 `json:"start_seconds"`
 	// Phases are in seconds; null where a step is not in the recording.
 	Phases Phases `json:"phases"`
 	// Retransmissions counts the retransmitted packets, SEND_REQUESTs,
@@ -36,10 +36,10 @@ type Message struct {
 
 // Phases are the parts of a message's time, in seconds.
 type Phases struct {
-	RequestToClear *float64 `json:"request_to_clear"`
-	ClearToData    *float64 `json:"clear_to_data"`
-	DataToAck      *float64 `json:"data_to_ack"`
-	Total          *float64 `json:"total"`
+	RequestToClear *float64 `json:"request_to_clear_seconds"`
+	ClearToData    *float64 `json:"clear_to_data_seconds"`
+	DataToAck      *float64 `json:"data_to_ack_seconds"`
+	Total          *float64 `json:"total_seconds"`
 }
 
 // Step is one packet of a message. A DATA that is fragmented into datagrams is one
@@ -72,7 +72,7 @@ type Finding struct {
 	// Messages are the IDs of the messages that it concerns.
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
-	Time float64 `json:"time"`
+	Time float64 `json:"time_seconds"`
 	// Waits are the waits that the finding is about: those of messages that have not
 	// ended.
 	Waits []Wait `json:"-"`

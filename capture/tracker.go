@@ -188,7 +188,11 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 		// did. So it is followed as if it were valid.
 		e.Kind, e.Reason, e.Byte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		e.Header = t.lenient(d.Data)
-		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet silently", e.Header, defect.Offset, defect.Got)
+		asTag := ""
+		if defect.Offset == tagOffset && t.opts.Profile == protocol.CloudFPGA {
+			asTag = "; in profile v0.9 it is the tag: analyze with --profile v0.9 if the ranks have it"
+		}
+		t.find(ReservedByte, e, "%s: byte %d of the header is 0x%02x, not 0: a deployed node drops the packet silently%s", e.Header, defect.Offset, defect.Got, asTag)
 	case out.sent && likePayload(u.Data):
 		out.payload(e, u.Data, u.Truncated) // the rest of something
 		return
@@ -213,6 +217,9 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
 	}
 	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
+
+// tagOffset is the byte of the header that is the tag in profile v0.9.
+const tagOffset = 18
 
 // withHeader returns a datagram whose header the snapshot length has truncated with a
 // whole one, if enough of it was recorded to know the packet by. What is missing of

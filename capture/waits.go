@@ -28,7 +28,18 @@ type wait struct {
 }
 
 func (t *Tracker) describe(w wait) string {
+	if t.endsHere(w) {
+		return fmt.Sprintf("the recording ends here: rank %d waits for %s from rank %d", w.Rank, w.For, w.Peer)
+	}
 	return fmt.Sprintf("rank %d has waited %v for %s from rank %d", w.Rank, handshake.Round(t.now.Sub(w.Since)), w.For, w.Peer)
+}
+
+// noRetransmission is how long a wait of any node lasts at least before it retransmits.
+const noRetransmission = 100 * time.Millisecond
+
+// endsHere reports whether a recording ends too soon after the beginning of a wait to judge it.
+func (t *Tracker) endsHere(w wait) bool {
+	return t.now.Sub(w.Since) < noRetransmission && w.m.requests.n+w.m.datas.n == 0
 }
 
 // judgeOpen reports what has ended last, and which rank waits for whom.
@@ -117,6 +128,8 @@ func (t *Tracker) judgeWait(w wait) {
 	}
 	unsolicited := w.f.back.unsolicited // what the waiting sender sent the one it waits for
 	switch {
+	case m.state != receiving && unsolicited == nil && t.endsHere(w):
+		say(Waiting, "recording ends", "")
 	case m.state == requested && unsolicited != nil:
 		w.f.back.unsolicited = nil
 		packets = append(unsolicited.Packets, packets...)

@@ -32,6 +32,17 @@ func (c *Config) validateRanks(p *strictyaml.Problems) {
 
 func rankKey(i int) string { return fmt.Sprintf("ranks[%d]", i) }
 
+// RankError returns an *Error about a key of a rank, with its line of the file.
+func (c *Config) RankError(rank int, key, problem string) error {
+	p := strictyaml.NewProblems(&c.source.Source)
+	for i := range c.Ranks {
+		if c.Ranks[i].Rank == rank {
+			p.Add(rankKey(i)+"."+key, "%s", problem)
+		}
+	}
+	return p.Err()
+}
+
 // validateNumbers checks that the ranks are 0 … n-1, and returns for each
 // number the index in c.Ranks.
 func (c *Config) validateNumbers(p *strictyaml.Problems) map[int]int {

@@ -149,6 +149,29 @@ func TestRequestErrors(t *testing.T) {
 	r.log.waitFor(t, `send failed	{"rank": 0, "peer": 2, "error": "rank 0 has waited `)
 }
 
+// TestCancelledSend: the error of a send that its peer does not answer says what is left there, and
+// the status that nothing waits.
+func TestCancelledSend(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "peer: fpga"))
+	ctx, cancel := context.WithCancel(within(t))
+	errs := make(chan error, 1)
+	go func() {
+		_, err := r.client.Send(ctx, control.SendRequest{From: 0, To: 1}, strings.NewReader("1234"))
+		errs <- err
+	}()
+	sending := func() bool { return r.ranks[0].Engine.Snapshot().Peers[0].Sending != nil }
+	await(t, "the send to wait", sending)
+	cancel()
+	if err := <-errs; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has arrived") ||
+		!strings.Contains(err.Error(), "; no packet has ever come from 127.") {
+		t.Error(err)
+	}
+	if sending() {
+		t.Error("the send is still there")
+	}
+}
+
 // TestHangUp: a caller that disconnects cancels its operation.
 func TestHangUp(t *testing.T) {
 	c := newCluster(t)
@@ -162,7 +185,7 @@ func TestHangUp(t *testing.T) {
 	posted := func() bool { return r.ranks[0].Engine.Snapshot().Peers[0].Receiving != nil }
 	await(t, "the receive to be posted", posted)
 	cancel()
-	if err := <-errs; !errors.Is(err, context.Canceled) {
+	if err := <-errs; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), ": cancelled by its caller") {
 		t.Error(err)
 	}
 	await(t, "the receive to be cancelled", func() bool { return !posted() })

@@ -114,6 +114,8 @@ func TestSlowLog(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
+	packet := make([]byte, protocol.ExtHeaderLen)
+	protocol.PutExtended(packet, &protocol.ExtHeader{Type: protocol.Ack, Src: 2})
 	for _, tt := range []struct {
 		name string
 		call func(o *Observer)
@@ -122,6 +124,9 @@ func TestLines(t *testing.T) {
 		{"datatype", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: mpe.DropDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
 		}, "packet dropped map[detail:call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ from:127.0.0.3:2718 packet:SEND_REQUEST 2→0 SEND_FLOAT"},
+		{"extended", func(o *Observer) {
+			o.Dropped(0, 2, mpe.Drop{Packet: &mpe.RxPacket{Peer: 2, Bytes: packet}, Reason: mpe.DropReserved})
+		}, "packet dropped map[detail:packet of profile extended, and profile cloudfpga is configured for rank 2 here: give both sides the same profile"},
 		{"no arrival", func(o *Observer) {
 			o.Dropped(0, 2, mpe.Drop{Reason: mpe.DropGap})
 		}, "packet dropped map[detail:payload after a pause that ended its message peer:2 rank:0 reason:gap]"},

@@ -133,6 +133,10 @@ func (o *Observer) dropDetail(ln *line) string {
 		}
 		return cmp.Or(extendedDropText[reason], reason.String())
 	}
+	head := ln.head[:min(max(ln.size, 0), len(ln.head))]
+	if protocol.IsExtended(head) {
+		return fmt.Sprintf("packet of profile extended, and profile %v is configured for rank %d here: give both sides the same profile", o.profile(ln.topic.rank, ln.peer), ln.peer)
+	}
 	switch reason {
 	case mpe.DropSourceRank:
 		return fmt.Sprintf("packet claims source rank %d, but its address belongs to rank %d: compare the rank maps of both sides", h.Src, ln.peer)
@@ -141,7 +145,7 @@ func (o *Observer) dropDetail(ln *line) string {
 	case mpe.DropShort, mpe.DropStartMark, mpe.DropEndMark,
 		mpe.DropReserved, mpe.DropCall, mpe.DropType:
 		profile := o.profile(ln.topic.rank, ln.peer)
-		_, defect := profile.Parse(ln.head[:min(max(ln.size, 0), len(ln.head))])
+		_, defect := profile.Parse(head)
 		if defect.OK() {
 			break
 		}

@@ -46,7 +46,7 @@ func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank) (*loca
 func newKernel(log *zap.Logger, cfg *config.Config, rank *config.Rank) (standin.Kernel, error) {
 	kernel, err := standin.New(rank.Kernel.Spec(), *rank.KernelOptions, standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs()})
 	if err != nil {
-		return nil, &config.Error{Key: "kernel", Problem: err.Error()}
+		return nil, cfg.RankError(rank.Rank, "kernel", err.Error())
 	}
 	return kernel, nil
 }

@@ -13,8 +13,8 @@ cleanup() {
   rm -rf "$dir"
 }
 trap cleanup EXIT
-echo "\$ zrlmpid -config deploy/demo.yaml"
-./bin/zrlmpid -config deploy/demo.yaml &
+echo "\$ zrlmpid --config deploy/demo.yaml"
+./bin/zrlmpid --config deploy/demo.yaml &
 daemon=$!
 ./bin/zrlctl status --wait 10s >"$dir/status" || { echo "the daemon did not come up" >&2; exit 1; }
 echo "\$ zrlctl ping all --words 1,2,3,346,347,1000,262160 --count 3"

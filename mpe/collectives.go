@@ -162,6 +162,12 @@ func (e callEngine) WaitError(m *collective.Message, cause error) error {
 	return e.waitError(m.Request.(*Request), cause)
 }
 
+// Answers implements collective.Engine.
+func (e callEngine) Answers(rank int) bool {
+	p := e.peers[rank]
+	return p == nil || p.packetsIn > 0 || p.connected()
+}
+
 // causes say which errors are what, the first that fits.
 var causes = []struct {
 	err   error

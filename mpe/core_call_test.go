@@ -86,7 +86,7 @@ func TestWaitsOfCalls(t *testing.T) {
 		t.Errorf("%s: not %q", text, want)
 	}
 	w.event(0, (*core).resetCollectives)
-	if text, want := ended(begin(0, 1)), "to post the receive of 32 bytes by which the members of communicator 7 agree: "; !strings.Contains(text, want) {
+	if text, want := ended(begin(0, 1)), " which not all ranks have begun: rank 0 has waited 1s for rank 1 to post the receive of 32 bytes with which it begins "; !strings.Contains(text, want) {
 		t.Errorf("%s: not %q", text, want)
 	}
 }

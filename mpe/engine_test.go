@@ -210,7 +210,8 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		if !errors.As(err, &we) || !errors.Is(err, context.DeadlineExceeded) || we.State != handshake.WaitClear || we.Remote != 2 {
 			t.Fatalf("got %v", err)
 		}
-		if want := "rank 0 has waited 5s for CLEAR_TO_SEND from rank 2: context deadline exceeded"; err.Error() != want {
+		if want := "rank 0 has waited 5s for CLEAR_TO_SEND from rank 2: context deadline exceeded; " +
+			"rank 2 keeps the SEND_REQUEST if it has arrived: when it receives from rank 0, it waits for DATA until rank 0 sends another message of this datatype: send one, or restart its program or role"; err.Error() != want {
 			t.Errorf("says %q, want %q", err, want)
 		}
 		// A queued operation says what is ahead of it.

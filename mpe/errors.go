@@ -63,6 +63,7 @@ type WaitError struct {
 	Network error
 	text    string
 	cause   error
+	open    string // what it leaves at its peer, or empty
 }
 
 // Error says who waited for what, from whom, since when, and why it ended.
@@ -74,7 +75,11 @@ func (e *WaitError) Error() string {
 	if e.Network != nil {
 		s += fmt.Sprintf("; the network says: %v", e.Network)
 	}
-	return fmt.Sprintf("%s: %v", s, e.cause)
+	s = fmt.Sprintf("%s: %v", s, e.cause)
+	if e.open != "" {
+		s += "; " + e.open
+	}
+	return s
 }
 
 // Unwrap returns the context's error.

@@ -105,6 +105,8 @@ type link interface {
 	deadline() (handshake.Instant, bool)
 	// lingerUntil returns until when the peer may still need an answer to what has arrived, and false if it does not.
 	lingerUntil() (handshake.Instant, bool)
+	// connected reports whether there is a connection to the peer, of a transport that has any.
+	connected() bool
 	// busy reports whether something is under way that Close has to wait for. A receive
 	// that waits for a message, and a send that waits for its receive, have not begun to
 	// move data and may wait forever.

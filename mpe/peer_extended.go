@@ -454,6 +454,8 @@ func (l *extendedLink) reconfigure(next *Peer) {
 
 func (l *extendedLink) reset() {} // a new session of the peer is enough
 
+func (l *extendedLink) connected() bool { return l.present }
+
 func (l *extendedLink) profile() protocol.Profile { return protocol.Extended }
 
 func (l *extendedLink) describe(*PeerInfo) {} // it carries everything

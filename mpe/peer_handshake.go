@@ -25,6 +25,8 @@ type handshakeLink struct {
 	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
 	// unreachable the messages that the peer did not answer in time.
 	dataOut, dataBytes, unreachable uint64
+	// foreign: the last packet that was dropped is of the extended profile.
+	foreign bool
 }
 
 // pairState is what a handshake.Pair answers without changing.
@@ -133,6 +135,7 @@ func (l *handshakeLink) perform(a *RxPacket) {
 				e.pairs.reposts = append(e.pairs.reposts, r)
 			}
 		case handshake.Drop:
+			l.foreign = a != nil && protocol.IsExtended(a.Bytes)
 			p.dropped(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
 		case handshake.Note:
 			p.noted(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})
@@ -419,6 +422,8 @@ func (l *handshakeLink) endEvent() {}
 func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
 
 func (l *handshakeLink) reset() { l.machine().Reset() }
+
+func (l *handshakeLink) connected() bool { return false }
 
 func (l *handshakeLink) profile() protocol.Profile { return l.p.cfg.Handshake.Profile }
 

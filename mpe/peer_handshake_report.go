@@ -46,7 +46,7 @@ func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
 }
 
 func (l *handshakeLink) explain(w *Waiting, now handshake.Instant) string {
-	s := w.Describe(now)
+	s := w.Describe(now) + l.silence(w)
 	if !w.Posted {
 		return s
 	}
@@ -62,6 +62,20 @@ func (l *handshakeLink) explain(w *Waiting, now handshake.Instant) string {
 		s += fmt.Sprintf("; it may wait for rank %d, which sends it nothing more since it has not acknowledged %d words", w.Local, refused.Words)
 	}
 	return s
+}
+
+// silence says what is known of a peer whose packets do not arrive, or are of another profile.
+func (l *handshakeLink) silence(w *Waiting) string {
+	p := l.p
+	switch {
+	case l.foreign:
+		return fmt.Sprintf("; rank %d sends packets of profile extended, and profile %v is configured for it here: give both sides the same profile", p.rank, l.profile())
+	case p.packetsIn > 0 || p.cfg.Address == "" || w.State == handshake.Held:
+		return ""
+	case w.Send:
+		return fmt.Sprintf("; no packet has ever come from %s: not running, other address, or firewall", p.cfg.Address)
+	}
+	return "; no packet has ever come from " + p.cfg.Address
 }
 
 func (l *handshakeLink) counters(c *PeerCounters) {

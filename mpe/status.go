@@ -1,6 +1,8 @@
 package mpe
 
 import (
+	"encoding/json"
+
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -130,22 +132,37 @@ type ExtendedSnapshot struct {
 	Probes uint64 `json:"probes"`
 }
 
+// MarshalJSON writes a round trip that is not known as null.
+func (s ExtendedSnapshot) MarshalJSON() ([]byte, error) {
+	type plain ExtendedSnapshot
+	out := struct {
+		plain
+		RoundTrip *float64 `json:"round_trip_seconds"`
+	}{plain: plain(s)}
+	if s.RoundTrip > 0 {
+		out.RoundTrip = &s.RoundTrip
+	}
+	return json.Marshal(out)
+}
+
 // WaitSnapshot says what a message waits for.
 type WaitSnapshot struct {
 	State string `json:"state"`
 	// WaitsFor is a packet type, empty while the message is held back.
 	WaitsFor        string  `json:"waits_for,omitempty"`
-	Seconds         float64 `json:"seconds"`
+	Seconds         float64 `json:"age_seconds"`
 	Words           uint32  `json:"words"`
 	Retransmissions int     `json:"retransmissions"`
-	Text            string  `json:"text"`
+	// Cancelled: the call of a send has ended, and its transfer goes on.
+	Cancelled bool   `json:"cancelled,omitempty"`
+	Text      string `json:"text"`
 }
 
 // DeferredSnapshot describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
 // operation which it fits.
 type DeferredSnapshot struct {
 	Call    string  `json:"call"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"age_seconds"`
 }
 
 func (e *core) snapshot() Snapshot {
@@ -196,7 +213,7 @@ func (e *core) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
 	}
 	e.finishWait(w)
 	s := &WaitSnapshot{
-		State: w.State.String(), Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Text: w.Text,
+		State: w.State.String(), Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Cancelled: w.detached(), Text: w.Text,
 	}
 	if w.For != 0 {
 		s.WaitsFor = w.For.String()

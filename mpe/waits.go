@@ -6,6 +6,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Waiting is an operation that has not ended, and what it waits for. Status, errors,
@@ -140,8 +141,11 @@ func (e *core) postedBefore(r *Request) int {
 func (e *core) finishWait(w *Waiting) {
 	w.Elapsed = e.at - w.Since
 	w.Text = e.explain(w, w.Since)
-	if w.req != nil && w.req.message != nil {
+	switch {
+	case w.req != nil && w.req.message != nil:
 		w.Text += w.req.message.OfCall()
+	case w.detached():
+		w.Text += ", for a call that was cancelled"
 	}
 }
 
@@ -185,11 +189,24 @@ func explainPosted(w *Waiting, now handshake.Instant) string {
 // waitError is the error of a request whose caller's context has ended with cause.
 func (e *core) waitError(r *Request, cause error) *WaitError {
 	w := e.waitOf(r)
-	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w, e.at), cause: cause}
+	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w, e.at), cause: cause, open: w.leavesOpen()}
 	if w.peer != nil {
 		err.Network = w.peer.sendErr
 	}
 	return err
+}
+
+// detached reports whether the caller of a send has ended it, and its transfer goes on.
+func (w *Waiting) detached() bool { return w.Send && (w.req == nil || w.req.detached) }
+
+// leavesOpen says what a send of a profile without cancellation leaves at its peer when it ends
+// after its SEND_REQUEST: a deployed node keeps that, and answers it when it receives.
+func (w *Waiting) leavesOpen() string {
+	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.peer == nil || w.peer.profile() == protocol.Extended {
+		return ""
+	}
+	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has arrived: when it receives from rank %d, it waits for DATA until rank %d sends another message of this datatype: send one, or restart its program or role",
+		w.Remote, w.Local, w.Local)
 }
 
 // waits is Engine.Waits.

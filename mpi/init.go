@@ -2,10 +2,13 @@ package mpi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -30,6 +33,9 @@ const anyRank = attach.AnyRank
 var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
 		c, err := attach.Dial(ctx, socket, rank)
+		if errors.Is(err, attach.ErrControlSocket) {
+			err = fmt.Errorf("%w; attach to %s, or what its configuration has as attach.socket", err, config.AttachSocketBeside(socket))
+		}
 		if err != nil {
 			return nil, err // not a nil *attach.Client in a Device
 		}

@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("rank %d: %+v, %v", rank, trips, err)
 			continue
 		}
-		if took := time.Duration(trips[0].RoundTrip * float64(time.Microsecond)); took < least {
+		if took := time.Duration(float64(trips[0].RoundTrip) * float64(time.Microsecond)); took < least {
 			t.Errorf("rank %d: the first round trip takes %v, less than %v: no fault", rank, took, least)
 		}
 	}

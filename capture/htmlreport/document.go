@@ -19,6 +19,8 @@ type document struct {
 	Waits    []openWait     `json:"waits"`
 	// Listed is false if the recording has more messages than the report.
 	Listed bool `json:"listed"`
+	// Approximate: quantiles are.
+	Approximate bool `json:"approximate,omitempty"`
 }
 
 // messageColumns have an entry per message.
@@ -93,7 +95,7 @@ func newDocument(r *capture.Report) *document {
 	d := &document{
 		Span:   max(nanoseconds(r.Summary.Seconds), 0),
 		Pairs:  []pairRow{newPairRow(&r.Summary.All)},
-		Listed: r.Summary.MessagesNotListed == 0,
+		Listed: r.Summary.MessagesNotListed == 0, Approximate: r.Summary.All.Total.Approximate,
 	}
 	for i := range r.Summary.Pairs {
 		d.Pairs = append(d.Pairs, newPairRow(&r.Summary.Pairs[i]))

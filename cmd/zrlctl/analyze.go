@@ -41,7 +41,8 @@ VLANs, VXLAN and IP fragments; with -i an interface, until interrupted.
 Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
 last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
 
-Exit codes: 0 no problems found, 1 problems found, 2 the recording cannot be read.`,
+Exit codes: 0 no problems found, 1 problems found, 2 the recording cannot be read, or has no
+packet of ZRLMPI.`,
 		Example: `  zrlctl analyze trace.pcap
   zrlctl analyze trace.pcapng --html report.html
   tcpdump -i eth0 -w - udp port 2718 | zrlctl analyze - --json`,
@@ -96,7 +97,10 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if err := a.printReport(stdout, report, f.messages); err != nil {
 		return err
 	}
-	if !report.Clean() {
+	switch why := report.Nothing(); {
+	case why != "":
+		return &unreadableError{fmt.Errorf("%s: %s", name, why)}
+	case !report.Clean():
 		return errFindings
 	}
 	return nil
@@ -175,8 +179,8 @@ func printSummary(out io.Writer, r *capture.Report) {
 	fmt.Fprintf(out, "%s: %s in %.3f s, %s, %d complete, %s\n",
 		r.Source, digest.Plural(int(s.Packets), "packet"), s.Seconds, digest.Plural(int(s.All.Messages), "message"), s.All.Complete,
 		digest.Plural(int(s.All.Retransmissions), "retransmission"))
-	for reason, n := range s.Skipped {
-		fmt.Fprintf(out, "ignored: %s (%s)\n", digest.Plural(int(n), "packet"), reason)
+	if reasons := s.Ignored(); len(reasons) > 0 {
+		fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
 	if s.NotFollowed > 0 {
 		fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", digest.Plural(int(s.NotFollowed), "packet"))
@@ -216,11 +220,16 @@ func printSummary(out io.Writer, r *capture.Report) {
 		row("all", "all", &s.All)
 	}
 	_ = w.Flush()
+	if s.All.Total.Approximate {
+		fmt.Fprintln(out, "p50, p90 and p99 are approximate, within 3.2 %: they are exact up to a million messages")
+	}
 }
 
 func printFindings(out io.Writer, r *capture.Report) {
 	if len(r.Findings) == 0 {
-		fmt.Fprintln(out, "\nno problems found")
+		if r.Nothing() == "" {
+			fmt.Fprintln(out, "\nno problems found")
+		}
 		return
 	}
 	fmt.Fprintf(out, "\nFINDINGS\n")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -28,10 +27,10 @@ func (in *captureInput) flags(cmd *cobra.Command) {
 	fl.BoolVar(&in.allPorts, "all-ports", false, "include all ports")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if in.iface != "" {
-			return cobra.NoArgs(cmd, args)
+			return arguments(0, 0)(cmd, args)
 		}
 		if len(args) != 1 {
-			return errors.New("give one capture file, - for standard input, or an interface with -i")
+			return linef("%s: give one capture file, - for standard input, or an interface with -i", cmd.Name())
 		}
 		return nil
 	}

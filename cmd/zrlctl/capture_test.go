@@ -23,6 +23,10 @@ func TestPacketTools(t *testing.T) {
 	if err := os.WriteFile(cut, whole[:len(whole)-100], 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noPackets := filepath.Join(dir, "empty.pcap")
+	if err := os.WriteFile(noPackets, whole[:24], 0o600); err != nil {
+		t.Fatal(err)
+	}
 	written := filepath.Join(dir, "out.pcapng")
 	page := filepath.Join(dir, "report.html")
 	for _, tt := range []struct {
@@ -38,8 +42,8 @@ func TestPacketTools(t *testing.T) {
 		{args: "decode -t epoch " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +1 \d{10}\.\d{6} `},
 		{args: "decode -t abs " + captures + "ref_ref_pingpong_1.pcap", stdout: `^ +1 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} `},
 		{args: "decode -x --message 1 --type data " + captures + "ref_ref_pingpong_1.pcap", stdout: `00000000  96 96 96 96 01 00 00 00`},
-		{args: "decode --json " + captures + "ref_ref_pingpong_1.pcap", stdout: `^\{"packet":1,"time":"[^"]+","proto":"udp","src":"127.0.0.1:2718","dst":"127.0.0.2:2718","length":32,"kind":"packet","type":"SEND_REQUEST","call":"SEND_INT","src_rank":0,"dst_rank":1,"size":0,"tag":0,"message":1\}`},
-		{args: "decode -w " + written + " --rank 1 " + captures + "ref_ring3_347.pcap"},
+		{args: "decode --json " + captures + "ref_ref_pingpong_1.pcap", stdout: `^\{"packet":1,"time":"[^"]+","proto":"udp","src_address":"127.0.0.1:2718","dst_address":"127.0.0.2:2718","length":32,"kind":"packet","type":"SEND_REQUEST","call":"SEND_INT","src":0,"dst":1,"size":0,"tag":0,"message":1\}`},
+		{args: "decode -o " + written + " --rank 1 " + captures + "ref_ring3_347.pcap"},
 		{args: "analyze " + written, stdout: `4 messages, 4 complete`},
 		{args: "decode -", stdin: string(whole), stdout: `SEND_REQUEST 0→1`},
 		{args: "decode --type FOO " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be one of PAYLOAD, BAD, SEND_REQUEST`},
@@ -56,12 +60,16 @@ func TestPacketTools(t *testing.T) {
 		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^` + captures},
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
 		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`, stderr: `24 packets, [\d.]+ k?B`},
-		{args: "analyze " + cut, code: exitFailure, stdout: `cut off .*after 34 packets`},
+		{args: "analyze " + cut, code: exitFailure, stdout: `(?s)cut off .*after 34 packets.*the recording ends here: rank \d waits for `},
 		{args: "analyze main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
 		{args: "analyze --limit -1 " + cut, code: exitUsage, stderr: `--limit -1`},
 		{args: "analyze --profile v1 " + cut, code: exitUsage, stderr: `unknown profile`},
 		{args: "analyze --html " + page + " " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`},
 
+		{args: "analyze --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stdout: `ignored packets: other_port 24\n$`, stderr: `all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
+		{args: "analyze " + noPackets, code: exitUsage, stderr: `no packets: check the interface and the filter`},
+
+		{args: "replay x.pcap --to 127.0.0.2", code: exitUsage, stderr: `replay: --as is missing\nusage: zrlctl replay`},
 		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to nowhere", code: exitUsage, stderr: `--to`},
 		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.0.2 --speed warp", code: exitUsage, stderr: `recorded or full`},
 		{args: "replay " + captures + "ref_mpe_echo_1.pcap --as 0 --to 127.0.82.2:2999 --bind 127.0.82.1:0 --timeout 10ms --speed full", code: exitFailure, stdout: `1 packet sent, 0 received: packet 2, CLEAR_TO_SEND 1→0 RECV_INT \(32 bytes\), did not come`},

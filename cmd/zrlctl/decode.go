@@ -54,7 +54,7 @@ Packets that a live rank would drop are marked with the reason. libpcap is not n
 	fl.StringVar(&f.pair, "pair", "", "only packets between these two ranks, as in 0,1")
 	fl.Int64SliceVar(&f.messages, "message", nil, "only packets of these messages")
 	fl.BoolVarP(&f.hex, "hex", "x", false, "also print the bytes")
-	fl.StringVarP(&f.write, "write", "w", "", "write matching packets to this pcapng file, as plain IP packets, instead of printing them")
+	fl.StringVarP(&f.write, "output", "o", "", "write matching packets to this pcapng file, as plain IP packets, instead of printing them")
 	return cmd
 }
 

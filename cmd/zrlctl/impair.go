@@ -51,7 +51,7 @@ a rule with a fault that its transport cannot have is an error.`,
   zrlctl impair cluster.yaml --loss 5% --duplicate 1% --reorder 2% --delay 1ms~5ms --seed 7
   zrlctl impair cluster.yaml --rule "from 2 to 0 packet ACK nth 3 loss 100%"
   zrlctl impair cluster.yaml --transport tcp --reset 0.1% --delay 1ms`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: operation(func(cmd *cobra.Command, args []string) error { return a.impair(cmd, &f, args[0]) }),
 	}
 	fl := cmd.Flags()

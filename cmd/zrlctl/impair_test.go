@@ -54,7 +54,7 @@ func TestImpairUsage(t *testing.T) {
 		{cfg + " --script " + cfg, exitUsage, `^$`, `unknown key "ranks": the keys here are seed, rules`},
 		{cfg + " --script /no/such/file", exitUsage, `^$`, `/no/such/file`},
 		{"/no/such/file", exitUsage, `^$`, `/no/such/file`},
-		{"", exitUsage, `^$`, `accepts 1 arg`},
+		{"", exitUsage, `^$`, `impair: CONFIG is missing`},
 		{cfg + " --via 192.0.2.1,192.0.2.2", exitFailure, `^$`, `rank 0 cannot listen on udp 192.0.2.1:\d+: this machine does not have that address`},
 	} {
 		code, stdout, stderr := zrlctl(t, "", strings.Fields("impair "+tt.args)...)

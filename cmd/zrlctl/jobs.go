@@ -38,7 +38,7 @@ func (a *app) targetFlags(cmd *cobra.Command) *target {
 
 // open returns a function that queries the target, after what the command line says.
 func (t *target) open(cmd *cobra.Command) func(context.Context) (control.Status, error) {
-	t.named = cmd.Flags().Changed("socket") || os.Getenv(config.EnvControlSocket) != ""
+	t.named = cmd.Flags().Changed(socketName) || cmd.Root().Flags().Changed(socketName) || os.Getenv(config.EnvControlSocket) != ""
 	return t.status
 }
 

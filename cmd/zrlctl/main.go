@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +27,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(withSignals(context.Background()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is main with its environment as arguments.
@@ -42,12 +38,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := &output{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
-	err := out.failed(root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	err = out.failed(err)
 	code := exitCode(err)
 	if err == nil || printed(err) {
 		return code
 	}
+	if end := signalled(ctx); end != 0 && !isJob(err) {
+		code = end
+	}
 	fmt.Fprintf(stderr, "zrlctl: %v\n", err)
+	if _, ok := errors.AsType[*lineError](err); ok {
+		fmt.Fprintln(stderr, usageLine(cmd))
+	}
 	if a.json {
 		failure := struct {
 			*control.Error
@@ -65,6 +68,12 @@ func printed(err error) bool {
 	return errors.Is(err, errFindings) || errors.Is(err, errDiffers)
 }
 
+// isJob reports whether an error is of a job, which has an exit code of its own.
+func isJob(err error) bool {
+	_, ok := errors.AsType[*jobError](err)
+	return ok
+}
+
 // app is the state that the commands share.
 type app struct {
 	socket string
@@ -75,13 +84,16 @@ const longHelp = `Show the state of a zrlmpid, send and receive messages through
 recordings of packets.
 
 Exit codes:
-  0  success
-  1  failure: an echo differs, a rank refused, the daemon reported an error,
-     or the output could not be written; analyze: problems found; reload:
-     configuration refused; replay: the peer deviated from the recording
-  2  invalid command line; decode, analyze, replay: unreadable recording
-  3  no daemon answers on the control socket
-  4  timed out
+  0    success
+  1    failure: an echo differs, a rank refused, the daemon reported an error,
+       or the output could not be written; analyze: problems found; reload:
+       configuration refused; replay: the peer deviated from the recording
+  2    invalid command line; decode, analyze, replay: the recording cannot be
+       read; analyze: it has no ZRLMPI packet
+  3    no daemon answers on the control socket
+  4    timed out
+  130  interrupted by SIGINT (Ctrl-C); 143 by SIGTERM. What runs until it is
+       interrupted, such as top, ends with 0
 
 run has that of the rank that has failed.`
 
@@ -93,15 +105,31 @@ func newRoot() (*cobra.Command, *app) {
 	}
 	root := &cobra.Command{
 		Use: "zrlctl", Short: "Control a zrlmpid", Long: longHelp,
-		SilenceUsage: true, SilenceErrors: true,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage: true, SilenceErrors: true, Version: control.Version(),
+		// Before a command, --socket is a flag of zrlctl.
+		TraverseChildren: true,
+		Args:             unknownCommand,
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "control socket of the daemon (or set "+config.EnvControlSocket+")")
+	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("zrlctl {{.Version}}\n")
+	a.socketFlag(root, socket)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
-	root.AddCommand(a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
-		a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.versionCommand())
+	for _, cmd := range []*cobra.Command{
+		a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
+	} {
+		a.socketFlag(cmd, socket)
+		root.AddCommand(cmd)
+	}
+	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.versionCommand())
 	return root, a
+}
+
+const socketName = "socket"
+
+// socketFlag adds the flag that names the daemon to a command that uses it.
+func (a *app) socketFlag(cmd *cobra.Command, socket string) {
+	cmd.Flags().StringVar(&a.socket, socketName, socket, "control socket of the daemon (or set "+config.EnvControlSocket+")")
 }
 
 func (a *app) client() *control.Client { return control.NewClient(a.socket) }
@@ -124,6 +152,8 @@ func (e *operationError) Unwrap() error { return e.error }
 
 // usageError is a mistake on the command line.
 type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
@@ -158,7 +188,7 @@ func exitCode(err error) int {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of zrlctl", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version of zrlctl", Args: arguments(0, 0),
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			if a.json {
 				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": control.Version()})

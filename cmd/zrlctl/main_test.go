@@ -93,7 +93,7 @@ func TestCommands(t *testing.T) {
 		{args: "ping 1 --words a", code: exitUsage, stderr: `--words`},
 		{args: "ping 1 --count 0", code: exitUsage, stderr: `--count 0`},
 		{args: "ping 1 --datatype double", code: exitUsage, stderr: `unknown datatype "double"`},
-		{args: "ping", code: exitUsage, stderr: `requires at least 1 arg`},
+		{args: "ping", code: exitUsage, stderr: `(?m)^zrlctl: ping: RANK is missing\nusage: zrlctl ping RANK`},
 
 		{args: "send 1 --data 010000000200ff00", stdout: `^sent 2 words from rank 0 to rank 1 in [\d.]+ µs\n$`},
 		{args: "recv 1", stdout: `^01000000 0200ff00\n$`},
@@ -106,15 +106,16 @@ func TestCommands(t *testing.T) {
 		{args: "send 1 --file -", stdin: "12345678", stdout: `sent 2 words`},
 		{args: "recv 1 --words 1 --format raw", code: exitFailure, stdout: `^1234$`, stderr: `sent 2 words, but the posted buffer holds 1`},
 		{args: "send 1 --words 262160", stdout: `sent 262160 words`},
-		{args: "recv 1 --format int --out " + file},
+		{args: "recv 1 --format int -o " + file},
 		{args: "send 1 --file -", stdin: "123", code: exitUsage, stderr: `3 bytes: the length is not a multiple of 4`},
-		{args: "send 1 --data 0102", code: exitUsage, stderr: `--data: 2 bytes: must be a multiple of 4`},
-		{args: "send 1 --data 0z", code: exitUsage, stderr: `--data: `},
+		{args: "send 1 --data 0102", code: exitUsage, stderr: `--data: 4 hex digits: a message is whole words of 8 digits each`},
+		{args: "send 1 --data abc", code: exitUsage, stderr: `--data: 3 hex digits: a message is whole words`},
+		{args: "send 1 --data 0z", code: exitUsage, stderr: `--data: 'z', byte 2, is no hex digit`},
 		{args: "send 1 --file /no/such/file", code: exitUsage, stderr: `/no/such/file`},
 		{args: "send 1 --words 0", code: exitFailure, stderr: `a message of 0 words wedges an FPGA`},
-		{args: "send 1 --words -1", code: exitUsage, stderr: `--words -1`},
-		{args: "send 1", code: exitUsage, stderr: `at least one of the flags`},
-		{args: "send 1 --words 1 --data 00000000", code: exitUsage, stderr: `none of the others can be`},
+		{args: "send 1 --words -1", code: exitUsage, stderr: `--words -1: must be at least 1`},
+		{args: "send 1", code: exitUsage, stderr: `(?m)^zrlctl: send: give one of --data, --file, --words\nusage: zrlctl send RANK`},
+		{args: "send 1 --words 1 --data 00000000", code: exitUsage, stderr: `send: give only one of --data, --words`},
 		{args: "send 4 --words 1 --timeout 30ms", code: exitTimeout, stderr: `rank 0 has waited \S+ for CLEAR_TO_SEND from rank 4.*: timed out after 30 ms`},
 		{args: "recv 1 --timeout 30ms", code: exitTimeout, stderr: `rank 0 has waited \S+ for SEND_REQUEST from rank 1.*: timed out after 30 ms`},
 		{args: "recv 1 --format octal", code: exitUsage, stderr: `--format "octal"`},
@@ -128,7 +129,7 @@ func TestCommands(t *testing.T) {
 		{args: "send 1 --words 2 --datatype float --json", stdout: `"datatype": "float"`},
 		{args: "recv 1 --json --format float", stdout: `(?s)"data": \[\s+"0",\s+"1"\s+\]`},
 		{args: "send 1 --words 2 --json", stdout: `"words": 2`},
-		{args: "recv 1 --json --format raw --out " + file + ".2", stdout: `(?s)"words": 2,.*"file": `},
+		{args: "recv 1 --json --format raw -o " + file + ".2", stdout: `(?s)"words": 2,.*"file": `},
 		{args: "recv 1 --timeout 30ms --json", code: exitTimeout, stdout: `^\{"error":".*timed out after 30 ms","kind":"timeout","exit":4\}\n$`, stderr: `timed out after 30 ms`},
 
 		{args: "reset 1"},
@@ -136,11 +137,18 @@ func TestCommands(t *testing.T) {
 		{args: "version --json", stdout: `"version": `},
 		{args: "reset 9", code: exitFailure, stderr: `no such peer`},
 		{args: "version", stdout: `^zrlctl ` + regexp.QuoteMeta(control.Version())},
-		{args: "", stdout: `(?s)Exit codes:\n  0  success`},
+		{args: "", stdout: `(?s)Exit codes:\n  0    success`},
 		{args: "completion bash", stdout: `bash completion`},
-		{args: "pign 1", code: exitUsage, stderr: `unknown command "pign"`},
-		{args: "status --bogus", code: exitUsage, stderr: `unknown flag: --bogus`},
-		{args: "status 1", code: exitUsage, stderr: `unknown command "1"`},
+		{args: "--version", stdout: `^zrlctl ` + regexp.QuoteMeta(control.Version())},
+		{args: "pign 1", code: exitUsage, stderr: `there is no command "pign" \(did you mean "ping"\?\)\nusage: zrlctl `},
+		{args: "status --bogus", code: exitUsage, stderr: `status: there is no flag --bogus\nusage: zrlctl status`},
+		{args: "status --jsn", code: exitUsage, stderr: `no flag --jsn \(did you mean "--json"\?\)`},
+		{args: "status 1", code: exitUsage, stderr: `status: unexpected argument "1"`},
+		{args: "send 1 --words", code: exitUsage, stderr: `send: --words needs a value`},
+		{args: "send 1 --words x", code: exitUsage, stderr: `--words "x": must be a whole number`},
+		{args: "recv 1 --timeout 3", code: exitUsage, stderr: `--timeout "3": must be a time with its unit`},
+		{args: "decode x.pcap --socket " + socket, code: exitUsage, stderr: `decode: there is no flag --socket`},
+		{args: "help send", stdout: `(?s)Flags:.*--socket`},
 	} {
 		code, stdout, stderr := zrlctl(t, tt.stdin, append([]string{"--socket", socket}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
@@ -151,7 +159,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(file); err != nil || bytes.Count(text, []byte("\n")) != 262160 || !bytes.HasSuffix(text, []byte("\n262159\n")) {
-		t.Errorf("recv --out wrote %d bytes, %v", len(text), err)
+		t.Errorf("recv -o wrote %d bytes, %v", len(text), err)
 	}
 	_, stdout, _ := zrlctl(t, "", "--socket", socket, "ranks", "--json")
 	var rows []rankRow
@@ -167,7 +175,7 @@ func TestUnreachable(t *testing.T) {
 		{"status"}, {"status", "--wait", "50ms"}, {"ranks"}, {"ping", "1"}, {"ping", "all"}, {"send", "1", "--words", "1"}, {"recv", "1"}, {"reset", "1"},
 	} {
 		code, stdout, stderr := zrlctl(t, "", args...)
-		if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "no zrlmpid answers on "+socket) || !strings.Contains(stderr, `start it with "zrlmpid -config FILE"`) {
+		if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "no zrlmpid answers on "+socket) || !strings.Contains(stderr, `start it with "zrlmpid --config FILE"`) {
 			t.Errorf("%v: %d %q %q", args, code, stdout, stderr)
 		}
 	}
@@ -183,8 +191,8 @@ func TestStatusText(t *testing.T) {
 	    {"rank": 0, "role": "host", "transports": ["udp", "shm"], "receive_buffer": 212992, "receive_buffer_requested": 16777216,
 	     "offload": {"batches": true, "segmentation": true, "coalescing": true, "refused": [{"peer": 1, "error": "input/output error"}]},
 	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "oversubscribed": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
-	      "sending": {"state": "WAIT_CLEAR", "seconds": 3, "text": "rank 0 waits for CLEAR_TO_SEND from rank 1", "retransmissions": 2}, "queued_sends": 5,
-	      "deferred": {"call": "SEND_FLOAT", "seconds": 4.5}, "unanswered_clear": {"call": "RECV_INT", "seconds": 6}, "unexpected": 1,
+	      "sending": {"state": "WAIT_CLEAR", "age_seconds": 3, "text": "rank 0 waits for CLEAR_TO_SEND from rank 1", "retransmissions": 2}, "queued_sends": 5,
+	      "deferred": {"call": "SEND_FLOAT", "age_seconds": 4.5}, "unanswered_clear": {"call": "RECV_INT", "age_seconds": 6}, "unexpected": 1,
 	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
 	    {"rank": 1, "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",
 	     "transports": ["udp"], "receive_buffer": 65536, "receive_buffer_requested": 65536, "offload": {"batches": true, "disabled": true},

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,8 +40,11 @@ func (a *app) sendCommand() *cobra.Command {
 		Long: `Send a message of whole 32-bit words, and wait for its acknowledgement. --words N
 sends the numbers 0 to N-1 in the given datatype. The bytes of --data and --file
 are sent unchanged; words are little-endian.`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
+			if err := oneFlag(cmd, "data", "file", "words"); err != nil {
+				return &usageError{err}
+			}
 			if req.To, err = parseRank(args[0]); err != nil {
 				return err
 			}
@@ -83,18 +88,27 @@ are sent unchanged; words are little-endian.`,
 	fl.IntVar(&req.Tag, "tag", 0, "tag of the message: not sent by cloudfpga, 0 to 255 with v0.9")
 	fromFlag(fl, &req.From)
 	timeoutFlag(fl, &req.Timeout)
-	cmd.MarkFlagsOneRequired("data", "file", "words")
-	cmd.MarkFlagsMutuallyExclusive("data", "file", "words")
 	return cmd
 }
 
 func hexMessage(text string) (io.Reader, error) {
-	data, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
-	if err != nil {
-		return nil, usagef("--data: %v", err)
+	digits := make([]byte, 0, len(text))
+	for i, r := range text {
+		switch {
+		case unicode.IsSpace(r):
+		case r < utf8.RuneSelf && strings.ContainsRune("0123456789abcdefABCDEF", r):
+			digits = append(digits, byte(r))
+		default:
+			return nil, usagef("--data: %q, byte %d, is no hex digit: give digits 0 to 9 and a to f", r, i+1)
+		}
 	}
-	if len(data)%protocol.WordLen != 0 {
-		return nil, usagef("--data: %d bytes: must be a multiple of %d", len(data), protocol.WordLen)
+	const wordDigits = 2 * protocol.WordLen
+	if len(digits)%wordDigits != 0 {
+		return nil, usagef("--data: %s: a message is whole words of %d digits each", digest.Plural(len(digits), "hex digit"), wordDigits)
+	}
+	data := make([]byte, len(digits)/2)
+	if _, err := hex.Decode(data, digits); err != nil {
+		return nil, usagef("--data: %w", err)
 	}
 	return bytes.NewReader(data), nil
 }
@@ -112,8 +126,11 @@ func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
 
 // counting returns words that count from 0.
 func counting(words int, datatype protocol.Datatype) (io.Reader, error) {
-	if words < 0 || words > config.MaxWords {
-		return nil, usagef("--words %d: must be 0 to %d", words, config.MaxWords)
+	switch {
+	case words < 0:
+		return nil, usagef("--words %d: must be at least 1; 0 only for peers that are no FPGA", words)
+	case words > config.MaxWords:
+		return nil, usagef("--words %d: must be at most %d", words, config.MaxWords)
 	}
 	data := make([]byte, 0, words*protocol.WordLen)
 	for i := range uint32(words) {
@@ -130,7 +147,7 @@ func (a *app) recvCommand() *cobra.Command {
 	var out, format, datatype string
 	req := control.RecvRequest{}
 	cmd := &cobra.Command{
-		Use: "recv RANK", Short: "Receive a message from a rank", Args: cobra.ExactArgs(1),
+		Use: "recv RANK", Short: "Receive a message from a rank", Args: arguments(1, 1),
 		Long: `Receive one message from a rank. A message longer than --words is an error; its
 beginning is written nevertheless.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
@@ -169,7 +186,7 @@ beginning is written nevertheless.`,
 	}
 	fl := cmd.Flags()
 	fl.IntVar(&req.Words, "words", control.DefaultWords, "size of the buffer in words")
-	fl.StringVar(&out, "out", "-", "write the message to this file (-: standard output)")
+	fl.StringVarP(&out, "output", "o", "-", "write the message to this file (-: standard output)")
 	fl.StringVar(&format, "format", "hex", "output format: hex, int, float or raw")
 	fl.StringVar(&datatype, "datatype", "any", "datatype: int, float or any")
 	fl.IntVar(&req.To, "to", control.AnyRank, "local rank that receives (-1: the lowest with run: host)")
@@ -223,7 +240,7 @@ func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Write
 func (a *app) resetCommand() *cobra.Command {
 	req := control.ResetRequest{}
 	cmd := &cobra.Command{
-		Use: "reset RANK", Short: "Reset the state of a peer that was restarted", Args: cobra.ExactArgs(1),
+		Use: "reset RANK", Short: "Reset the state of a peer that was restarted", Args: arguments(1, 1),
 		Long: `Discard a local rank's state of a peer that was restarted, so that messages to it are
 no longer refused. Messages in progress are not affected.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {

@@ -18,7 +18,7 @@ import (
 func (a *app) metricsCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
-		Use: "metrics", Short: "Print or serve the metrics of this user's jobs", Args: cobra.NoArgs,
+		Use: "metrics", Short: "Print or serve the metrics of this user's jobs", Args: arguments(0, 0),
 		Long: `Print the metrics of the ranks of this user's jobs on this host, and for root those of all users,
 in the text format of Prometheus. With --http, serve them at /metrics until interrupted: then
 each scrape finds the jobs that there are. They are those of a daemon's ranks, without

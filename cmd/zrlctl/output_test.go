@@ -51,14 +51,14 @@ func TestFullDisk(t *testing.T) {
 			"analyze " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_late_start.pcap", replay,
 			"status", "ranks", "ping 1", "send 1 --words 3", "recv 1", "top --count 1", "top --count 2 --interval 100ms",
 		} {
-			onFullDisk(t, room, append(strings.Fields(args), "--socket", socket)...)
+			onFullDisk(t, room, append([]string{"--socket", socket}, strings.Fields(args)...)...)
 		}
 	}
 	for _, args := range []string{
 		"version", "decode " + captures + "ref_ref_pingpong_1.pcap", "analyze " + captures + "ref_ref_pingpong_1.pcap", replay,
 		"status", "ranks", "ping 1", "send 1 --words 1", "recv 1", "reset 1", "top --count 1",
 	} {
-		onFullDisk(t, 0, append(strings.Fields(args), "--json", "--socket", socket)...)
+		onFullDisk(t, 0, append([]string{"--json", "--socket", socket}, strings.Fields(args)...)...)
 	}
 	root, _ := newRoot()
 	var help func(cmd *cobra.Command)
@@ -109,20 +109,20 @@ func TestFullFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{
-		"decode -w /dev/full " + captures + "ref_ref_pingpong_1.pcap", "decode -w /dev/full " + captures + "ref_mpe_echo_1000.pcap",
-		"analyze --html /dev/full " + captures + "ref_ref_pingpong_1.pcap", "recv 1 --out /dev/full --socket " + socket,
+		"decode -o /dev/full " + captures + "ref_ref_pingpong_1.pcap", "decode -o /dev/full " + captures + "ref_mpe_echo_1000.pcap",
+		"analyze --html /dev/full " + captures + "ref_ref_pingpong_1.pcap", "recv 1 --output /dev/full --socket " + socket,
 	} {
 		code, _, stderr := zrlctl(t, "", strings.Fields(args)...)
 		if code != exitFailure || strings.Count(stderr, "write /dev/full: no space left on device") != 1 {
 			t.Errorf("zrlctl %s: exit code %d, %q", args, code, stderr)
 		}
 	}
-	if code, _, stderr := zrlctl(t, "", "decode", "-w", full, cut); code != exitUsage || !strings.Contains(stderr, "cut off") || !strings.Contains(stderr, "no space left") {
+	if code, _, stderr := zrlctl(t, "", "decode", "-o", full, cut); code != exitUsage || !strings.Contains(stderr, "cut off") || !strings.Contains(stderr, "no space left") {
 		t.Errorf("of a recording that is cut off: exit code %d, %q", code, stderr)
 	}
 	// What there is of a recording that is cut off is written.
 	part := filepath.Join(t.TempDir(), "part.pcapng")
-	if code, _, stderr := zrlctl(t, "", "decode", "-w", part, cut); code != exitUsage || !strings.Contains(stderr, "cut off") {
+	if code, _, stderr := zrlctl(t, "", "decode", "-o", part, cut); code != exitUsage || !strings.Contains(stderr, "cut off") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if code, stdout, stderr := zrlctl(t, "", "analyze", part); !strings.Contains(stdout, "34 packets") {

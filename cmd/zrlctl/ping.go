@@ -46,7 +46,7 @@ that no FPGA stays in the middle of an operation. The next ping may start immedi
 An echo of an earlier ping is skipped and counted as late. If the daemon is killed in
 the middle of a message, an FPGA may wait forever: restart its role, then ping again.`,
 		Example: "  zrlctl ping 1,2 --words 1,346,347 --count 100\n  zrlctl ping all --parallel",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    arguments(1, -1),
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.ping(cmd.Context(), cmd.OutOrStdout(), &f, args)
 		}),

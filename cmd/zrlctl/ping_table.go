@@ -34,29 +34,29 @@ func (s *series) row() string {
 	if len(good) == 0 {
 		return fmt.Sprintf(tableRow, s.to, s.words, "-", "-", "-", "-", "-", "-", "-", "-", verified)
 	}
-	of := func(f func(control.Trip) float64) []float64 {
+	of := func(f func(control.Trip) control.Micros) []float64 {
 		values := make([]float64, len(good))
 		for i, t := range good {
-			values[i] = f(t)
+			values[i] = float64(f(t))
 		}
 		slices.Sort(values)
 		return values
 	}
-	total := of(func(t control.Trip) float64 { return t.RoundTrip })
+	total := of(func(t control.Trip) control.Micros { return t.RoundTrip })
 	// An eager message has no such steps.
-	step := func(f func(control.Trip) float64) string {
+	step := func(f func(control.Trip) control.Micros) string {
 		if v := median(of(f)); v > 0 {
 			return fmt.Sprintf("%.1f", v)
 		}
 		return "-"
 	}
 	return fmt.Sprintf(tableRow, s.to, s.words, fmt.Sprintf("%.1f", median(total)), fmt.Sprintf("%.1f", total[len(total)-1]),
-		step(func(t control.Trip) float64 { return t.Out.RequestToClear }),
-		step(func(t control.Trip) float64 { return t.Out.ClearToData }),
-		step(func(t control.Trip) float64 { return t.Out.DataToAck }),
-		step(func(t control.Trip) float64 { return t.Back.RequestToClear }),
-		step(func(t control.Trip) float64 { return t.Back.ClearToData }),
-		step(func(t control.Trip) float64 { return t.Back.DataToAck }), verified)
+		step(func(t control.Trip) control.Micros { return t.Out.RequestToClear }),
+		step(func(t control.Trip) control.Micros { return t.Out.ClearToData }),
+		step(func(t control.Trip) control.Micros { return t.Out.DataToAck }),
+		step(func(t control.Trip) control.Micros { return t.Back.RequestToClear }),
+		step(func(t control.Trip) control.Micros { return t.Back.ClearToData }),
+		step(func(t control.Trip) control.Micros { return t.Back.DataToAck }), verified)
 }
 
 // median returns the middle of sorted values, of which there is at least one.

@@ -12,7 +12,7 @@ import (
 func (a *app) ranksCommand() *cobra.Command {
 	var t *target
 	cmd := &cobra.Command{
-		Use: "ranks", Short: "List the ranks of the cluster", Args: cobra.NoArgs,
+		Use: "ranks", Short: "List the ranks of the cluster", Args: arguments(0, 0),
 		Long: `List the ranks of the cluster. SENT and RECEIVED count the messages that the rank has
 sent to and received from ranks of this daemon, FAILED the messages with it that ended
 with an error.`,

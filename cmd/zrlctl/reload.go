@@ -8,7 +8,7 @@ import (
 
 func (a *app) reloadCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "reload", Short: "Reload the configuration of the daemon", Args: cobra.NoArgs,
+		Use: "reload", Short: "Reload the configuration of the daemon", Args: arguments(0, 0),
 		Long: `Make the daemon read its configuration again, from the same source and with the same
 flags and environment as at its start, and print the changes. SIGHUP does the same.
 

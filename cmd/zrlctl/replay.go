@@ -32,8 +32,11 @@ the kernel had coalesced in the recording are sent as single datagrams.
 
 Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording cannot be read.`,
 		Example: "  zrlctl replay trace.pcap --as 0 --to 127.0.0.2",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
+			if err := needFlags(cmd, "as", "to"); err != nil {
+				return &usageError{err}
+			}
 			if cfg.To, err = address(to); err != nil {
 				return usagef("--to: %w", err)
 			}
@@ -85,8 +88,6 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 	fl.StringVar(&profile, "profile", protocol.CloudFPGA.String(), "profile of the packets: cloudfpga or v0.9")
 	fl.DurationVar(&cfg.Timeout, "timeout", 5*time.Second, "time to wait for a packet beyond its recorded time")
 	fl.DurationVar(&cfg.Linger, "linger", 200*time.Millisecond, "time to wait at the end for packets that are not in the recording")
-	_ = cmd.MarkFlagRequired("as")
-	_ = cmd.MarkFlagRequired("to")
 	return cmd
 }
 

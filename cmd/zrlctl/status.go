@@ -19,7 +19,7 @@ func (a *app) statusCommand() *cobra.Command {
 	var wait time.Duration
 	var t *target
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show which ranks wait, problems, and the local ranks", Args: cobra.NoArgs,
+		Use: "status", Short: "Show which ranks wait, problems, and the local ranks", Args: arguments(0, 0),
 		Long: `Show which rank waits for what from which rank and for how long, the longest wait
 first, and possible deadlocks; then problems, pending collective calls, messages that no
 receive has matched, attached programs, and dropped packets.
@@ -37,7 +37,7 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 				return err
 			}
 			if a.json {
-				return writeJSON(cmd.OutOrStdout(), s)
+				return writeJSON(cmd.OutOrStdout(), digest.DocumentOf(&s, digest.Of(&s, nil)))
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), statusText(&s))
 			return err

@@ -24,7 +24,7 @@ func (a *app) topCommand() *cobra.Command {
 	t := &top{}
 	var of *target
 	cmd := &cobra.Command{
-		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: cobra.NoArgs,
+		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: arguments(0, 0),
 		Long: `Show the state of the daemon, live: which rank waits for what from which rank, the
 longest wait first, and possible deadlocks; problems; local ranks; peers. Waits of less
 than 1 s are only counted. Rates are differences between two refreshes, so the first has

@@ -109,7 +109,8 @@ func (p *topPage) problems() []text {
 
 func (p *topPage) ranks() []text {
 	t := table{names: []string{">RANK", "ROLE", "STATE", "TRANSPORTS", ">POSTED", ">UNEXPECTED", ">MSG/S", ">BYTES/S", "PROGRAMS", "ADDRESS"}}
-	for _, r := range digest.NewFilter(p.filter).Ranks(p.digest) {
+	listed, idle := digest.NewFilter(p.filter).Ranks(p.digest, p.filter != "")
+	for _, r := range listed {
 		style := plain
 		if r.Failed() {
 			style = red
@@ -122,7 +123,11 @@ func (p *topPage) ranks() []text {
 			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), bytesRate(&r.Rates),
 			dash(strings.Join(programs, ",")), r.Address)
 	}
-	return append(heading("LOCAL RANKS"), t.lines()...)
+	lines := append(heading("LOCAL RANKS"), t.lines()...)
+	if len(idle) > 0 {
+		lines = append(lines, text{{fmt.Sprintf("  %s: %s", digest.Plural(len(idle), "idle rank"), digest.RankList(idle)), faint}})
+	}
+	return lines
 }
 
 func (p *topPage) peers() []text {

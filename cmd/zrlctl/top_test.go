@@ -343,7 +343,7 @@ func TestTopCommand(t *testing.T) {
 		{"top --count 1 --json", 0, `(?m)^\{"time":.*"waits":\[\],"cycles":\[\].*\}$`, ""},
 		{"top --interval 1ms", exitUsage, "", "--interval 1ms: must be at least 100ms"},
 		{"top --count -1", exitUsage, "", "--count -1"},
-		{"top more", exitUsage, "", "unknown command|accepts 0 arg"},
+		{"top more", exitUsage, "", `top: unexpected argument "more"`},
 		{"top --count 1 --socket /no/such/socket", exitUnreachable, "", "/no/such/socket"},
 	} {
 		code, stdout, stderr := zrlctl(t, "", strings.Fields("--socket "+socket+" "+tt.args)...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 // flags are the command line.
@@ -44,8 +45,7 @@ func rankList(list *[]int) func(string) error {
 	}
 }
 
-const usage = `Usage: zrlmpid -config FILE [flags]
-       zrlmpid -cluster FILE [-addresses POOL] [-standins] [flags]
+const usage = usageLines + `
 
 Run the local ranks of a ZRLMPI cluster: hosts for programs, and stand-ins for FPGAs.
 A line that starts with "ready" is printed when all sockets are bound.
@@ -61,6 +61,11 @@ Exit codes: 0 stopped by a signal, 1 failure, 2 invalid flags or configuration.
 Flags:
 `
 
+// usageLines are the forms of the command line.
+const usageLines = `usage: zrlmpid --config FILE [flags]
+       zrlmpid --cluster FILE [--addresses POOL] [--standins] [flags]
+`
+
 // parseFlags reads the command line. The error is flag.ErrHelp if help was requested, which
 // is then printed.
 func parseFlags(args []string, stderr io.Writer) (*flags, error) {
@@ -69,12 +74,43 @@ func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	if err := set.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(stderr, usage)
-			set.SetOutput(stderr)
-			set.PrintDefaults()
+			printFlags(stderr, set)
+			return nil, err
 		}
-		return nil, err
+		return nil, flagError(err, set)
 	}
 	return f, f.check(set)
+}
+
+// printFlags lists the flags, with two dashes, as zrlctl's. One is taken as well.
+func printFlags(out io.Writer, set *flag.FlagSet) {
+	set.VisitAll(func(fl *flag.Flag) {
+		value, text := flag.UnquoteUsage(fl)
+		fmt.Fprintf(out, "  --%s\n    \t%s\n", strings.TrimSpace(fl.Name+" "+value), text)
+	})
+}
+
+// lineError is a command line of a wrong form. It is followed by the usage.
+type lineError struct{ error }
+
+func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
+
+// flagError puts an error of the library that reads flags into words.
+func flagError(err error, set *flag.FlagSet) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		names := []string{"--help"}
+		set.VisitAll(func(fl *flag.Flag) { names = append(names, "--"+fl.Name) })
+		return linef("there is no flag --%s%s", name, strictyaml.DidYouMean("--"+name, names))
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		value := "value"
+		if fl := set.Lookup(name); fl != nil {
+			value, _ = flag.UnquoteUsage(fl)
+		}
+		return linef("--%s needs a value: --%s %s", name, name, strings.ToUpper(value))
+	}
+	return linef("%s", strings.Replace(text, " -", " --", 1))
 }
 
 // set returns the flag set.
@@ -85,11 +121,11 @@ func (f *flags) set() *flag.FlagSet {
 	set.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print its errors, and exit")
 	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with all defaults, and exit")
 	set.StringVar(&f.cluster, "cluster", "", "`file` in place of a configuration: upstream's cluster.json or the answer of the resource manager")
-	set.StringVar(&f.addresses, "addresses", "", "with -cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
-	set.BoolVar(&f.standins, "standins", false, "with -cluster: run stand-ins for all FPGA ranks")
-	set.StringVar(&f.kernel, "kernel", "", "with -cluster: `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans, matvec, backsub or \"exec:/path/prog args\"")
-	set.Func("host", "with -cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)", rankList(&f.hosts))
-	set.Func("fpga", "with -cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA", rankList(&f.fpgas))
+	set.StringVar(&f.addresses, "addresses", "", "with --cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
+	set.BoolVar(&f.standins, "standins", false, "with --cluster: run stand-ins for all FPGA ranks")
+	set.StringVar(&f.kernel, "kernel", "", "with --cluster: `kernel` of the stand-ins: echo, ring, sink, source, jacobi, kmeans, matvec, backsub or \"exec:/path/prog args\"")
+	set.Func("host", "with --cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)", rankList(&f.hosts))
+	set.Func("fpga", "with --cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA", rankList(&f.fpgas))
 	set.StringVar(&f.control, "control", "", "control `socket`; overrides configuration and environment")
 	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; overrides configuration and environment",
 		func(s string) error { f.http = &s; return nil })
@@ -104,17 +140,17 @@ func (f *flags) check(set *flag.FlagSet) error {
 	set.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
 	switch {
 	case set.NArg() > 0:
-		return fmt.Errorf("%q is not a flag: give the configuration with -config FILE", set.Arg(0))
+		return linef("%q is not a flag: give the configuration with --config FILE", set.Arg(0))
 	case f.version:
 		return nil
 	case given["config"] == given["cluster"]:
-		return errors.New("give either -config FILE or -cluster FILE; -help lists all flags")
+		return linef("give either --config FILE or --cluster FILE")
 	case f.checkConfig && f.printConfig:
-		return errors.New("give -check-config or -print-config, not both")
+		return linef("give --check-config or --print-config, not both")
 	}
 	for _, name := range []string{"addresses", "standins", "kernel", "host", "fpga"} {
 		if given[name] && !given["cluster"] {
-			return fmt.Errorf("-%s: only valid with -cluster", name)
+			return linef("--%s: only valid with --cluster", name)
 		}
 	}
 	return nil
@@ -141,16 +177,37 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 			return nil, source, err
 		}
 	}
-	if f.control != "" {
-		cfg.Control.Socket = f.control
+	if err := cfg.Validate(); err != nil {
+		return nil, source, err
 	}
-	if f.http != nil {
-		cfg.ListenHTTP(*f.http)
+	return cfg, source, f.override(cfg)
+}
+
+// override applies the flags that override the configuration, which is valid. An error names the
+// flag, and not the file.
+func (f *flags) override(cfg *config.Config) error {
+	for _, o := range []struct {
+		flag  string
+		given bool
+		apply func()
+	}{
+		{"control", f.control != "", func() { cfg.Control.Socket = f.control }},
+		{"http", f.http != nil, func() { cfg.ListenHTTP(*f.http) }},
+		{"log-level", f.logLevel != "", func() { cfg.Log.Level = f.logLevel }},
+	} {
+		if !o.given {
+			continue
+		}
+		o.apply()
+		err := cfg.Validate()
+		if e, ok := errors.AsType[*config.Error](err); ok {
+			return fmt.Errorf("--%s: %s", o.flag, e.Problem)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", o.flag, err)
+		}
 	}
-	if f.logLevel != "" {
-		cfg.Log.Level = f.logLevel
-	}
-	return cfg, source, cfg.Validate()
+	return nil
 }
 
 // reload returns a function that reads the configuration again, with the same flags. It is

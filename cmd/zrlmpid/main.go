@@ -44,7 +44,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err != nil:
-		return fail(stderr, err, exitUsage)
+		fail(stderr, err, exitUsage)
+		if _, ok := errors.AsType[*lineError](err); ok {
+			fmt.Fprint(stderr, usageLines+"zrlmpid --help lists the flags\n")
+		}
+		return exitUsage
 	case f.version:
 		return show(stdout, stderr, "zrlmpid "+control.Version()+"\n")
 	}
@@ -92,7 +96,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // logFlush bounds the time to write the last lines of the log.
 const logFlush = 500 * time.Millisecond
 
-// checked returns the output of -check-config for a valid configuration.
+// checked returns the output of --check-config for a valid configuration.
 func checked(cfg *config.Config, source string) string {
 	var b strings.Builder
 	for _, warning := range cfg.Warnings() {

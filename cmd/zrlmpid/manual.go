@@ -49,7 +49,7 @@ func writeManual(reference, folder string) error {
 	options := pflag.NewFlagSet("zrlmpid", pflag.ContinueOnError)
 	options.AddGoFlagSet(new(flags).set())
 	source := "zrlmpid " + control.Version()
-	daemon := strings.Replace(page, "{{options}}", manual.Options(options, "-"), 1)
+	daemon := strings.Replace(page, "{{options}}", manual.Options(options), 1)
 	if daemon == page {
 		return fmt.Errorf("the page has no place for the options")
 	}

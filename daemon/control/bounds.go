@@ -47,8 +47,11 @@ var defaultTimes = times{
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, control: http.NewResponseController(w), within: s.times.answer}
-		// The server lifts it when all has been read.
-		_ = a.control.SetReadDeadline(time.Now().Add(s.times.body))
+		// The server lifts it when all has been read. Without a body it does not: it watches the
+		// connection already, and would take the deadline for its end.
+		if r.ContentLength != 0 {
+			_ = a.control.SetReadDeadline(time.Now().Add(s.times.body))
+		}
 		if r.URL.Path != sendPath {
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 			if err != nil {

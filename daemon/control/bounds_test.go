@@ -92,12 +92,26 @@ type slowPort struct {
 func (p *slowPort) Host(int) (Port, error) { return p, nil }
 
 func (p *slowPort) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
-	select {
-	case <-time.After(p.after):
-	case <-ctx.Done():
-		return mpe.Status{}, context.Cause(ctx)
+	if err := p.wait(ctx); err != nil {
+		return mpe.Status{}, err
 	}
 	return p.fakeBackend.Send(ctx, dst, data, opts)
+}
+
+func (p *slowPort) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error) {
+	if err := p.wait(ctx); err != nil {
+		return mpe.Status{}, err
+	}
+	return p.fakeBackend.Recv(ctx, src, buf, opts)
+}
+
+func (p *slowPort) wait(ctx context.Context) error {
+	select {
+	case <-time.After(p.after):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // TestLongRequests: what waits for a rank for longer than any of the times is not cut

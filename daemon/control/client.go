@@ -96,17 +96,21 @@ func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) erro
 	}
 }
 
-// Send sends a message of whole words.
+// Send sends a message of whole words. If ctx ends, the error is the daemon's: it says what
+// was left open at the peer.
 func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Message, error) {
 	q := url.Values{
 		"from": {strconv.Itoa(req.From)}, "to": {strconv.Itoa(req.To)}, "datatype": {req.Datatype.String()},
 		"tag": {strconv.Itoa(req.Tag)}, "timeout": {req.Timeout.String()},
 	}
 	var m Message
-	return m, c.call(ctx, http.MethodPost, "send", q, data, &m)
+	operation := c.cancellable(ctx)
+	defer operation.end()
+	err := c.call(operation, http.MethodPost, "send", q, data, &m)
+	return m, operation.cause(err)
 }
 
-// Recv receives a message. If it is longer than requested, Message.Truncated says so and
+// Recv receives a message. It ends with ctx as Send does. If it is longer than requested, Message.Truncated says so and
 // the bytes are its beginning.
 func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, error) {
 	datatype := req.Datatype.String()
@@ -118,9 +122,11 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 		"words": {strconv.Itoa(req.Words)}, "timeout": {req.Timeout.String()},
 	}
 	var m Message
-	resp, err := c.do(ctx, http.MethodPost, "recv", q, nil)
+	operation := c.cancellable(ctx)
+	defer operation.end()
+	resp, err := c.do(operation, http.MethodPost, "recv", q, nil)
 	if err != nil {
-		return m, nil, err
+		return m, nil, operation.cause(err)
 	}
 	defer resp.Body.Close()
 	if err := json.Unmarshal([]byte(resp.Header.Get(MessageHeader)), &m); err != nil {
@@ -128,7 +134,7 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(req.Words)*protocol.WordLen))
 	if err != nil {
-		return m, nil, c.broken(ctx, err)
+		return m, nil, operation.cause(c.broken(operation, err))
 	}
 	return m, data, nil
 }

@@ -58,8 +58,10 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Is makes an error of kind Permission fs.ErrPermission.
-func (e *Error) Is(target error) bool { return e.Kind == Permission && target == fs.ErrPermission }
+// Is makes an error of kind Permission fs.ErrPermission, and one of kind Canceled context.Canceled.
+func (e *Error) Is(target error) bool {
+	return e.Kind == Permission && target == fs.ErrPermission || e.Kind == Canceled && target == context.Canceled
+}
 
 // Errorf returns an Error of the given kind.
 func Errorf(kind Kind, format string, args ...any) *Error {
@@ -137,10 +139,9 @@ type UnreachableError struct {
 // Error says which socket was tried and what to do.
 func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EACCES) {
-		return fmt.Sprintf("control socket %s: %v: only its owner and group may use it; join that group, or change control.mode",
-			e.Socket, e.Err)
+		return fmt.Sprintf("control socket %s: %v: %s", e.Socket, e.Err, whoMayConnect(e.Socket))
 	}
-	return fmt.Sprintf("no zrlmpid answers on %s (%v): start it with \"zrlmpid -config FILE\", or name its control socket with --socket or ZRLMPID_CONTROL_SOCKET",
+	return fmt.Sprintf("no zrlmpid answers on %s (%v): start it with \"zrlmpid --config FILE\", or name its control socket with --socket or ZRLMPID_CONTROL_SOCKET",
 		e.Socket, e.Err)
 }
 

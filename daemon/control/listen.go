@@ -57,7 +57,7 @@ func clearPath(path string) error {
 	switch {
 	case err == nil:
 		conn.Close()
-		return fmt.Errorf("%s: %w: stop it, or set another path with -control or control.socket", path, ErrInUse)
+		return fmt.Errorf("%s: %w: stop it, or set another path with --control or control.socket", path, ErrInUse)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // its owner has just removed it
 	case !errors.Is(err, syscall.ECONNREFUSED):

@@ -110,13 +110,22 @@ func TestUnreachable(t *testing.T) {
 		defer c.Close()
 		_, err := c.Status(within(t))
 		e, ok := errors.AsType[*UnreachableError](err)
-		if !ok || !errors.Is(err, cause) || e.Socket != path || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "zrlmpid -config") {
+		if !ok || !errors.Is(err, cause) || e.Socket != path || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "zrlmpid --config") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	denied := &UnreachableError{Socket: "/x", Err: os.NewSyscallError("connect", syscall.EACCES)}
-	if !strings.Contains(denied.Error(), "only its owner and group may use it") {
+	if !strings.Contains(denied.Error(), "a folder of its path may not be searched") {
 		t.Error(denied)
+	}
+	denied.Socket = stale
+	for mode, want := range map[os.FileMode]string{0o600: "mode -rw------- lets only its owner use it", 0o660: "sudo usermod -aG "} {
+		if err := os.Chmod(stale, mode); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(denied.Error(), want) {
+			t.Errorf("%v: %v", mode, denied)
+		}
 	}
 }
 

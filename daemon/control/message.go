@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -12,13 +13,24 @@ import (
 // is run: host.
 const AnyRank = -1
 
+// Micros is a time in microseconds; 0 if it was not measured, which JSON has as null.
+type Micros float64
+
+// MarshalJSON implements json.Marshaler.
+func (m Micros) MarshalJSON() ([]byte, error) {
+	if m == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(m))
+}
+
 // Phases are the times between the steps of one message's handshake in
 // microseconds, seen by the local rank: by the sender on the way out, by the
 // receiver on the way back.
 type Phases struct {
-	RequestToClear float64 `json:"request_to_clear_us"`
-	ClearToData    float64 `json:"clear_to_data_us"`
-	DataToAck      float64 `json:"data_to_ack_us"`
+	RequestToClear Micros `json:"request_to_clear_us"`
+	ClearToData    Micros `json:"clear_to_data_us"`
+	DataToAck      Micros `json:"data_to_ack_us"`
 	// Retransmissions counts the packets that the local rank retransmitted.
 	Retransmissions int `json:"retransmissions"`
 }
@@ -34,19 +46,19 @@ func phasesOf(p handshake.Phases) Phases {
 
 // between returns the time from a to b in microseconds, and 0 if the message
 // skipped one of the steps.
-func between(a, b handshake.Instant) float64 {
+func between(a, b handshake.Instant) Micros {
 	if a == 0 || b < a {
 		return 0
 	}
-	return micros(b - a)
+	return Micros(micros(b - a))
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 // Message describes a message that was sent or received.
 type Message struct {
-	From     int    `json:"from"`
-	To       int    `json:"to"`
+	From     int    `json:"src"`
+	To       int    `json:"dst"`
 	Words    uint32 `json:"words"`
 	Datatype string `json:"datatype"`
 	Tag      int    `json:"tag"`

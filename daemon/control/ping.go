@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -32,13 +34,13 @@ type PingRequest struct {
 // Trip is one round trip of a ping.
 type Trip struct {
 	Seq   int    `json:"seq"`
-	From  int    `json:"from"`
-	To    int    `json:"to"`
+	From  int    `json:"src"`
+	To    int    `json:"dst"`
 	Words int    `json:"words"`
 	Seed  uint64 `json:"seed"`
 	// RoundTrip is the time from the post of the send to the last byte of
 	// the echo, in microseconds.
-	RoundTrip float64 `json:"round_trip_us"`
+	RoundTrip Micros `json:"round_trip_us"`
 	// Out is our message's handshake, Back that of its echo.
 	Out  Phases `json:"out"`
 	Back Phases `json:"back"`
@@ -99,7 +101,7 @@ func (p *pinger) trip(ctx context.Context, port Port, datatype protocol.Datatype
 	}
 	t.Verified = true
 	t.Out, t.Back = phasesOf(out.Phases), phasesOf(back.Phases)
-	t.RoundTrip = micros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start)
+	t.RoundTrip = Micros(micros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
 // verify compares the echo of a piece, which begins at a word of the message, with what
@@ -135,6 +137,28 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	}
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
+
+// ofCaller returns a context that ends with a request's, and says that its caller has ended it.
+func ofCaller(r *http.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	detach := context.AfterFunc(r.Context(), func() {
+		cause := context.Cause(r.Context())
+		if errors.Is(cause, context.Canceled) { // and not the daemon
+			cause = cancelledError{}
+		}
+		cancel(cause)
+	})
+	return ctx, func() {
+		detach()
+		cancel(nil)
+	}
+}
+
+// cancelledError is the end of an operation whose caller has closed its side of the connection.
+type cancelledError struct{}
+
+func (cancelledError) Error() string { return "cancelled by its caller" }
+func (cancelledError) Unwrap() error { return context.Canceled }
 
 // timeoutError is the expiry of a caller's time-out.
 type timeoutError struct{ after time.Duration }

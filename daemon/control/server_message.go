@@ -39,7 +39,9 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	ctx, stop := withTimeout(r.Context(), timeout)
+	caller, end := ofCaller(r)
+	defer end()
+	ctx, stop := withTimeout(caller, timeout)
 	defer stop()
 	st, err := port.Send(ctx, to, data, opts)
 	if err != nil {
@@ -80,7 +82,9 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	ctx, stop := withTimeout(r.Context(), timeout)
+	caller, end := ofCaller(r)
+	defer end()
+	ctx, stop := withTimeout(caller, timeout)
 	defer stop()
 	buf := message.buf
 	st, err := port.Recv(ctx, from, buf, opts)

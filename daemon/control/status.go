@@ -113,7 +113,7 @@ type Program struct {
 	PID int `json:"pid"`
 	UID int `json:"uid"`
 	// Seconds is the time since it attached.
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"attached_seconds"`
 	// Operations counts its pending operations, Bytes their buffers.
 	Operations int   `json:"operations"`
 	Bytes      int64 `json:"bytes"`

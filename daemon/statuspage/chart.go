@@ -2,6 +2,7 @@ package statuspage
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -20,6 +21,47 @@ type chart struct {
 	Line, Area string
 	// Max and Last are the highest and the last rate, in words.
 	Max, Last string
+	// Top and Middle are the labels of the upper and the middle line, Times those below.
+	Top, Middle string
+	Times       []string
+	// Points are the place and the value, in words, of each point, for the pointer: "432:0;437:10".
+	// Span is the length of the time axis, in seconds, and End its end, in milliseconds since 1970.
+	Points string
+	Span   int
+	End    int64
+}
+
+// axis returns the least 1, 2 or 5 times a power of ten that is no less than a value.
+func axis(highest float64) float64 {
+	if !(highest > 0) {
+		return 1
+	}
+	unit := math.Pow10(int(math.Floor(math.Log10(highest))))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if k*unit >= highest {
+			return k * unit
+		}
+	}
+	return highest
+}
+
+// times returns the labels of the time axis.
+func times(span time.Duration) []string {
+	labels := make([]string, 0, 5)
+	for quarter := 4; quarter > 0; quarter-- {
+		labels = append(labels, "−"+short(span*time.Duration(quarter)/4))
+	}
+	return append(labels, "now")
+}
+
+func short(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%.1f min", d.Minutes())
 }
 
 // chartOf draws the points of a span of time. Where samples are missing, the line is
@@ -32,14 +74,13 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	if len(points) < 2 {
 		return chart{}
 	}
-	c := chart{Max: digest.Quantity(highest), Last: digest.Quantity(points[len(points)-1].value)}
-	y := func(v float64) float64 {
-		if highest == 0 {
-			return chartHeight - 1
-		}
-		return chartHeight - 1 - v/highest*(chartHeight-3)
+	top := axis(highest)
+	c := chart{
+		Max: digest.Quantity(highest), Last: digest.Quantity(points[len(points)-1].value), Top: digest.Quantity(top), Middle: digest.Quantity(top / 2),
+		Times: times(span), Span: int(span.Seconds()), End: now.UnixMilli(),
 	}
-	var line, area strings.Builder
+	y := func(v float64) float64 { return chartHeight - 1 - v/top*(chartHeight-2) }
+	var line, area, values strings.Builder
 	var began, last float64
 	var before time.Time
 	end := func() {
@@ -59,10 +100,11 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 		}
 		fmt.Fprintf(&line, "%s%.0f %.1f", to, x, y(p.value))
 		fmt.Fprintf(&area, "%s%.0f %.1f", to, x, y(p.value))
+		fmt.Fprintf(&values, ";%.0f:%s", x, digest.Quantity(p.value))
 		last, before = x, p.at
 	}
 	end()
-	c.Line, c.Area = line.String(), area.String()
+	c.Line, c.Area, c.Points = line.String(), area.String(), strings.TrimPrefix(values.String(), ";")
 	return c
 }
 

@@ -76,6 +76,32 @@ func TestStatusJSON(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s.PID != 4711 || len(s.Ranks[0].Engine.Peers) != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
+	m.Change(func(s *control.Status) { daemontest.Waits(s, 2, 12) })
+	body := get(t, statuspage.New(m.Status, statuspage.Options{}), "/status.json").Body.String()
+	expect(t, body, `"verdict":{"level":"bad","text":"1 wait, longest 12.0 s"`, `"waits":[{"rank":0,"peer":2,"direction":"receive","waits_for":"SEND_REQUEST","age_seconds":12,`,
+		`"cycles":[]`, `"problems":[]`)
+}
+
+// TestManyRanks: of many local ranks those that are idle are named only, and a pair of them is
+// listed once.
+func TestManyRanks(t *testing.T) {
+	m := &daemontest.Source{Value: daemontest.Cluster(64, 10, false)}
+	s := &m.Value
+	for rank := 1; rank <= 63; rank++ {
+		s.Ranks = append(s.Ranks, control.LocalRank{
+			RankInfo: control.RankInfo{Rank: rank, Role: control.RoleHost},
+			Engine:   mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{{Rank: 0, Refuses: "wedged"}}},
+		})
+	}
+	s.Ranks[7].Engine.Posted = 1
+	p := statuspage.New(m.Status, statuspage.Options{})
+	body := get(t, p, "/").Body.String()
+	expect(t, body, "62 idle ranks not shown: 1–6, 8–63.", `data-key="0&gt;9"`, "Showing 60 of 63")
+	if strings.Contains(body, `data-key="9&gt;0"`) {
+		t.Error("a pair of local ranks is listed twice")
+	}
+	expect(t, get(t, p, "/?show=all").Body.String(), "Showing 32 of 64")
+	expect(t, get(t, p, "/?q=9%3E0").Body.String(), `data-key="0&gt;9"`)
 }
 
 func TestOtherRequests(t *testing.T) {

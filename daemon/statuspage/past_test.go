@@ -70,14 +70,28 @@ func TestChart(t *testing.T) {
 		t.Errorf("a line of one point: %+v", c)
 	}
 	c := chartOf([]point{at(-5, 3), at(90, 0), at(91, 10), at(99, 5), at(100, 5)}, now, 100*time.Second, time.Second)
-	if c.Line != "M432 71.0L437 2.0M475 36.5L480 36.5" || c.Max != "10" || c.Last != "5" {
+	if c.Line != "M432 71.0L437 1.0M475 36.0L480 36.0" || c.Max != "10" || c.Last != "5" || c.Top != "10" || c.Middle != "5" {
 		t.Errorf("%+v", c)
 	}
-	if c.Area != "M432 71.0L437 2.0L437 72L432 72ZM475 36.5L480 36.5L480 72L475 72Z" {
+	if c.Area != "M432 71.0L437 1.0L437 72L432 72ZM475 36.0L480 36.0L480 72L475 72Z" {
 		t.Errorf("%s", c.Area)
+	}
+	if c.Points != "432:0;437:10;475:5;480:5" || c.Span != 100 || c.End != now.UnixMilli() || len(c.Times) != 5 || c.Times[2] != "−50 s" || c.Times[4] != "now" {
+		t.Errorf("%+v", c)
 	}
 	if c := chartOf([]point{at(99, 0), at(100, 0)}, now, 100*time.Second, time.Second); strings.Contains(c.Line, "NaN") || c.Max != "0" {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestAxis(t *testing.T) {
+	for highest, want := range map[float64]float64{0: 1, .3: .5, 1: 1, 1.01: 2, 4.9: 5, 5.1: 10, 612: 1000, 1e6: 1e6} {
+		if got := axis(highest); got != want {
+			t.Errorf("%v: %v, want %v", highest, got, want)
+		}
+	}
+	if got := strings.Join(times(time.Hour), " "); got != "−60 min −45 min −30 min −15 min now" {
+		t.Error(got)
 	}
 }
 

@@ -53,7 +53,7 @@ func hash(text string) string {
 // words are the functions of the templates.
 var words = template.FuncMap{
 	"duration": digest.Duration, "latency": digest.Latency, "quantity": digest.Quantity, "plural": digest.Plural,
-	"count": count, "sentence": digest.Sentence,
+	"count": count, "sentence": digest.Sentence, "ranklist": digest.RankList,
 	"bytesrate": digest.Bytes, "clean": func(s string) string { return digest.Clean(s, maxWords) },
 	"join":   func(words []string) string { return strings.Join(words, ", ") },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },

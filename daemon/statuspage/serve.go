@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 // head sets the headers of every answer: no caching, no sniffing, no referrer.
@@ -64,5 +66,5 @@ func (p *Page) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	s := p.take(newest)
 	head(w)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(&s.status) // the client has gone
+	_ = json.NewEncoder(w).Encode(digest.DocumentOf(&s.status, s.digest)) // the client has gone
 }

@@ -39,9 +39,10 @@ type shown struct {
 	Brief, AllWaits, FitWaits int
 	Problems                  []digest.Problem
 	Ranks                     []*digest.Rank
-	FitRanks                  int // that match the filter
+	FitRanks                  int            // that match the filter
+	Idle                      []*digest.Rank // of these, that are not listed
 	Peers                     []peerView
-	FitPeers                  int // that match the filter
+	AllPeers, FitPeers        int // all, and those that match the filter
 	Silent                    int // of these, that never exchanged anything and are not listed
 	Latencies                 bool
 	Entries                   []Entry
@@ -77,8 +78,8 @@ func (p *Page) show(s *sample, q query) *shown {
 	for _, c := range d.Cycles[:min(len(d.Cycles), maxCycles)] {
 		v.Cycles = append(v.Cycles, cycleOf(c, d.Waits))
 	}
-	v.Ranks = f.Ranks(d)
-	v.FitRanks = len(v.Ranks)
+	v.Ranks, v.Idle = f.Ranks(d, q.All || q.Filter != "")
+	v.FitRanks = len(v.Ranks) + len(v.Idle)
 	slices.SortStableFunc(v.Ranks, failedFirst)
 	v.Ranks = v.Ranks[:min(len(v.Ranks), maxRanks)]
 	p.peers(v, d, f)
@@ -120,7 +121,7 @@ func failedFirst(a, b *digest.Rank) int {
 
 func (p *Page) peers(v *shown, d *digest.Digest, f digest.Filter) {
 	fit, silent, others := f.Peers(d, v.Order, v.All)
-	v.FitPeers, v.Silent = len(d.Peers)-others, silent
+	v.FitPeers, v.Silent, v.AllPeers = len(fit)+silent, silent, len(fit)+silent+others
 	for _, peer := range fit[:min(len(fit), maxPeers)] {
 		pv := peerView{Peer: peer}
 		if r := p.past.trips[pair{peer.Rank, peer.Peer}]; r != nil {
@@ -132,6 +133,9 @@ func (p *Page) peers(v *shown, d *digest.Digest, f digest.Filter) {
 		v.Peers = append(v.Peers, pv)
 	}
 }
+
+// ListedRanks returns the number of local ranks that match the filter and are not folded.
+func (v *shown) ListedRanks() int { return v.FitRanks - len(v.Idle) }
 
 // Listed returns the number of peers that match the filter and are not silent.
 func (v *shown) Listed() int { return v.FitPeers - v.Silent }

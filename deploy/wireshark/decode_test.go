@@ -22,8 +22,8 @@ import (
 type decoded struct {
 	Packet                                   int
 	Kind, Type, Call, Reason                 string
-	SrcRank                                  *int `json:"src_rank"`
-	DstRank                                  *int `json:"dst_rank"`
+	SrcRank                                  *int `json:"src"`
+	DstRank                                  *int `json:"dst"`
 	Size, Tag, Offset, Bytes, Padding, Total *int
 	Message                                  int
 	DataPacket                               int `json:"data_packet"`

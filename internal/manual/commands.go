@@ -80,7 +80,7 @@ func markdown(cmd *cobra.Command) string {
 		}
 	}
 	section("COMMANDS", commands)
-	section("OPTIONS", Options(cmd.NonInheritedFlags(), "--")+Options(cmd.InheritedFlags(), "--"))
+	section("OPTIONS", Options(cmd.NonInheritedFlags())+Options(cmd.InheritedFlags()))
 	if cmd.Example != "" {
 		section("EXAMPLES", "```\n"+cmd.Example+"\n```")
 	}

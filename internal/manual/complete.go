@@ -21,7 +21,7 @@ func wantsValue(f *pflag.Flag) bool { return f.NoOptDefVal == "" }
 func Bash(program string, flags *pflag.FlagSet) string {
 	var all, files, values []string
 	flags.VisitAll(func(f *pflag.Flag) {
-		all = append(all, "-"+f.Name)
+		all = append(all, "--"+f.Name)
 		switch {
 		case wantsFile(f):
 			files = append(files, "-"+f.Name, "--"+f.Name)
@@ -54,7 +54,7 @@ func Zsh(program string, flags *pflag.FlagSet) string {
 	quote := strings.NewReplacer("'", `'\''`, "[", `\[`, "]", `\]`, ":", `\:`)
 	flags.VisitAll(func(f *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(f)
-		fmt.Fprintf(&b, " \\\n  '-%s[%s]", f.Name, quote.Replace(usage))
+		fmt.Fprintf(&b, " \\\n  '--%s[%s]", f.Name, quote.Replace(usage))
 		switch {
 		case wantsFile(f):
 			fmt.Fprintf(&b, ":%s:_files", value)
@@ -80,7 +80,7 @@ func Fish(program string, flags *pflag.FlagSet) string {
 		case wantsValue(f):
 			kind = " -x"
 		}
-		fmt.Fprintf(&b, "complete -c %s -o %s%s -d '%s'\n", program, f.Name, kind, quote.Replace(usage))
+		fmt.Fprintf(&b, "complete -c %s -l %s%s -d '%s'\n", program, f.Name, kind, quote.Replace(usage))
 	})
 	return b.String()
 }

@@ -18,9 +18,9 @@ func TestCompletions(t *testing.T) {
 		got  string
 		want []string
 	}{
-		"bash": {manual.Bash("thing", flags), []string{"    -config | --config)", "    -level | --level) ;;", "'-config -level -version'", "complete -F _thing thing"}},
-		"zsh":  {manual.Zsh("thing", flags), []string{"#compdef thing", `'-config[the user'\''s file]:file:_files'`, `'-level[how much \[to say\]\: a word]:word: '`, "'-version[print it]'"}},
-		"fish": {manual.Fish("thing", flags), []string{`-o config -r -F -d 'the user\'s file'`, "-o level -x -d", "-o version -d 'print it'"}},
+		"bash": {manual.Bash("thing", flags), []string{"    -config | --config)", "    -level | --level) ;;", "'--config --level --version'", "complete -F _thing thing"}},
+		"zsh":  {manual.Zsh("thing", flags), []string{"#compdef thing", `'--config[the user'\''s file]:file:_files'`, `'--level[how much \[to say\]\: a word]:word: '`, "'--version[print it]'"}},
+		"fish": {manual.Fish("thing", flags), []string{`-l config -r -F -d 'the user\'s file'`, "-l level -x -d", "-l version -d 'print it'"}},
 	} {
 		for _, want := range tt.want {
 			if !strings.Contains(tt.got, want) {

@@ -7,22 +7,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Options returns a list of flags as Markdown. Dashes stand before long names: "--", or
-// "-" for programs on Go's package flag.
-func Options(flags *pflag.FlagSet, dashes string) string {
+// Options returns a list of flags as Markdown.
+func Options(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Deprecated != "" {
 			return
 		}
-		b.WriteString(option(f, dashes))
+		b.WriteString(option(f))
 	})
 	return b.String()
 }
 
-func option(f *pflag.Flag, dashes string) string {
+func option(f *pflag.Flag) string {
 	value, usage := pflag.UnquoteUsage(f)
-	term := "**" + dashes + f.Name + "**"
+	term := "**--" + f.Name + "**"
 	if f.Shorthand != "" {
 		term = "**-" + f.Shorthand + "**, " + term
 	}

@@ -22,7 +22,7 @@ func TestOptions(t *testing.T) {
 		"**--json**\n: print JSON\n\n" +
 		"**--wait** *duration*\n: wait so long\n\n" +
 		"**--words** *ints*\n: sizes of MAX\\_WORDS (default: 1)\n\n"
-	if got := manual.Options(flags, "--"); got != want {
+	if got := manual.Options(flags); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

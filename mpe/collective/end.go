@@ -23,8 +23,13 @@ func (x *Execution) Abort(cause error) {
 	}
 	oldest := slices.MinFunc(of.under, func(a, b *Message) int { return cmp.Compare(a.id, b.id) })
 	err := of.stepError(oldest.step, x.e.engine.WaitError(oldest, cause))
+	if of != x {
+		err.Collective, err.Algorithm, err.Others = x.Call.Collective, "", x.silent()
+		x.endWith(err)
+		return
+	}
 	for _, m := range of.under {
-		if m != oldest {
+		if m.Peer != oldest.Peer {
 			err.Others = append(err.Others, m.Peer)
 		}
 	}

@@ -41,7 +41,8 @@ func (e *CallFailedError) Is(target error) bool { return target == ErrCallFailed
 // context has ended, for instance.
 type StepError struct {
 	Collective coll.Collective
-	Algorithm  string
+	// Algorithm is empty for the first call of a communicator that not all members have begun.
+	Algorithm string
 	// Number is the step's, from 1, and Kind what it was to do.
 	Number int
 	Kind   coll.Kind
@@ -49,13 +50,21 @@ type StepError struct {
 	Peer int
 	// Bytes is the length of the step's message, or of what it combines.
 	Bytes int
-	// Others are the ranks of the world with which other messages were under way.
+	// Others are the ranks of the world with which other messages were under way, or for the first
+	// call of a communicator those from which nothing has ever come.
 	Others []int
 	Err    error
 }
 
 // Error says which step of what has failed, with whom, and why.
 func (e *StepError) Error() string {
+	if e.Algorithm == "" {
+		text := fmt.Sprintf("%v, which not all ranks have begun: %v", e.Collective, e.Err)
+		if len(e.Others) > 0 {
+			text += "; nothing has ever come from " + describeRanks(e.Others)
+		}
+		return text
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v by %s, step %d, %v of %d bytes", e.Collective, e.Algorithm, e.Number, e.Kind, e.Bytes)
 	switch {

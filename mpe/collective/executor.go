@@ -40,6 +40,9 @@ type Engine interface {
 	Cancel(m *Message)
 	// WaitError returns the error of a message whose caller's context has ended with cause.
 	WaitError(m *Message, cause error) error
+	// Answers reports whether anything has ever come from a rank of the world, or a connection to
+	// it was made.
+	Answers(rank int) bool
 	// CauseOf returns what other ranks are to know of an error.
 	CauseOf(err error) FailureCause
 

@@ -3,6 +3,7 @@ package collective
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -63,6 +64,37 @@ func TestRefuse(t *testing.T) {
 			}
 		}
 		w.all(t, first+1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+	}
+}
+
+// TestRankMissing: when the first call of a communicator ends because a rank does not come, the
+// errors of all others name it, also where another one was waited for.
+func TestRankMissing(t *testing.T) {
+	w := newWorld(4, nil)
+	for _, f := range *w {
+		f.silent = 3
+	}
+	barrier := Operation{Call: coll.Call{Collective: coll.Barrier}, Tag: 1}
+	executions, ends := make([]*Execution, 3), make([]*outcome, 3)
+	for rank := range 3 {
+		executions[rank], ends[rank] = w.start(t, rank, barrier)
+	}
+	w.run()
+	if s := (*w)[0].calls.Calls()[0]; s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; nothing has ever come from rank 3" {
+		t.Error(s.Text)
+	}
+	executions[0].Abort(errors.New("enough"))
+	w.run()
+	for rank, end := range ends {
+		if !end.ended {
+			executions[rank].Abort(errors.New("enough"))
+		}
+		if end.err == nil || !strings.HasSuffix(end.err.Error(), "; nothing has ever come from rank 3") {
+			t.Errorf("rank %d: %v", rank, end.err)
+		}
+	}
+	if got, want := ends[0].err.Error(), "Barrier, which not all ranks have begun: it waits: enough; nothing has ever come from rank 3"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -16,9 +16,10 @@ type world []*fakeEngine
 
 // fakeEngine is the Engine of a rank.
 type fakeEngine struct {
-	world *world
-	rank  int
-	calls *Executor
+	silent int // a rank from which nothing has come; 0 is none
+	world  *world
+	rank   int
+	calls  *Executor
 	// posted are receives, and arrived are messages that no receive has matched.
 	posted, arrived []*Message
 	ended           []ended
@@ -80,6 +81,8 @@ func (f *fakeEngine) Random() uint64         { return 41 }
 func (f *fakeEngine) Unsent() int            { return 0 }
 func (f *fakeEngine) Discard(uint32)         {}
 func (f *fakeEngine) Compute(j Job)          { f.jobs = append(f.jobs, j) }
+
+func (f *fakeEngine) Answers(rank int) bool { return rank == 0 || rank != f.silent }
 
 func (f *fakeEngine) CauseOf(error) FailureCause { return CauseOther }
 

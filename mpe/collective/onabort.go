@@ -1,6 +1,9 @@
 package collective
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // maxAborts bounds how many aborts of calls that were not made here yet are kept for a
 // communicator. An honest member is as far ahead as it has calls under way at a time.
@@ -45,6 +48,9 @@ func (x *Execution) stop(f *abortMsg) {
 		again.sender = x.e.engine.Rank()
 		x.sendLater(&again)
 		x.e.dequeue(x)
+		if silent := x.silent(); len(silent) > 0 { // the rank that has aborted it has waited for them, or for one that has
+			err = fmt.Errorf("%w; nothing has ever come from %s", err, describeRanks(silent))
+		}
 		x.end(err)
 		return
 	}

@@ -26,7 +26,7 @@ type Snapshot struct {
 	Algorithm string  `json:"algorithm,omitempty"`
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
-	Seconds   float64 `json:"seconds"`
+	Seconds   float64 `json:"age_seconds"`
 	// WaitsFor are the ranks of the world with which messages are under way, or the one that it waits for.
 	WaitsFor []int  `json:"waits_for,omitempty"`
 	Text     string `json:"text"`
@@ -80,8 +80,9 @@ func (e *Executor) Calls() (list []Snapshot) {
 
 // Of says which message it is, to follow the word.
 func (m *Message) Of() string {
-	if m.x.Request == nil {
-		return fmt.Sprintf(" by which the members of communicator %d agree", m.Call.Comm)
+	x := m.x
+	if x.Request == nil {
+		return fmt.Sprintf(" with which it begins %s in communicator %d", x.firstCall(), m.Call.Comm)
 	}
 	return fmt.Sprintf(" of call %d in communicator %d", m.Call.Tag, m.Call.Comm)
 }
@@ -90,9 +91,37 @@ func (m *Message) Of() string {
 func (m *Message) OfCall() string {
 	x := m.x
 	if x.Request == nil {
-		return ", to choose how collective calls are carried out"
+		return ", in " + x.firstCall()
 	}
 	return fmt.Sprintf(", in %v by %s", x.Call.Collective, x.algorithm.Name)
+}
+
+// silent returns the members from which nothing has ever come: a member that does not wait for
+// them itself cannot name them otherwise.
+func (x *Execution) silent() (ranks []int) {
+	for _, rank := range x.Members {
+		if !x.e.engine.Answers(rank) {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
+// firstCall names the first call of a communicator, before which its members agree. Programs know
+// of their own calls only.
+func (x *Execution) firstCall() string {
+	if first := x.e.waitsFor(x); first != nil {
+		return first.Call.Collective.String()
+	}
+	return "its first collective call"
+}
+
+// waitsFor returns the oldest call that waits until the members have agreed by x, or nil.
+func (e *Executor) waitsFor(x *Execution) *Execution {
+	if a := e.agreements[x.Comm]; a != nil && a.call == x && len(a.waiting) > 0 {
+		return a.waiting[0]
+	}
+	return nil
 }
 
 // partners are the ranks of the world with which messages are under way.
@@ -127,12 +156,16 @@ func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of st
 func (x *Execution) describe(s *Snapshot, since handshake.Instant) string {
 	how := "by " + s.Algorithm
 	if !x.begun {
-		how = "whose ranks have not agreed yet how to choose its algorithm"
+		how = "that not all ranks have begun"
 	}
 	text := fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(since))
 	switch {
 	case len(s.WaitsFor) > 0:
-		return text + ", waits for " + describeRanks(s.WaitsFor)
+		text += ", waits for " + describeRanks(s.WaitsFor)
+		if silent := x.silent(); !x.begun && len(silent) > 0 {
+			text += "; nothing has ever come from " + describeRanks(silent)
+		}
+		return text
 	case x.computing > 0:
 		return text + ", computes a user's operation"
 	}

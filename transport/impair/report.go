@@ -24,8 +24,8 @@ type Count struct {
 
 // Row is what befell the packets of one type in one direction.
 type Row struct {
-	From   int    `json:"from"`
-	To     int    `json:"to"`
+	From   int    `json:"src"`
+	To     int    `json:"dst"`
 	Packet string `json:"packet"`
 	Count
 

@@ -24,12 +24,14 @@ function shortPower(p) {
   return 10 ** (p - Math.min(Math.floor(p / 3), 3) * 3) + ' ' + unit;
 }
 
+// summaryOf has the quantiles of the table of pairs, which count messages that are not listed, too.
 function summaryOf(phase) {
   const list = [];
   for (const m of store.messages) if (!Number.isNaN(M.phases[phase][m])) list.push(M.phases[phase][m]);
   const sorted = Float64Array.from(list).sort(), n = sorted.length;
-  const at = (q) => n ? sorted[Math.min(n - 1, Math.floor(q * n))] : NaN;
-  return {n, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: n ? sorted[n - 1] : NaN, sorted};
+  const pair = doc.pairs.find((p) => store.pair === (p.src < 0 ? '' : p.src + '>' + p.dst)) || doc.pairs[0];
+  const [all, p50, p90, p99, max] = pair.phases[phase].map((x, i, row) => i === 0 || row[0] ? x : NaN);
+  return {n, all, p50, p90, p99, max, sorted};
 }
 
 function drawHistogram(canvas, phase, summary, domain) {

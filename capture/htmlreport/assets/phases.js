@@ -22,11 +22,11 @@ function fillPhases() {
   domain = timeDomain(M.phases);
   for (const row of phaseRows) {
     const s = row.summary = summaryOf(row.phase);
-    const cells = [['messages', count(s.n)], ['p50', duration(s.p50)], ['p90', duration(s.p90)], ['p99', duration(s.p99)], ['max', duration(s.max)]];
+    const cells = [['messages', count(s.all)], ['p50', duration(s.p50)], ['p90', duration(s.p90)], ['p99', duration(s.p99)], ['max', duration(s.max)]];
     row.numbers.replaceChildren(...cells.map(([k, v]) => element('div', {}, element('dt', {}, k), element('dd', {}, v))));
   }
   const legend = store.messages.some((m) => M.retransmissions[m]) && store.messages.length <= 4000 ? ' Triangles are messages with retransmissions.' : '';
-  byId('phases-sub').textContent = (doc.listed ? '' : 'Of the messages that are listed. ') + 'Shaded: what the ladder shows.' + legend;
+  byId('phases-sub').textContent = (doc.approximate ? 'Quantiles are approximate, within 3.2 %. ' : '') + (doc.listed ? '' : 'Drawn are the messages that are listed. ') + 'Shaded: what the ladder shows.' + legend;
   drawPhases();
 }
 function drawPhases() {

@@ -62,12 +62,41 @@
     });
   };
 
+  // The values of a chart are shown under the pointer. Its figure stays, its content is replaced.
+  const pointers = new Map(); // by figure: where the pointer is
+  const hover = (figure) => {
+    figure.querySelectorAll('.hair, .tip').forEach((e) => e.remove());
+    const chart = figure.querySelector('.chart'), x = pointers.get(figure);
+    if (!chart || x === undefined) return;
+    const box = chart.getBoundingClientRect(), plot = chart.parentElement.getBoundingClientRect();
+    const width = chart.viewBox.baseVal.width, want = (x - box.left) / box.width * width;
+    let best = null;
+    for (const point of chart.dataset.points.split(';')) {
+      const [at, value] = point.split(':');
+      if (!best || Math.abs(at - want) < Math.abs(best.at - want)) best = {at: Number(at), value};
+    }
+    const hair = document.createElement('span'), tip = document.createElement('span');
+    hair.className = 'hair';
+    tip.className = 'tip';
+    const when = new Date(Number(chart.dataset.end) - (1 - best.at / width) * chart.dataset.span * 1000);
+    tip.textContent = `${best.value} at ${when.toLocaleTimeString([], {hour12: false})}`;
+    chart.parentElement.append(hair, tip);
+    const left = box.left - plot.left + best.at / width * box.width;
+    hair.style.left = left + 'px';
+    tip.style.left = Math.min(left + 8, plot.width - tip.offsetWidth) + 'px';
+  };
+  for (const figure of document.querySelectorAll('.rates figure')) {
+    for (const event of ['pointermove', 'pointerdown']) figure.addEventListener(event, (e) => { pointers.set(figure, e.clientX); hover(figure); });
+    figure.addEventListener('pointerleave', () => { pointers.delete(figure); hover(figure); });
+  }
+
   const apply = (change) => {
     clock.textContent = change.t;
     if (change.title) document.title = change.title;
     if (change.level) $('verdict-box').className = 'verdict ' + change.level;
     for (const [id, html] of Object.entries(change.p || {})) $(id)?.replaceChildren(parse(html));
     for (const [name, l] of Object.entries(change.l || {})) update(name, l);
+    for (const figure of pointers.keys()) hover(figure);
     show('live', 'Live');
     clearTimeout(watchdog);
     watchdog = setTimeout(() => show('lost', 'No response since'), silentAfter);

@@ -15,18 +15,19 @@ const maxCycles = 8
 type Cycle struct {
 	Ranks []int `json:"ranks"`
 	// Seconds is how long the cycle has been closed: the age of its youngest wait.
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"age_seconds"`
 	// Text is the cycle in words, without its age.
 	Text string `json:"text"`
 }
 
 // cycles returns the cycles of waits, and marks the waits in them. Brief waits do not
-// count, nor receives from any source, which any other rank may complete. Each strongly
+// count, nor receives from any source, which any other rank may complete, nor sends whose call
+// has ended, which block nobody. Each strongly
 // connected component of the graph yields one cycle, a shortest through its oldest wait.
 func cycles(ws []Wait) []Cycle {
 	g := make(graph)
 	for i := range ws {
-		if w := &ws[i]; w.Peer != AnyRank && w.Age() != Brief {
+		if w := &ws[i]; w.blocks() {
 			if g[w.Rank] == nil {
 				g[w.Rank] = make(map[int][]*Wait)
 			}
@@ -42,7 +43,7 @@ func cycles(ws []Wait) []Cycle {
 			break
 		}
 		// Only within a part is there a way back.
-		if w.Peer == AnyRank || w.Age() == Brief || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
+		if !w.blocks() || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
 			continue
 		}
 		done[part[w.Rank]] = true
@@ -50,6 +51,9 @@ func cycles(ws []Wait) []Cycle {
 	}
 	return found
 }
+
+// blocks reports whether its rank goes on only if its peer acts.
+func (w *Wait) blocks() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
 
 // graph has the waits of one rank for another.
 type graph map[int]map[int][]*Wait

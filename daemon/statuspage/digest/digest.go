@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -41,6 +42,15 @@ type Rates struct {
 	Bytes           float64 `json:"bytes_per_second"`
 	Retransmissions float64 `json:"retransmissions_per_second"`
 	Drops           float64 `json:"drops_per_second"`
+}
+
+// MarshalJSON writes rates that are not known as null.
+func (r Rates) MarshalJSON() ([]byte, error) {
+	type known Rates
+	if r.Known {
+		return json.Marshal(known(r))
+	}
+	return []byte(`{"known":false,"messages_per_second":null,"bytes_per_second":null,"retransmissions_per_second":null,"drops_per_second":null}`), nil
 }
 
 func (r *Rates) add(o Rates) {

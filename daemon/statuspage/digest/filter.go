@@ -46,12 +46,15 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	return fit, len(old) - len(fit)
 }
 
-// Peers returns the peers that match, in an order. If all is not set, silent ones are only
-// counted.
+// Peers returns the peers that match, in an order, with each pair of local ranks once. If all is
+// not set, silent ones are only counted.
 func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others int) {
-	for i := range d.Peers {
-		switch p := &d.Peers[i]; {
-		case !f.match(p.Rank, p.Peer, p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError):
+	list := d.once()
+	for i := range list {
+		p := &list[i]
+		texts := []string{p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError}
+		switch {
+		case !f.match(p.Rank, p.Peer, texts...) && !(p.Local && f.match(p.Peer, p.Rank, texts...)):
 			others++
 		case !all && !p.Active():
 			silent++
@@ -63,12 +66,25 @@ func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others
 	return fit, silent, others
 }
 
-// Ranks returns the local ranks that match.
-func (f Filter) Ranks(d *Digest) (fit []*Rank) {
+// manyRanks is how many local ranks are listed although they are idle.
+const manyRanks = 8
+
+// Ranks returns the local ranks that match. If all is not set, of many ranks those that are idle
+// are returned apart.
+func (f Filter) Ranks(d *Digest, all bool) (fit, idle []*Rank) {
+	waiting := make(map[int]bool)
+	for i := range d.Waits {
+		waiting[d.Waits[i].Rank] = true
+	}
 	for i := range d.Ranks {
-		if r := &d.Ranks[i]; f.match(r.Rank, r.Rank, r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")) {
+		r := &d.Ranks[i]
+		switch {
+		case !f.match(r.Rank, r.Rank, r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")):
+		case !all && len(d.Ranks) > manyRanks && r.idle() && !waiting[r.Rank]:
+			idle = append(idle, r)
+		default:
 			fit = append(fit, r)
 		}
 	}
-	return fit
+	return fit, idle
 }

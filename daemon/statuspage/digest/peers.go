@@ -21,6 +21,8 @@ type Peer struct {
 	// OldestWait is the age of the pair's oldest wait in seconds; 0 without one.
 	OldestWait float64 `json:"oldest_wait_seconds,omitempty"`
 	Rates      Rates   `json:"rates"`
+	// Local: both are local ranks, and the entry is of both.
+	Local bool `json:"-"`
 }
 
 // Count is how often something happened.

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -38,6 +39,40 @@ func (r *Rank) OffloadText() string {
 		return "disabled"
 	}
 	return "none"
+}
+
+// idle reports whether there is nothing to see of a rank: no failure, operation, message or traffic.
+func (r *Rank) idle() bool {
+	operations := 0
+	for i := range r.Attached {
+		operations += r.Attached[i].Operations
+	}
+	receives := r.Posted
+	if r.Role != control.RoleHost { // its kernel waits for work
+		receives = 0
+	}
+	return !r.Failed() && receives+r.Unexpected+operations == 0 && r.Rates.Messages == 0
+}
+
+// RankList returns ranks in words, as in "0, 3–9".
+func RankList(ranks []*Rank) string {
+	var words []string
+	for i := 0; i < len(ranks); {
+		last := i
+		for last+1 < len(ranks) && ranks[last+1].Rank == ranks[last].Rank+1 {
+			last++
+		}
+		switch word := strconv.Itoa(ranks[i].Rank); last - i {
+		case 0:
+			words = append(words, word)
+		case 1:
+			words = append(words, word, strconv.Itoa(ranks[last].Rank))
+		default:
+			words = append(words, word+"–"+strconv.Itoa(ranks[last].Rank))
+		}
+		i = last + 1
+	}
+	return strings.Join(words, ", ")
 }
 
 // Failed reports whether the rank's kernel has failed.

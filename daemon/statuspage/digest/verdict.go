@@ -48,7 +48,7 @@ func (d *Digest) Verdict() Verdict {
 			v.Level = "bad"
 		}
 		v.Text += ", longest " + Duration(old[0].Seconds)
-		v.More = Sentence(old[0].Text)
+		v.More = "" // the list of waits says what for
 		v.Announcement = Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
 	}
 	if n := len(failures); n > 0 {

@@ -25,12 +25,16 @@ type Wait struct {
 	// For is a packet type, or empty for a message that is held back.
 	For string `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait.
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"age_seconds"`
 	// Bytes is the length of the message, or 0 if it is unknown.
 	Bytes int64 `json:"bytes,omitempty"`
 	// Retransmissions counts packets of the message, Queued the messages behind it.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
+	// Cancelled: the call of a send has ended, and its transfer goes on.
+	Cancelled bool `json:"cancelled,omitempty"`
+	// Also counts further operations of the rank that wait for the peer, which began later.
+	Also int `json:"also,omitempty"`
 	// Text is the wait in words, without its age.
 	Text string `json:"text"`
 	// InCycle: the wait is part of a cycle.
@@ -85,6 +89,9 @@ func (w *Wait) Detail() string {
 	if w.Queued > 0 {
 		words = append(words, Plural(w.Queued, "message")+" queued behind it")
 	}
+	if w.Also > 0 {
+		words = append(words, "and "+Plural(w.Also, "later operation"))
+	}
 	if w.Remote {
 		known := protocol.SendRequest
 		if w.Direction == Receive {
@@ -95,8 +102,8 @@ func (w *Wait) Detail() string {
 	return strings.Join(words, ", ")
 }
 
-// waits returns the waits of a status, the oldest first. The receive with which a
-// stand-in's kernel waits for work is not one.
+// waits returns the waits of a status, the oldest first: of a rank for a peer one, which counts the
+// others. The receive with which a stand-in's kernel waits for work is not one.
 func waits(s *control.Status) []Wait {
 	ws := []Wait{}
 	local := make(map[int]bool, len(s.Ranks))
@@ -134,12 +141,33 @@ func waits(s *control.Status) []Wait {
 	slices.SortStableFunc(ws, func(a, b Wait) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Peer, b.Peer))
 	})
-	return ws
+	return oncePerPair(ws)
+}
+
+// oncePerPair returns of sorted waits the first of each rank for each peer. A send whose call has
+// ended does not stand for another one.
+func oncePerPair(ws []Wait) []Wait {
+	type key struct {
+		rank, peer int
+		cancelled  bool
+	}
+	first := make(map[key]int)
+	once := ws[:0]
+	for i := range ws {
+		k := key{ws[i].Rank, ws[i].Peer, ws[i].Cancelled}
+		if at, ok := first[k]; ok {
+			once[at].Also += 1 + ws[i].Queued
+			continue
+		}
+		first[k] = len(once)
+		once = append(once, ws[i])
+	}
+	return once
 }
 
 func waitOf(rank, peer int, direction string, w *mpe.WaitSnapshot, queued int) Wait {
 	return Wait{
 		Rank: rank, Peer: peer, Direction: direction, For: w.WaitsFor, Seconds: w.Seconds,
-		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Text: w.Text,
+		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Cancelled: w.Cancelled, Text: w.Text,
 	}
 }

@@ -120,7 +120,7 @@ func collectiveDeadline(r *rank) {
 				r.says(err, mpi.ErrOther, call.name, fmt.Sprintf("rank %d has abandoned", r.Size()-1-r.Rank()))
 				continue
 			}
-			r.says(err, mpi.ErrOther, call.name, "step", "rank ", context.DeadlineExceeded.Error())
+			r.says(err, mpi.ErrOther, call.name, ": rank ", context.DeadlineExceeded.Error())
 			if !errors.Is(err, context.DeadlineExceeded) {
 				r.fatalf("%v is not a passed deadline", err)
 			}

@@ -89,9 +89,9 @@ func TestHang(t *testing.T) {
 	p.until(fmt.Sprintf(age+` > %v + 1.5`, first))
 	for selector, want := range map[string]string{
 		`[data-key="0>3/receive"] .what`:   "rank 0 waits for SEND_REQUEST from rank 3",
-		`[data-key="0>3/receive"] .detail`: "receive, waits for SEND_REQUEST",
+		`[data-key="0>3/receive"] .detail`: "receive",
 		`#verdict`:                         "1 wait, longest ",
-		`#announcement`:                    "1 wait. Longest: rank 0 waits for SEND_REQUEST from rank 3.",
+		`#announcement`:                    "1 wait. Longest: rank 0 waits for SEND_REQUEST from rank 3; no packet has ever come from ",
 		`#peers [data-key="0>3"] .state`:   "waiting ",
 		`#ranks [data-key="2"]`:            "echo",
 		`title`:                            "(1) zrlmpid node7",
@@ -105,6 +105,26 @@ func TestHang(t *testing.T) {
 	}
 	if browsertest.Eval[float64](p.Tab, `performance.timeOrigin`) != loaded {
 		t.Error("the page was loaded again")
+	}
+	p.Quiet()
+}
+
+// TestChart: the value under the pointer is shown, stays while the page is live, and goes with the
+// pointer.
+func TestChart(t *testing.T) {
+	ctx := browsertest.Start(t)
+	_, server := startDaemon(t)
+	p := open(t, ctx, server, "/", browsertest.Desktop)
+	p.until(`document.querySelector('#live-chart .chart')?.dataset.points.split(';').length > 2`)
+	const at = `(() => { const b = document.querySelector('#live-chart .chart').getBoundingClientRect(); return {clientX: b.right - 2, clientY: b.top + 9, bubbles: true}; })()`
+	browsertest.Eval[bool](p.Tab, `document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointermove', `+at+`))`)
+	p.until(`/^0 at \d+:\d\d:\d\d/.test(document.querySelector('#live-chart .tip')?.textContent)`)
+	before := browsertest.Eval[string](p.Tab, `document.querySelector('#live-chart .tip').textContent`)
+	p.until(`document.querySelector('#live-chart .tip') && document.querySelector('#live-chart .tip').textContent !== ` + fmt.Sprintf("%q", before))
+	browsertest.Eval[bool](p.Tab, `document.querySelector('#live-chart').dispatchEvent(new PointerEvent('pointerleave'))`)
+	p.until(`!document.querySelector('#live-chart .tip')`)
+	if text := browsertest.Eval[string](p.Tab, `document.querySelector('#live-chart .x').innerText`); !strings.Contains(text, "−1 min") || !strings.HasSuffix(text, "now") {
+		t.Errorf("the axis: %q", text)
 	}
 	p.Quiet()
 }

@@ -70,7 +70,7 @@ func (r *Relay) Close() {
 // Report is what a relay has done.
 type Report struct {
 	// Seconds is how long it has run, Transport udp or tcp.
-	Seconds   float64 `json:"seconds"`
+	Seconds   float64 `json:"span_seconds"`
 	Transport string  `json:"transport"`
 	Seed      int     `json:"seed"`
 	// Rows are what befell packets, by direction and type, and Total is the sum of them.

@@ -18,7 +18,7 @@ func TestManual(t *testing.T) {
 	}
 	pages, _ := filepath.Glob(from("bin/manual/*/*.[1-8].gz"))
 	want := map[string][]string{
-		"zrlmpid.8.gz":       {"-check-config", "EXIT STATUS", "ZRLMPID_LOG_LEVEL", "zrlmpid.yaml(5)"},
+		"zrlmpid.8.gz":       {"--check-config", "EXIT STATUS", "ZRLMPID_LOG_LEVEL", "zrlmpid.yaml(5)"},
 		"zrlmpid.yaml.5.gz":  {"limits.receive_buffer", "16MiB", "ranks[].kernel_options.words", "defaults.deadlines.ack"},
 		"zrlctl.1.gz":        {"zrlctl-status(1)", "--json", "no daemon answers"},
 		"zrlctl-status.1.gz": {"--wait", "OFFLOAD"},
@@ -95,7 +95,7 @@ func TestCompletions(t *testing.T) {
 		bash := needs(t, "what bash completes", "bash", "bash")
 		folder := t.TempDir()
 		copyFile(t, filepath.Join(folder, "mine.yaml"), from("deploy/demo.yaml"), 0o644)
-		for line, want := range map[string]string{"zrlmpid -chec": "-check-config", "zrlmpid -config mi": "mine.yaml", "zrlmpid -kernel e": ""} {
+		for line, want := range map[string]string{"zrlmpid --chec": "--check-config", "zrlmpid -config mi": "mine.yaml", "zrlmpid -kernel e": ""} {
 			words := strings.Fields(line)
 			cmd := exec.Command(bash, "-c", `compopt() { :; }; . "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _zrlmpid; echo "${COMPREPLY[*]}"`,
 				from("bin/manual/completions/zrlmpid"))

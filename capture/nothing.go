@@ -1,0 +1,50 @@
+package capture
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Nothing returns why the report has no ZRLMPI packet, and what to do about it; "" if it has any.
+// Advice names the flags of zrlctl.
+func (r *Report) Nothing() string {
+	s := &r.Summary
+	switch {
+	case s.All.Messages > 0 || len(s.Extended) > 0 || len(r.Findings) > 0:
+		return ""
+	case s.Packets == 0:
+		return "the recording has no packets: check the interface and the filter of the recorder"
+	case s.Units == 0:
+		return fmt.Sprintf("all %s were ignored (%s): %s", counted(s.Packets, "packet"), strings.Join(s.Ignored(), ", "), s.ignoredAdvice())
+	}
+	return fmt.Sprintf("none of %s is one of ZRLMPI: give the ports of the ranks with --port, or the other --profile", counted(s.Packets, "packet"))
+}
+
+// ignoredAdvice says what to do about the most frequent reason for which packets were ignored.
+func (s *Summary) ignoredAdvice() string {
+	most := ""
+	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
+		if most == "" || s.Skipped[reason] > s.Skipped[most] {
+			most = reason
+		}
+	}
+	switch most {
+	case skipNames[skipOtherPort]:
+		return "give the ports of the ranks with --port, or --all-ports"
+	case skipNames[skipCutShort]:
+		return "record with a longer snapshot length, as in tcpdump -s 0"
+	}
+	return "record IP packets on an interface between the ranks"
+}
+
+// Ignored returns the reasons for which packets were ignored, with their number, in the order of
+// their names.
+func (s *Summary) Ignored() []string {
+	var words []string
+	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
+		words = append(words, fmt.Sprintf("%s %d", reason, s.Skipped[reason]))
+	}
+	return words
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+)
+
+// lineError is a command line of a wrong form. It is followed by the command's usage.
+type lineError struct{ error }
+
+func linef(format string, args ...any) error { return &lineError{fmt.Errorf(format, args...)} }
+
+// usageLine returns the usage of a command in a line.
+func usageLine(cmd *cobra.Command) string {
+	line := "usage: " + cmd.UseLine()
+	if cmd.HasAvailableSubCommands() {
+		line += " COMMAND"
+	}
+	return line + fmt.Sprintf("; %s --help describes it", cmd.CommandPath())
+}
+
+// arguments returns a check of the number of a command's arguments; most below 0 is no limit.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return linef("%s: %s is missing", cmd.Name(), missing(cmd, len(args)))
+		case most >= 0 && len(args) > most:
+			return linef("%s: unexpected argument %q", cmd.Name(), args[most])
+		}
+		return nil
+	}
+}
+
+// missing returns the name of an argument in a command's usage.
+func missing(cmd *cobra.Command, n int) string {
+	var names []string
+	for word := range strings.FieldsSeq(cmd.Use) {
+		name := strings.TrimLeft(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+		if name = word[:len(word)-len(name)]; len(name) > 1 {
+			names = append(names, name)
+		}
+	}
+	if n < len(names) {
+		return names[n]
+	}
+	return "an argument"
+}
+
+// oneFlag returns an error unless the user has given exactly one of some flags.
+func oneFlag(cmd *cobra.Command, names ...string) error {
+	var given []string
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	switch len(given) {
+	case 0:
+		return linef("%s: give one of --%s", cmd.Name(), strings.Join(names, ", --"))
+	case 1:
+		return nil
+	}
+	return linef("%s: give only one of %s", cmd.Name(), strings.Join(given, ", "))
+}
+
+// needFlags returns an error if the user has not given all of some flags.
+func needFlags(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if !cmd.Flags().Changed(name) {
+			return linef("%s: --%s is missing", cmd.Name(), name)
+		}
+	}
+	return nil
+}
+
+// unknownCommand is the check of the arguments of a command that has commands below it.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return linef("there is no command %q%s", args[0], strictyaml.DidYouMean(args[0], names))
+}
+
+// flagError puts an error of the library that reads flags into words.
+func flagError(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := e.GetSpecifiedName()
+		if e.GetSpecifiedShortnames() != "" {
+			return linef("%s: there is no flag -%s", cmd.Name(), name)
+		}
+		return linef("%s: there is no flag --%s%s", cmd.Name(), name, strictyaml.DidYouMean("--"+name, flagNames(cmd)))
+	}
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		f := e.GetFlag()
+		return linef("%s: --%s needs a value: %s", cmd.Name(), f.Name, f.Usage)
+	}
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := e.GetFlag()
+		return usagef("--%s %q: %s", f.Name, e.GetValue(), valueHint(f, e.Unwrap()))
+	}
+	return &lineError{err}
+}
+
+// valueHint says what the value of a flag is to be.
+func valueHint(f *pflag.Flag, err error) string {
+	switch kind := f.Value.Type(); kind {
+	case "int", "int64":
+		return "must be a whole number"
+	case "uint", "uint64":
+		return "must be a whole number, 0 or more"
+	case "intSlice", "int64Slice", "uintSlice":
+		return "must be whole numbers, as in 1,2"
+	case "duration":
+		return "must be a time with its unit, as in 500ms, 10s or 2m"
+	case "bool":
+		return "must be true or false"
+	}
+	return err.Error()
+}
+
+// flagNames returns the names of a command's flags, with dashes.
+func flagNames(cmd *cobra.Command) []string {
+	names := []string{"--help"}
+	add := func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	}
+	cmd.Flags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

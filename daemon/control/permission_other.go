@@ -1,0 +1,8 @@
+//go:build !unix
+
+package control
+
+// whoMayConnect says which users may connect to a socket.
+func whoMayConnect(string) string {
+	return "only its owner and group may use it: join that group, or change control.mode"
+}

@@ -1,0 +1,18 @@
+package digest
+
+import "github.com/zrlmpi/zrlmpid/daemon/control"
+
+// Document is a status as it is published in JSON, by /status.json and `zrlctl status --json`: the
+// state of the engines, and what follows from it.
+type Document struct {
+	*control.Status
+	Verdict  Verdict   `json:"verdict"`
+	Waits    []Wait    `json:"waits"`
+	Cycles   []Cycle   `json:"cycles"`
+	Problems []Problem `json:"problems"`
+}
+
+// DocumentOf returns the document of a status and its digest.
+func DocumentOf(s *control.Status, d *Digest) Document {
+	return Document{s, d.Verdict(), d.Waits, d.Cycles, d.Problems}
+}

@@ -1,0 +1,45 @@
+package digest
+
+// once returns the peers with each pair of two local ranks once: the entry of the lower rank, with
+// what is wrong on the other side.
+func (d *Digest) once() []Peer {
+	place := make(map[pair]int, len(d.Peers))
+	for i := range d.Peers {
+		place[pair{d.Peers[i].Rank, d.Peers[i].Peer}] = i
+	}
+	list := make([]Peer, 0, len(d.Peers))
+	for i := range d.Peers {
+		p := d.Peers[i]
+		twin, local := place[pair{p.Peer, p.Rank}]
+		switch {
+		case local && p.Peer < p.Rank:
+			continue
+		case local:
+			p.join(&d.Peers[twin])
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// join adds what the other rank of the pair knows. What one side has sent the other has received.
+func (p *Peer) join(other *Peer) {
+	both := *p.PeerSnapshot
+	p.Local = true
+	both.Failed = max(both.Failed, other.Failed)
+	both.Retransmissions += other.Retransmissions
+	both.Unexpected += other.Unexpected
+	both.QueuedSends += other.QueuedSends
+	both.Dropped.Add(&other.Dropped)
+	if both.Refuses == "" {
+		both.Refuses = other.Refuses
+	}
+	if both.NetworkError == "" {
+		both.NetworkError = other.NetworkError
+	}
+	p.PeerSnapshot = &both
+	p.Drops += other.Drops
+	p.OldestWait = max(p.OldestWait, other.OldestWait)
+	p.Rates.Retransmissions += other.Rates.Retransmissions
+	p.Rates.Drops += other.Rates.Drops
+}
