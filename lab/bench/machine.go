@@ -68,7 +68,7 @@ func cpuModel() string {
 }
 
 // cpuName returns the name of the first processor in the text of /proc/cpuinfo. Virtual machines give processors of several
-// generations one name, and code takes twice as long on some of them: family and model tell them apart.
+// generations one name, and code takes twice as long on some of them: family and model distinguish them.
 func cpuName(cpuinfo string) string {
 	first, _, _ := strings.Cut(cpuinfo, "\n\n")
 	of := map[string]string{}
