@@ -22,6 +22,9 @@ type AnalysisOptions struct {
 	KeepMessages int
 	// KeepSteps is how many steps of each message are kept.
 	KeepSteps int
+	// OnMessage and OnFinding, if not nil, are given each message and each finding as it is reported.
+	OnMessage func(*Message)
+	OnFinding func(*Finding)
 }
 
 // maxFindings is how many findings of a kind are kept; more are counted.
@@ -78,12 +81,18 @@ func (a *Analysis) Follow(src Source) error {
 	return err
 }
 
+// Open returns the waits that have lasted for a time at least.
+func (a *Analysis) Open(atLeast time.Duration) []OpenWait { return a.tracker.Open(atLeast) }
+
 func (a *Analysis) message(m *Message) {
 	if a.all.Messages == exactMessages {
 		a.all.drop()
 		for _, p := range a.pairs {
 			p.drop()
 		}
+	}
+	if a.opts.OnMessage != nil {
+		a.opts.OnMessage(m)
 	}
 	a.all.add(m)
 	key := [2]int{m.Src, m.Dst}
@@ -125,6 +134,9 @@ func (p *pairSummary) drop() {
 }
 
 func (a *Analysis) finding(f *Finding) {
+	if a.opts.OnFinding != nil {
+		a.opts.OnFinding(f)
+	}
 	a.perKind[f.Kind]++
 	if a.perKind[f.Kind] <= maxFindings {
 		a.findings = append(a.findings, *f)
@@ -133,7 +145,9 @@ func (a *Analysis) finding(f *Finding) {
 
 // Report is an analysis in the form that is printed.
 type Report struct {
-	Source   string    `json:"source"`
+	Source string `json:"source"`
+	// Comment is what the recording says of itself.
+	Comment  string    `json:"comment,omitempty"`
 	Start    time.Time `json:"start"`
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
@@ -210,7 +224,7 @@ func (a *Analysis) Report() *Report {
 	slices.SortFunc(a.messages, func(x, y Message) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
 	r := &Report{
-		Source: a.source, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
+		Source: a.source, Comment: a.stats.Comment, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
 		Summary: Summary{
 			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped, NotFollowed: a.tracker.notFollowed,
 			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
 // ExtendedPair sums up the packets of the extended profile from one rank to
@@ -108,28 +106,14 @@ func (f *extFlow) judgeSample(kind Kind, s *packetSample, what string) {
 func (f *extFlow) judgeOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.open {
-		if m.asked && !m.cleared && m.got == 0 {
+		if m.unmatched() {
 			unmatched = append(unmatched, m)
 		} else {
 			incomplete = append(incomplete, m)
 		}
 	}
-	f.judgeMessages(NeverCleared, unmatched, func(m *extMessage) string {
-		return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag %d, communicator %d, %d bytes",
-			f.counts.Src, handshake.Round(f.t.now.Sub(m.begun)), f.counts.Dst, m.number, m.tag, m.comm, m.length)
-	})
-	f.judgeMessages(Waiting, incomplete, func(m *extMessage) string {
-		want := m.length
-		if m.cleared {
-			want = m.takes
-		}
-		text := fmt.Sprintf("rank %d has waited %v for DATA from rank %d: %d of %d bytes of message %d were recorded",
-			f.counts.Dst, handshake.Round(f.t.now.Sub(m.last)), f.counts.Src, m.got, want, m.number)
-		if m.beforeRecording {
-			text += ", which had begun before the recording"
-		}
-		return text
-	})
+	f.judgeMessages(NeverCleared, unmatched, f.unmatchedText)
+	f.judgeMessages(Waiting, incomplete, f.incompleteText)
 }
 
 // judgeMessages makes one finding of all messages that have the same outcome.

@@ -16,14 +16,14 @@ func (t *Tracker) streamExtended(c *conversation, forward bool, u *Unit, s *stre
 		d = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: payload, Want32: protocol.MaxStreamPayload}
 	}
 	if d.OK() {
-		whole := protocol.ExtHeaderLen + int(payload)
+		whole := protocol.ExtHeaderLen + int(payload) - s.cut
 		if b = s.fill(b, whole); len(s.packet) < whole {
 			return b
 		}
 	}
 	// Behind a bad packet the stream has lost its framing.
-	s.lost = !t.extendedPacket(c, forward, u, s.packet, 0).OK()
-	s.packet = nil
+	s.lost = !t.extendedPacket(c, forward, u, s.packet, s.cut).OK()
+	s.packet, s.cut = nil, 0
 	return b
 }
 

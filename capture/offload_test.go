@@ -96,10 +96,7 @@ func TestWriterKeepsTheLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		w, err := capture.NewWriter(&file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := capture.NewWriter(&file, capture.WriterOptions{})
 		var u capture.Unit
 		for src.Next(&u) == nil {
 			if err := w.Unit(&u); err != nil {

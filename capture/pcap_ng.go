@@ -14,6 +14,7 @@ const (
 	blockInterface      = 1
 	blockPacket         = 2 // obsolete
 	blockSimplePacket   = 3
+	blockStatistics     = 5
 	blockEnhancedPacket = 6
 )
 
@@ -40,7 +41,8 @@ type ngReader struct {
 	total uint32
 	open  bool
 	// last is the time of the last packet, for those that carry none.
-	last time.Time
+	last  time.Time
+	about aboutFile
 }
 
 // ngInterface is what the packets of an interface have in common.
@@ -93,6 +95,8 @@ func (g *ngReader) block(rec *record) (bool, error) {
 	case blockEnhancedPacket, blockPacket, blockSimplePacket:
 		err = g.packet(rec, kind, total)
 		return err == nil, err
+	case blockStatistics:
+		err = g.statistics(total)
 	default:
 		g.opened(total, 8)
 		g.w.advance(8)
@@ -148,6 +152,7 @@ func (g *ngReader) section() error {
 		return g.corrupt("pcapng of version %d.%d, not 1", major, g.order.Uint16(b[14:]))
 	}
 	g.ifaces = g.ifaces[:0]
+	g.describe(total)
 	g.opened(total, 16)
 	g.w.advance(16)
 	return nil
@@ -177,7 +182,6 @@ func (g *ngReader) interfaceBlock(total uint32) error {
 
 // interfaceOptions reads an interface's clock.
 func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
-	const optEnd, optResolution, optOffset = 0, 9, 14
 	for len(b) >= 4 {
 		code, length := g.order.Uint16(b), int(g.order.Uint16(b[2:]))
 		b = b[4:]
@@ -242,6 +246,9 @@ func (g *ngReader) packet(rec *record, kind, total uint32) error {
 		return g.corrupt("a packet of %d bytes is in a block of %d", length, total)
 	}
 	n := fixed + int(length)
+	if rec.comments = nil; kind == blockEnhancedPacket {
+		rec.comments = g.comments(n, total)
+	}
 	b, err := g.w.need(n)
 	if err != nil {
 		return whole(err)

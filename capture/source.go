@@ -52,6 +52,10 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	if r, err = s.decompress(r); err == nil {
 		s.records, err = newRecordReader(r)
 	}
+	if ng, ok := s.records.(*ngReader); ok {
+		s.about = &ng.about
+		s.anyPort = len(o.Ports) == 0
+	}
 	if err != nil {
 		return nil, s.explain(err)
 	}
@@ -66,6 +70,8 @@ type record struct {
 	data []byte
 	// wire is the length in bytes that the packet had on the wire.
 	wire int
+	// comments are the file's.
+	comments []string
 }
 
 // recordReader gives the packets of a file or an interface. Its error is io.EOF
@@ -96,6 +102,10 @@ type source struct {
 	stats      Stats
 	// drops asks a live interface how many packets it has lost.
 	drops func() int64
+	// about is what a file says of itself, or nil. anyPort: the packets of a file of our own, which has no others, are read
+	// whatever their ports are.
+	about   *aboutFile
+	anyPort bool
 	// err is why the records ended.
 	err error
 }
@@ -117,7 +127,11 @@ func (s *source) Next(u *Unit) error {
 		}
 		s.stats.Packets++
 		s.stats.Bytes += int64(len(s.rec.data))
+		if s.anyPort && s.about.own {
+			s.decoder.allPorts = true
+		}
 		if s.decoder.decode(&s.rec, s.stats.Packets, u) == gotUnit {
+			u.Comments = s.rec.comments
 			s.stats.Units++
 			return nil
 		}
@@ -176,10 +190,16 @@ func (s *source) decompress(r io.Reader) (io.Reader, error) {
 func (s *source) Stats() Stats {
 	stats := s.stats
 	stats.Skipped = s.decoder.skipped.named()
+	lost := int64(0)
 	if s.drops != nil {
-		if n := s.drops(); n > 0 {
-			stats.Skipped[SkipKernelDrops] = n
-		}
+		lost = s.drops()
+	}
+	if s.about != nil {
+		stats.Comment, stats.End = s.about.comment, s.about.end
+		lost = s.about.dropped
+	}
+	if lost > 0 {
+		stats.Skipped[SkipKernelDrops] = lost
 	}
 	return stats
 }

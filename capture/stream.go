@@ -15,8 +15,9 @@ type stream struct {
 	left   int64 // payload bytes still to come
 	lost   bool  // the place in the stream is not known
 	// packet is what there is of a packet of the extended profile, as long as
-	// it is not whole; nil otherwise.
+	// it is not whole; nil otherwise. cut is how many of its bytes were not recorded.
 	packet []byte
+	cut    int
 }
 
 // streamed follows a piece of a TCP stream.
@@ -34,7 +35,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 	missing := int64(u.Gap)
 	if missing > 0 {
 		if s.left < missing || s.have > 0 || s.packet != nil {
-			s.lost, s.have, s.left, s.packet = true, 0, 0, nil
+			s.lost, s.have, s.left, s.packet, s.cut = true, 0, 0, nil, 0
 		} else {
 			s.left -= missing
 		}
@@ -67,7 +68,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 		}
 	}
 	if u.Truncated > 0 {
-		s.lost, s.packet = true, nil
+		t.streamTruncated(c, forward, u, s)
 	}
 }
 

@@ -282,6 +282,13 @@ func almostHeader(b []byte) bool {
 // likePayload reports whether bytes resemble nothing but payload.
 func likePayload(b []byte) bool { return !almostHeader(b) }
 
+// EndAt says when the recording has ended, if that was after its last packet: waits last until then.
+func (t *Tracker) EndAt(end time.Time) {
+	if !t.start.IsZero() && end.After(t.now) {
+		t.now = end
+	}
+}
+
 // Finish ends the recording: what is still open is judged.
 func (t *Tracker) Finish() {
 	if t.ended {
@@ -303,6 +310,7 @@ func (t *Tracker) Follow(src Source) error {
 			t.Unit(&u)
 			continue
 		}
+		t.EndAt(src.Stats().End)
 		t.Finish()
 		if err == io.EOF { //nolint:errorlint // a Source's contract, as io.Reader's
 			return nil

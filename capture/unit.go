@@ -30,6 +30,8 @@ type Unit struct {
 	// Restart is true for the first unit of a TCP direction: what was
 	// pending of an earlier connection between the same addresses is void.
 	Restart bool
+	// Comments are those that the recording has for the packet, or is to have.
+	Comments []string
 }
 
 // length is how many bytes the unit had on the wire, recorded or not.
@@ -88,6 +90,9 @@ type Stats struct {
 	Packets, Units int64
 	// Bytes counts the bytes of the packets as recorded.
 	Bytes int64
+	// Comment is the recording's own, and End when it ended, as it says itself; zero if it does not.
+	Comment string
+	End     time.Time
 	// Skipped counts packets that hold no UDP or TCP over IP, or are corrupt,
 	// by reason.
 	Skipped map[string]int64

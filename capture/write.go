@@ -5,30 +5,42 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"time"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 )
 
 // Writer writes units to a pcapng file: as IP packets, without the link layer,
 // VLAN tags, tunnels and fragmentation that they were recorded in.
 type Writer struct {
-	ng  *pcapgo.NgWriter
+	ng  *ngWriter
 	buf gopacket.SerializeBuffer
 	// seq is the next sequence number of each direction of a connection.
 	seq map[[2]netip.AddrPort]uint32
 }
 
-// NewWriter begins a file.
-func NewWriter(w io.Writer) (*Writer, error) {
-	ng, err := pcapgo.NewNgWriterInterface(w, pcapgo.NgInterface{
-		LinkType: layers.LinkTypeRaw, SnapLength: 0, TimestampResolution: 9,
-	}, pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "zrlctl"}})
-	if err != nil {
-		return nil, err
-	}
-	return &Writer{ng: ng, buf: gopacket.NewSerializeBuffer(), seq: map[[2]netip.AddrPort]uint32{}}, nil
+// WriterOptions say what a file is. The zero WriterOptions are good for packets that were not cut.
+type WriterOptions struct {
+	// Comment says what the file is, or why there is one.
+	Comment string
+	// SnapLength is how many bytes of each packet are recorded at most, IP header included; 0: all.
+	SnapLength int
+}
+
+// Ending is what is known at the end of a recording.
+type Ending struct {
+	// Time is when the recording ended, which may be long after the last packet.
+	Time time.Time
+	// Lost counts packets that are not in it.
+	Lost uint64
+	// Comments are about the recording as a whole.
+	Comments []string
+}
+
+// NewWriter begins a file. What cannot be written is an error of Unit or Flush.
+func NewWriter(w io.Writer, o WriterOptions) *Writer {
+	return &Writer{ng: newNgWriter(w, o), buf: gopacket.NewSerializeBuffer(), seq: map[[2]netip.AddrPort]uint32{}}
 }
 
 // Unit adds a unit.
@@ -56,10 +68,12 @@ func (w *Writer) Unit(u *Unit) error {
 	}
 	packet := w.buf.Bytes()
 	recorded := packet[:len(packet)-u.Truncated]
-	return w.ng.WritePacket(gopacket.CaptureInfo{
-		Timestamp: u.Time, CaptureLength: len(recorded), Length: len(packet),
-	}, recorded)
+	w.ng.packet(u.Time, recorded, len(packet), u.Comments)
+	return w.ng.err
 }
+
+// End adds how the recording ended. It comes last.
+func (w *Writer) End(e *Ending) { w.ng.statistics(e) }
 
 func ipLayer(u *Unit, proto layers.IPProtocol) gopacket.Layer {
 	src, dst := u.Src.Addr(), u.Dst.Addr()
@@ -88,4 +102,4 @@ func (w *Writer) transport(u *Unit, network gopacket.NetworkLayer) gopacket.Seri
 }
 
 // Flush writes what is buffered.
-func (w *Writer) Flush() error { return w.ng.Flush() }
+func (w *Writer) Flush() error { return w.ng.flush() }

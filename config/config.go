@@ -14,6 +14,7 @@ type Config struct {
 	Attach  Attach  `yaml:"attach,omitempty"`
 	HTTP    HTTP    `yaml:"http"`
 	Metrics Metrics `yaml:"metrics"`
+	Record  Record  `yaml:"record"`
 	// StopTimeout is how long pending messages may take to complete when the daemon
 	// stops. 0: they are aborted at once.
 	StopTimeout time.Duration `yaml:"stop_timeout"`
@@ -140,6 +141,7 @@ func (c *Config) setDefaults() {
 	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
 	c.HTTP = HTTP{Listen: DefaultHTTP}
 	c.Metrics = Metrics{Peers: defaultMetricsPeers}
+	c.Record = Record{Memory: defaultRecordMemory, Spool: Spool{Size: defaultSpoolSize}}
 	c.StopTimeout = defaultStopTimeout
 	c.Collectives = Collectives{Order: OrderFixed, Upstream: UpstreamFlat}
 	c.Limits = Limits{ReceiveBuffer: defaultReceiveBuffer, Offload: OffloadAuto, Unexpected: defaultUnexpected, Posted: defaultPosted}

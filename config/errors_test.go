@@ -20,7 +20,7 @@ func TestBadFiles(t *testing.T) {
 			`f.yaml:2: a second document starts here: the file is one document, so remove the --- or what follows it`},
 		{"not a mapping", "- 1\n", `f.yaml:1: want keys with values here, not a list`},
 		{"unknown section", host + "lgo: {}\n",
-			`f.yaml:2: unknown key "lgo" (did you mean "log"?): the keys here are log, control, attach, http, metrics, stop_timeout, tls, ranks, defaults, limits, collectives`},
+			`f.yaml:2: unknown key "lgo" (did you mean "log"?): the keys here are log, control, attach, http, metrics, record, stop_timeout, tls, ranks, defaults, limits, collectives`},
 		{"unknown key", "ranks:\n  - rank: 0\n    adress: 127.0.0.1\n",
 			`f.yaml:3: ranks[0]: unknown key "adress" (did you mean "address"?): ` + rankKeys},
 		{"unlike any key", "ranks: [{rank: 0, verbosity: 1}]\n", `f.yaml:1: ranks[0]: unknown key "verbosity": ` + rankKeys},

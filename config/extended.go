@@ -46,9 +46,11 @@ func AttachSocketBeside(control string) string {
 	if control == "" {
 		return ""
 	}
-	const suffix = ".sock"
-	return strings.TrimSuffix(control, suffix) + "-attach" + suffix
+	return strings.TrimSuffix(control, socketSuffix) + "-attach" + socketSuffix
 }
+
+// socketSuffix ends the names of sockets.
+const socketSuffix = ".sock"
 
 // ProfileBetween returns the profile of the packets that two ranks exchange, which
 // is the same from both sides: what the entry of either says, else what the

@@ -42,6 +42,9 @@ func Load(path string) (*Config, error) {
 	if t := c.TLS; t != nil {
 		files = append(files, &t.Certificate, &t.Key, &t.Authority)
 	}
+	if d := c.Record.Spool.Directory; d != nil {
+		files = append(files, d)
+	}
 	for _, file := range files {
 		if *file != "" && !filepath.IsAbs(*file) {
 			*file = filepath.Join(filepath.Dir(path), *file)

@@ -110,8 +110,9 @@ func (c *Config) leaves() (map[leaf]string, error) {
 	for i, r := range ranks {
 		collect(all, leaf{rank: c.Ranks[i].Rank}, r)
 	}
-	// Its default depends on another key.
+	// Their defaults depend on another key.
 	all[leaf{NoRank, "attach.socket"}] = c.AttachSocket()
+	all[leaf{NoRank, "record.spool.directory"}] = c.SpoolDirectory()
 	return all, nil
 }
 

@@ -49,6 +49,7 @@ func (c *Config) Validate() error {
 	c.Control.Allow.validate(p, "control.allow")
 	c.validateAttach(p)
 	c.validateHTTP(p)
+	c.validateRecord(p)
 	durationIn(p, "stop_timeout", c.StopTimeout)
 	inRange(p, "limits.receive_buffer", c.Limits.ReceiveBuffer, minReceiveBuffer, maxReceiveBuffer)
 	oneOf(p, "limits.offload", c.Limits.Offload, offload...)

@@ -56,7 +56,10 @@ type Daemon struct {
 	ranks    []*localRank // in rank order
 	rankMap  *rankmap.Map
 	observer *Observer
-	attached *attach.Server
+	// recording is nil if packets are not recorded.
+	recording *recording
+	failures  failures
+	attached  *attach.Server
 	// access is that of the configuration that was loaded last.
 	access atomic.Pointer[access]
 	denied denials
@@ -100,6 +103,8 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		}
 		return protocol.CloudFPGA
 	})
+	d.recording = newRecording(d)
+	d.observer.failed = d.noteFailure
 	allowed, err := newAccess(cfg, os.Getegid())
 	errs = append(errs, err)
 	d.access.Store(allowed)
@@ -133,8 +138,16 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		defer close(logged)
 		d.observer.run(logCtx)
 	}()
+	recorded := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		if d.recording != nil {
+			d.recording.run(logCtx)
+		}
+	}()
 	defer func() {
 		stopLog()
+		<-recorded
 		<-logged
 	}()
 
@@ -146,6 +159,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		d.log.Warn(warning)
 	}
 	warnBuffers(d.log, d.ranks)
+	if d.recording != nil {
+		d.recording.open()
+	}
 	if err := d.startEngines(); err != nil {
 		return errors.Join(err, d.release(open))
 	}

@@ -23,10 +23,14 @@ func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
 
 // observerOf returns the observer of a rank. Without HTTP, and outside of jobs, nothing reads metrics, and none are recorded.
 func (d *Daemon) observerOf(r *localRank) mpe.Observer {
-	if d.web == nil && d.opts.Job == "" {
-		return d.observer
+	var o mpe.Observer = d.observer
+	if d.web != nil || d.opts.Job != "" {
+		o = &rankObserver{d.observer, r.Record(d.cfg.Metrics.Peers)}
 	}
-	return &rankObserver{d.observer, r.Record(d.cfg.Metrics.Peers)}
+	if r.Packets != nil {
+		o = r.Packets.Observe(o)
+	}
+	return o
 }
 
 // metricsSource returns what the metrics are read from, once the engines run.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -28,8 +29,10 @@ type Observer struct {
 	// profile is the dialect between two ranks, to explain a bad header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
-	lines   chan line
-	lost    atomic.Uint64
+	// failed is told of each failed operation, and returns the path of the record of it, or "".
+	failed func(rank, peer int, operation string, err error) (record string)
+	lines  chan line
+	lost   atomic.Uint64
 
 	// mu guards limits. The engines' locks do not: TransportError comes without one.
 	mu     sync.Mutex
@@ -74,6 +77,7 @@ type line struct {
 	head    [protocol.HeaderLen]byte
 	err     error
 	send    bool
+	record  string
 	program attach.Event
 }
 
@@ -82,7 +86,8 @@ func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile)
 	start := time.Now()
 	return &Observer{
 		log: log, profile: profile, lines: make(chan line, queueLen), limits: make(map[topic]*limiter),
-		now: func() time.Duration { return time.Since(start) },
+		now:    func() time.Duration { return time.Since(start) },
+		failed: func(int, int, string, error) string { return "" },
 	}
 }
 
@@ -124,10 +129,14 @@ func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
 
 // Noted implements mpe.Observer.
 func (o *Observer) Noted(rank, peer int, n mpe.Note) {
+	record := ""
+	if n.Event == mpe.EventUnreachable {
+		record = o.failed(rank, peer, control.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
+	}
 	if !o.log.Core().Enabled(eventLevel(n.Event)) {
 		return
 	}
-	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header, err: n.Err}
+	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header, err: n.Err, record: record}
 	ln.setExtended(n.Extended)
 	o.take(&ln)
 }
@@ -142,10 +151,22 @@ func (ln *line) setExtended(h *protocol.ExtHeader) {
 // Done implements mpe.Observer. It logs failures, except for those caused by the caller
 // or by the end of the daemon.
 func (o *Observer) Done(rank int, s mpe.Status, err error) {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled) {
+	if err == nil || byCaller(err) {
 		return
 	}
-	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
+	operation := control.OperationReceive
+	if s.Send {
+		operation = control.OperationSend
+	}
+	record := o.failed(rank, s.Peer, operation, err)
+	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err, record: record})
+}
+
+// CallFailed implements mpe.Observer. The log has the failures of the call's messages.
+func (o *Observer) CallFailed(rank int, err error) {
+	if !byCaller(err) {
+		o.failed(rank, -1, control.OperationCollective, err)
+	}
 }
 
 // TransportError implements mpe.Observer.

@@ -111,6 +111,9 @@ func (o *Observer) write(ln *line) {
 			fields = append(fields, zap.String("reason", e.Err.Error()))
 		}
 	}
+	if ln.record != "" {
+		fields = append(fields, zap.String("record", ln.record))
+	}
 	o.log.Log(level, text, append(fields, zap.Error(ln.err), suppressedField(ln.suppressed))...)
 }
 

@@ -16,7 +16,7 @@ func (d *Daemon) Status() control.Status {
 	s := control.Status{
 		Version: control.Version(), PID: os.Getpid(), Config: d.opts.Source,
 		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.lostLogLines(), HTTP: d.webURL(),
-		Cluster: make([]control.Member, len(d.cfg.Ranks)),
+		Cluster: make([]control.Member, len(d.cfg.Ranks)), Failures: d.recentFailures(),
 	}
 	for _, r := range d.current.Load().Ranks {
 		m := control.Member{Rank: r.Rank, Address: r.Address.String(), Kind: string(r.Peer), Role: string(r.Run)}

@@ -202,7 +202,8 @@ func TestHTTPFailureEndsTheDaemon(t *testing.T) {
 func TestNoHTTP(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
-	if o := r.observerOf(r.local(0)); o != mpe.Observer(r.observer) || r.local(0).Recorder != nil {
+	r.observerOf(r.local(0))
+	if o := r.local(0).Packets.Observer; o != mpe.Observer(r.observer) || r.local(0).Recorder != nil {
 		t.Error("messages are counted for nobody")
 	}
 	s, err := r.client.Status(within(t))

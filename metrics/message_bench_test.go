@@ -17,6 +17,7 @@ import (
 type observer struct{ recorder *phases.Recorder }
 
 func (observer) Dropped(int, int, mpe.Drop) {}
+func (observer) CallFailed(int, error)      {}
 func (observer) Noted(int, int, mpe.Note)   {}
 func (observer) TransportError(int, error)  {}
 

@@ -181,7 +181,7 @@ func (e *core) receive(tr Transport, a *RxPacket) {
 	p := e.source(a)
 	if p == nil {
 		e.drops[DropUnknownAddress]++
-		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: DropUnknownAddress, Packet: a})
+		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: DropUnknownAddress, Packet: a, At: e.at})
 		return
 	}
 	if p.tr != tr {

@@ -28,6 +28,8 @@ type Peer struct {
 	// Unobserved: the Observer is not notified of messages with the peer that end, and their times may be those of earlier events. To
 	// read the clock for each takes as long as much of a message through shared memory.
 	Unobserved bool
+	// Recorder is given the packets that are exchanged with the peer; nil: none is.
+	Recorder PacketRecorder
 	// Kind and Address are for messages to people.
 	Kind, Address string
 }
@@ -105,6 +107,9 @@ func New(cfg Config) (*Engine, error) {
 
 // now returns the time since the engine started.
 func (e *Engine) now() handshake.Instant { return time.Since(e.started) }
+
+// Started returns when the engine's clock began, with the reading of the monotonic clock.
+func (e *Engine) Started() time.Time { return e.started }
 
 // random implements driver.
 func (e *Engine) random() uint64 { return rand.Uint64() }

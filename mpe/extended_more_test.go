@@ -124,6 +124,7 @@ func (f *failures) Done(_ int, s mpe.Status, err error) {
 	}
 }
 func (*failures) Dropped(int, int, mpe.Drop) {}
+func (*failures) CallFailed(int, error)      {}
 func (*failures) Noted(int, int, mpe.Note)   {}
 func (*failures) TransportError(int, error)  {}
 

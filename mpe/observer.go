@@ -11,6 +11,8 @@ type Observer interface {
 	Noted(rank, peer int, n Note)
 	// Done: a message ended, with err or without.
 	Done(rank int, s Status, err error)
+	// CallFailed: a collective call ended with err. Done is called for its messages.
+	CallFailed(rank int, err error)
 	// TransportError: the network refused to send or to receive.
 	TransportError(rank int, err error)
 }
@@ -20,4 +22,5 @@ type nopObserver struct{}
 func (nopObserver) Dropped(int, int, Drop)    {}
 func (nopObserver) Noted(int, int, Note)      {}
 func (nopObserver) Done(int, Status, error)   {}
+func (nopObserver) CallFailed(int, error)     {}
 func (nopObserver) TransportError(int, error) {}

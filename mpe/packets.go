@@ -66,6 +66,7 @@ func (l *extendedLink) packet(h *protocol.ExtHeader, payload []byte) *Packet {
 	protocol.PutExtended(pk.Header[:], h, payload)
 	pk.Payload, pk.Advertised, pk.Fragment, pk.Exposed = payload, nil, false, 0
 	l.p.sent(h.Type, protocol.ExtHeaderLen+len(payload))
+	l.p.record(true, protocol.ExtHeaderLen+len(payload), pk.Header[:], payload)
 	b.bytes += len(payload)
 	return pk
 }

@@ -230,13 +230,14 @@ func (p *peer) sendResult(err error) {
 // that about.
 func (p *peer) dropped(a *RxPacket, d Drop) {
 	p.drops[d.Reason]++
-	d.Packet = a
+	d.Packet, d.At = a, p.e.at
 	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, d)
 }
 
 // noted counts and reports an event.
 func (p *peer) noted(n Note) {
 	p.events[n.Event]++
+	n.At = p.e.at
 	p.e.cfg.Observer.Noted(p.e.rank, p.rank, n)
 }
 

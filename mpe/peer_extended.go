@@ -57,6 +57,8 @@ type extendedActions struct {
 	discard discardBuffer
 	short   protocol.ShortHeader // of the packet that is sent, and op is its message
 	op      extended.SendOp
+	// recorded is the whole header of a packet with a short one, for a recorder.
+	recorded [protocol.ExtHeaderLen]byte
 }
 
 func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
@@ -112,6 +114,7 @@ func (l *extendedLink) receive(a *RxPacket) {
 		acts = l.machine().ProcessEnded(now, acts)
 	default: // what is no whole packet is dropped, with the reason that the machine finds
 		p.received(a.Bytes)
+		p.record(false, len(a.Bytes)+len(a.Rest)+a.Away, a.Bytes, a.Rest)
 		switch {
 		case a.Away > 0:
 			payload := l.fetch(a)

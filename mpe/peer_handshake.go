@@ -69,19 +69,20 @@ func (l *handshakeLink) receive(a *RxPacket) {
 	acts := e.pairs.list[:0]
 	switch a.Kind {
 	case RxDatagram:
-		p.received(a.Bytes)
+		p.receivedPacket(a.Bytes)
 		acts = l.machine().Datagram(e.at, a.Bytes, acts)
 	case RxHeader:
-		p.received(a.Bytes)
+		p.receivedPacket(a.Bytes)
 		acts = l.machine().Header(e.at, a.Bytes, acts)
 	case RxPayload:
 		p.bytesIn += uint64(len(a.Bytes))
+		p.record(false, len(a.Bytes), nil, nil)
 		acts = l.machine().Payload(e.at, a.Bytes, acts)
 	case RxConnected:
 		e.driver.connected(l)
 		acts = l.machine().Reconnected(e.at, acts)
 	case RxTruncated:
-		p.received(a.Bytes)
+		p.receivedPacket(a.Bytes)
 		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
 	case RxBroken:
 		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStream})
@@ -99,6 +100,7 @@ func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
 	}
 	a.Bytes = rest[:n]
 	l.p.receivedAll(n, each)
+	l.p.record(false, n, a.Bytes, nil)
 	l.perform(a)
 	return true
 }
@@ -158,6 +160,7 @@ func (l *handshakeLink) carryOut() { l.perform(nil) }
 func (l *handshakeLink) transmit(act handshake.Action) {
 	l.profile().Put(l.header[:], act.Header)
 	l.p.sent(act.Header.Type, protocol.HeaderLen)
+	l.p.record(true, protocol.HeaderLen, l.header[:], nil)
 	l.p.sendResult(l.p.e.driver.sendHeader(l, l.header[:]))
 }
 
@@ -165,24 +168,24 @@ func (l *handshakeLink) transmit(act handshake.Action) {
 func (l *handshakeLink) transmitData(act handshake.Action) {
 	payload := l.sending.buf
 	l.profile().Put(l.header[:], act.Header)
-	l.sentData(len(payload))
+	l.p.record(true, l.sentData(len(payload)), l.header[:], payload)
 	if at, sent, err := l.p.e.driver.sendData(l, act.ID, l.header[:], payload); sent {
 		l.dataSent(at, act.ID, err)
 	}
 }
 
-// sentData counts a DATA message.
-func (l *handshakeLink) sentData(bytes int) {
+// sentData counts a DATA message, and returns how many bytes it has on the wire.
+func (l *handshakeLink) sentData(bytes int) (wire int) {
 	p := l.p
 	p.sent(protocol.Data, protocol.HeaderLen+bytes)
-	if p.tr.Reliable() {
-		l.dataOut++
-		l.dataBytes += uint64(protocol.HeaderLen + bytes)
-		return
+	datagrams, wire := uint64(1), protocol.HeaderLen+bytes
+	if !p.tr.Reliable() {
+		shape, words := &p.cfg.Handshake.Shape, wordsOf(int64(bytes))
+		datagrams, wire = uint64(shape.Datagrams(words)), protocol.HeaderLen+int(shape.PayloadBytes(words))
 	}
-	shape, words := &p.cfg.Handshake.Shape, wordsOf(int64(bytes))
-	l.dataOut += uint64(shape.Datagrams(words))
-	l.dataBytes += uint64(protocol.HeaderLen + shape.PayloadBytes(words))
+	l.dataOut += datagrams
+	l.dataBytes += uint64(wire)
+	return wire
 }
 
 // dataSent notes that the network had taken a DATA message at now, or has refused it. The

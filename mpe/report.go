@@ -20,14 +20,17 @@ type Drop struct {
 	// the peer's profile is extended, instead, and valid during the call only.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
+	// At is when, on the engine's clock, which began at Engine.Started.
+	At handshake.Instant
 }
 
 // Note describes an event that is worth counting.
 type Note struct {
 	Event Event
-	// Header and Extended are as in Drop.
+	// Header, Extended and At are as in Drop.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
+	At       handshake.Instant
 	Err      error
 }
 

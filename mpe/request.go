@@ -131,7 +131,10 @@ func (e *core) finish(r *Request, err error) {
 		}
 	}
 	r.err = err
-	if e.observed && r.kind != opCollective && !r.discards && e.notifies(r) {
+	switch {
+	case r.kind == opCollective && err != nil:
+		e.cfg.Observer.CallFailed(e.rank, err)
+	case e.observed && r.kind != opCollective && !r.discards && e.notifies(r):
 		e.cfg.Observer.Done(e.rank, r.status, err)
 	}
 	e.revokePlacement(r)

@@ -61,6 +61,9 @@ func (l *extendedLink) noteShort(buf []byte) {
 	e.acksDue = e.acksDue || messages%acksEvery == 0
 	p.sendErr = nil
 	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
+	if p.cfg.Recorder != nil {
+		l.recordShort(true, &e.conns.short, buf)
+	}
 	l.afterShort(false, l.timing.MaxRTO)
 }
 
@@ -91,6 +94,9 @@ func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool
 		return false
 	}
 	l.p.sent(protocol.Data, protocol.ShortHeaderLen+len(payload))
+	if l.p.cfg.Recorder != nil {
+		l.recordShort(true, s, payload)
+	}
 	return true
 }
 
@@ -139,6 +145,9 @@ func (l *extendedLink) receiveShort(a *RxPacket) {
 		return
 	}
 	p.received(a.Bytes)
+	if p.cfg.Recorder != nil {
+		l.recordShort(false, &e.conns.short, a.Bytes[protocol.ShortHeaderLen:])
+	}
 	e.conns.list = l.machine().PacketShort(e.at, &e.conns.short, a.Bytes[protocol.ShortHeaderLen:], e.conns.list[:0])
 	l.perform(a)
 }
@@ -179,6 +188,9 @@ func (l *extendedLink) deliversShort(a *RxPacket) bool {
 	}
 	l.p.burst = 0
 	l.p.received(a.Bytes)
+	if l.p.cfg.Recorder != nil {
+		l.recordShort(false, h, payload)
+	}
 	flush := l.fast.ReceivedShort(l.p.e.at, h, len(payload))
 	copy(r.buf, payload)
 	l.afterShort(flush, l.timing.AckDelay)

@@ -144,6 +144,7 @@ func (w watcher) Noted(rank, peer int, n Note) {
 
 func (w watcher) Done(int, Status, error)   {}
 func (w watcher) TransportError(int, error) {}
+func (w watcher) CallFailed(int, error)     {}
 
 // node returns the model that a rank is, or nil.
 func (p *program) node(rank int) *deployed { return p.ports[rank].node }

@@ -11,6 +11,7 @@ import (
 type doneOf [3]int
 
 func (*doneOf) Dropped(int, int, mpe.Drop)            {}
+func (*doneOf) CallFailed(int, error)                 {}
 func (*doneOf) Noted(int, int, mpe.Note)              {}
 func (*doneOf) TransportError(int, error)             {}
 func (o *doneOf) Done(_ int, s mpe.Status, err error) { o[s.Peer]++ }

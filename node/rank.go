@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
@@ -33,6 +34,8 @@ type Rank struct {
 	Engine *mpe.Engine
 	// Recorder is what Record has made, or nil.
 	Recorder *phases.Recorder
+	// Packets records packets, or is nil. It is to be set before Start, whose observer is that of Packets.Observe then.
+	Packets *recorder.Rank
 
 	// memoryUnobserved: the observer is not notified of messages through shared memory.
 	memoryUnobserved bool
@@ -119,6 +122,9 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		}
 		peers[rank].Transport = r.sockets.on(l.Transport)
 		peers[rank].Unobserved = r.memoryUnobserved && l.Transport == config.TransportSHM
+		if r.Packets != nil {
+			peers[rank].Recorder = r.Packets.Pair(rank)
+		}
 	}
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
@@ -130,6 +136,9 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		return err
 	}
 	r.Engine = engine
+	if r.Packets != nil {
+		r.Packets.Start(engine.Started())
+	}
 	return nil
 }
 

@@ -22,6 +22,7 @@ type recording struct{ *phases.Recorder }
 func (recording) Dropped(int, int, mpe.Drop) {}
 func (recording) Noted(int, int, mpe.Note)   {}
 func (recording) TransportError(int, error)  {}
+func (recording) CallFailed(int, error)      {}
 
 // Done implements mpe.Observer.
 func (o recording) Done(_ int, s mpe.Status, err error) { o.Recorder.Done(&s, err) }

@@ -36,7 +36,8 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Long: `Print a row for each message of a recording with the time of each phase of its
 handshake, a summary, and findings: losses, retransmissions, mismatches, and which rank
 waits for what from which rank at the end. Input is pcap or pcapng, optionally gzip, with
-VLANs, VXLAN and IP fragments; with -i an interface, until interrupted.
+VLANs, VXLAN and IP fragments; with -i an interface, until interrupted: messages,
+problems, and ranks that wait for more than a second are printed as they come.
 
 Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
 last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
@@ -78,8 +79,15 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	}
 	// Memory grows by small objects that stay: less garbage than usual is enough.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	analysis := capture.NewAnalysis(name, opts)
 	live := f.input.iface != ""
+	var printed *liveReport
+	var analysis *capture.Analysis
+	if live && !a.json {
+		printed = newLiveReport(stdout, name, f.messages, opts)
+		analysis, src = printed.analysis, &liveSource{Source: src, report: printed}
+	} else {
+		analysis = capture.NewAnalysis(name, opts)
+	}
 	var progress io.Writer
 	if f.progress {
 		progress = stderr
@@ -94,7 +102,12 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 			return err
 		}
 	}
-	if err := a.printReport(stdout, report, f.messages); err != nil {
+	if printed != nil {
+		err = printed.end(report)
+	} else {
+		err = a.printReport(stdout, report, f.messages)
+	}
+	if err != nil {
 		return err
 	}
 	switch why := report.Nothing(); {
@@ -152,19 +165,26 @@ func printMessages(out io.Writer, r *capture.Report) {
 	if len(r.Messages) == 0 {
 		return
 	}
-	// Columns of a fixed width: measuring them would take all rows in memory.
-	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO", "WORDS",
-		"req-clr (µs)", "clr-dat (µs)", "dat-ack (µs)", "total (µs)", "RETRANS", "VERDICT")
+	printMessageHead(out)
 	for i := range r.Messages {
-		m := &r.Messages[i]
-		fmt.Fprintf(out, "%8d %13.6f %5d %4d %9d %13s %13s %13s %13s %8d  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
-			micros(m.Phases.RequestToClear), micros(m.Phases.ClearToData), micros(m.Phases.DataToAck), micros(m.Phases.Total),
-			m.Retransmissions, m.Verdict)
+		printMessage(out, &r.Messages[i])
 	}
 	if n := r.Summary.MessagesNotListed; n > 0 {
 		fmt.Fprintf(out, "… and %s\n", digest.Plural(int(n), "more message"))
 	}
 	fmt.Fprintln(out)
+}
+
+// printMessageHead prints the heads of columns of a fixed width: measuring them would take all rows in memory.
+func printMessageHead(out io.Writer) {
+	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO", "WORDS",
+		"req-clr (µs)", "clr-dat (µs)", "dat-ack (µs)", "total (µs)", "RETRANS", "VERDICT")
+}
+
+func printMessage(out io.Writer, m *capture.Message) {
+	fmt.Fprintf(out, "%8d %13.6f %5d %4d %9d %13s %13s %13s %13s %8d  %s\n", m.ID, m.Start, m.Src, m.Dst, m.Words,
+		micros(m.Phases.RequestToClear), micros(m.Phases.ClearToData), micros(m.Phases.DataToAck), micros(m.Phases.Total),
+		m.Retransmissions, m.Verdict)
 }
 
 func micros(s *float64) string {
@@ -179,6 +199,9 @@ func printSummary(out io.Writer, r *capture.Report) {
 	fmt.Fprintf(out, "%s: %s in %.3f s, %s, %d complete, %s\n",
 		r.Source, digest.Plural(int(s.Packets), "packet"), s.Seconds, digest.Plural(int(s.All.Messages), "message"), s.All.Complete,
 		digest.Plural(int(s.All.Retransmissions), "retransmission"))
+	if r.Comment != "" {
+		fmt.Fprintln(out, digest.Clean(r.Comment, maxReason))
+	}
 	if reasons := s.Ignored(); len(reasons) > 0 {
 		fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
@@ -234,12 +257,15 @@ func printFindings(out io.Writer, r *capture.Report) {
 	}
 	fmt.Fprintf(out, "\nFINDINGS\n")
 	for i := range r.Findings {
-		f := &r.Findings[i]
-		fmt.Fprintf(out, "%12.6f  %-18s %s\n%34s%s\n", f.Time, f.Kind, f.Text, "", packetList(f.Packets))
+		printFinding(out, &r.Findings[i])
 	}
 	if n := r.Summary.FindingsNotListed; n > 0 {
 		fmt.Fprintf(out, "… and %s\n", digest.Plural(int(n), "more finding"))
 	}
+}
+
+func printFinding(out io.Writer, f *capture.Finding) {
+	fmt.Fprintf(out, "%12.6f  %-18s %s\n%34s%s\n", f.Time, f.Kind, f.Text, "", packetList(f.Packets))
 }
 
 func packetList(packets []int64) string {

@@ -117,10 +117,7 @@ func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, as
 
 // write makes a recording of the units that have an event.
 func (d *decoding) write(ctx context.Context, out io.Writer) error {
-	writer, err := capture.NewWriter(out)
-	if err != nil {
-		return err
-	}
+	writer := capture.NewWriter(out, capture.WriterOptions{})
 	return flushed(d.follow(ctx, func(*capture.Event) error { return nil }, writer.Unit), writer)
 }
 

@@ -72,7 +72,7 @@ func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error
 		t.file, err = os.Create(path)
 	}
 	if err == nil {
-		t.writer, err = capture.NewWriter(t.file)
+		t.writer = capture.NewWriter(t.file, capture.WriterOptions{})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--trace: %w", err), t.close())

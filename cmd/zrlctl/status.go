@@ -74,7 +74,7 @@ func statusText(s *control.Status) string {
 	for _, lines := range [][]text{page.waits(), page.problems()} {
 		b.WriteString(plainText(lines[1:])) // without the empty line above the heading
 	}
-	for _, lines := range [][]string{calls(s), unexpected(d), attached(d), drops(s)} {
+	for _, lines := range [][]string{failures(s), calls(s), unexpected(d), attached(d), drops(s)} {
 		for _, l := range lines {
 			fmt.Fprintln(&b, l)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/internal/connlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Backend is what the server needs of the daemon. Its methods are called concurrently.
@@ -31,6 +33,9 @@ type Backend interface {
 	// Reread reloads the configuration. The error is an *Error: of the kind Refused if the
 	// previous configuration stays in effect.
 	Reread() (Reloaded, error)
+	// Capture writes the packets that the daemon has recorded to what open returns, as a pcapng file, of which the packets that are
+	// not of the extended profile have the given one. Unless open was called, the error is an *Error. It ends when all are written or, if the request says so, when ctx ends.
+	Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error
 }
 
 // Port is a local rank through which a caller sends and receives. Its methods are those of
@@ -109,6 +114,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/ping", s.authorized(s.long(s.ping)))
 	mux.HandleFunc("POST "+sendPath, s.authorized(s.long(s.send)))
 	mux.HandleFunc("POST /v1/recv", s.authorized(s.long(s.recv)))
+	mux.HandleFunc("POST /v1/capture", s.authorized(s.long(s.capture)))
 	mux.HandleFunc("POST /v1/reset", s.authorized(s.reset))
 	mux.HandleFunc("POST /v1/reload", s.authorized(s.reload))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

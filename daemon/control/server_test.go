@@ -79,6 +79,20 @@ func (b *fakeBackend) Reread() (Reloaded, error) {
 	return Reloaded{Config: "test.yaml", Changes: []Change{{Rank: &rank, Key: "address", From: "x", To: "y", Text: "rank 3: address: x -> y"}}}, nil
 }
 
+// Capture writes what was asked for, and with Follow until the caller has gone.
+func (b *fakeBackend) Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error {
+	if b.refuses {
+		return Errorf(Failed, "records nothing")
+	}
+	if _, err := fmt.Fprintf(open(protocol.V09), "last %v\n", req.Last); err != nil {
+		return err
+	}
+	if req.Follow {
+		<-ctx.Done()
+	}
+	return nil
+}
+
 func (b *fakeBackend) Rank() int     { return 0 }
 func (b *fakeBackend) Size() int     { return 4 }
 func (b *fakeBackend) MaxWords() int { return 1 << 20 }

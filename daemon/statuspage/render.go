@@ -57,6 +57,7 @@ var words = template.FuncMap{
 	"bytesrate": digest.Bytes, "clean": func(s string) string { return digest.Clean(s, maxWords) },
 	"join":   func(words []string) string { return strings.Join(words, ", ") },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },
+	"day":    func(t time.Time) string { return t.Format("2 Jan") },
 	"stamp":  func(t time.Time) string { return t.Format(time.RFC3339) },
 	"long":   func(seconds float64) bool { return digest.AgeOf(seconds) == digest.Long },
 	"waits":  func(seconds float64) bool { return digest.AgeOf(seconds) != digest.Brief },
@@ -97,7 +98,7 @@ type view struct {
 }
 
 // pieceNames are templates, and the ids of the elements that they fill.
-var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more", "problems-more", "ranks-more", "peers-more"}
+var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more", "problems-more", "ranks-more", "peers-more", "failures-more"}
 
 // render makes a view. The page's lock is held.
 func (p *Page) render(s *sample, q query) (*view, error) {
@@ -169,10 +170,14 @@ func (v *view) fill(add func(name, template, key string, data any)) {
 	for i := range s.Peers {
 		add("peers", "peer", fmt.Sprintf("%d>%d", s.Peers[i].Rank, s.Peers[i].Peer.Peer), &s.Peers[i])
 	}
+	for i := range s.Failures {
+		f := &s.Failures[i]
+		add("failures", "failure", hash(fmt.Sprint(f.Rank, f.Operation, f.Reason))[7:19], f)
+	}
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		add("log", "entry", hash(e.Text)[7:19], e)
 	}
 }
 
-var listNames = []string{"cycles", "waits", "problems", "ranks", "peers", "log"}
+var listNames = []string{"cycles", "waits", "problems", "ranks", "peers", "log", "failures"}

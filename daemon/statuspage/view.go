@@ -17,6 +17,7 @@ const (
 	maxRanks    = 32
 	maxPeers    = 60
 	maxEntries  = 30
+	maxFailures = 20
 	// maxWords bounds a text from elsewhere, in characters.
 	maxWords = 400
 )
@@ -45,6 +46,7 @@ type shown struct {
 	AllPeers, FitPeers        int // all, and those that match the filter
 	Silent                    int // of these, that never exchanged anything and are not listed
 	Latencies                 bool
+	Failures                  []control.Failure
 	Entries                   []Entry
 	HasLog                    bool
 }
@@ -72,6 +74,7 @@ func (p *Page) show(s *sample, q query) *shown {
 		query: q, Host: p.opts.Host, At: s.at, Status: &s.status, Digest: d, Verdict: d.Verdict(),
 		Live: chartOf(p.past.live.all(), s.at, livePoints*liveEvery, liveEvery), Slow: chartOf(p.past.slow.all(), p.past.slowAt.at, slowPoints*slowEvery, slowEvery),
 		Problems: d.Problems[:min(len(d.Problems), maxProblems)], Latencies: p.opts.Latency != nil, HasLog: p.opts.Recent != nil,
+		Failures: s.status.Failures[:min(len(s.status.Failures), maxFailures)],
 	}
 	fit, others := f.Waits(d)
 	v.Waits, v.Brief, v.AllWaits, v.FitWaits = fit[:min(len(fit), maxWaits)], d.Brief(), len(fit)+others, len(fit)

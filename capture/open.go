@@ -1,0 +1,65 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// OpenWait is a wait that goes on.
+type OpenWait struct {
+	Since time.Time
+	Text  string
+}
+
+// Open returns the waits that have lasted for a time at least, the oldest first. It changes nothing.
+func (t *Tracker) Open(atLeast time.Duration) []OpenWait {
+	var list []OpenWait
+	add := func(since time.Time, text string) {
+		if t.now.Sub(since) >= atLeast {
+			list = append(list, OpenWait{since, text})
+		}
+	}
+	for _, f := range t.sortedFlows() {
+		if f.msg != nil {
+			w := f.waits(f.msg)
+			add(w.Since, t.describe(w))
+		}
+	}
+	for _, f := range t.extendedFlows() {
+		for _, m := range f.open {
+			if m.unmatched() {
+				add(m.begun, f.unmatchedText(m))
+			} else {
+				add(m.last, f.incompleteText(m))
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b OpenWait) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Text, b.Text)) })
+	return list
+}
+
+// unmatched reports whether no receive has matched the message.
+func (m *extMessage) unmatched() bool { return m.asked && !m.cleared && m.got == 0 }
+
+// unmatchedText and incompleteText put the wait for a message into words.
+func (f *extFlow) unmatchedText(m *extMessage) string {
+	return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag %d, communicator %d, %d bytes",
+		f.counts.Src, handshake.Round(f.t.now.Sub(m.begun)), f.counts.Dst, m.number, m.tag, m.comm, m.length)
+}
+
+func (f *extFlow) incompleteText(m *extMessage) string {
+	want := m.length
+	if m.cleared {
+		want = m.takes
+	}
+	text := fmt.Sprintf("rank %d has waited %v for DATA from rank %d: %d of %d bytes of message %d were recorded",
+		f.counts.Dst, handshake.Round(f.t.now.Sub(m.last)), f.counts.Src, m.got, want, m.number)
+	if m.beforeRecording {
+		text += ", which had begun before the recording"
+	}
+	return text
+}

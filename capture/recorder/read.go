@@ -1,0 +1,160 @@
+package recorder
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Addresses returns the addresses of a rank and of its peer, and what carries their packets. A packet through shared memory is read as
+// one of UDP.
+type Addresses func(rank, peer int) (local, remote netip.AddrPort, proto capture.Proto)
+
+// Reader reads what a recorder has as the units of a recording. It is not safe for concurrent use.
+type Reader struct {
+	rec  *Recorder
+	of   Addresses
+	base time.Time
+	// next has the number of the next entry of each ring of each rank.
+	next [][]uint64
+	lost uint64
+	// comments wait for the next packet of their pair: an event came before the first one that is there.
+	comments map[[2]int32][]string
+	packets  int64
+}
+
+// Reader returns a reader that begins with the oldest packets. now gives the recording its clock.
+func (rec *Recorder) Reader(of Addresses, now time.Time) *Reader {
+	rd := &Reader{rec: rec, of: of, base: now, comments: map[[2]int32][]string{}}
+	for _, r := range rec.ranks {
+		next := make([]uint64, len(r.rings))
+		for i := range next {
+			next[i] = r.rings[i].oldest()
+		}
+		rd.next = append(rd.next, next)
+	}
+	return rd
+}
+
+// Lost returns how many packets and events were overwritten after the reader had begun and before it read them.
+func (rd *Reader) Lost() uint64 { return rd.lost }
+
+// found is an entry of a rank, and when it was.
+type found struct {
+	*entry
+	rank int
+	wall int64 // in nanoseconds, relative to the reader's base
+}
+
+// Units returns the packets up to a time that were not returned before, in the order of time, with events as comments.
+func (rd *Reader) Units(until time.Time) []capture.Unit {
+	var all []found
+	for i, r := range rd.rec.ranks {
+		began := r.started.Load()
+		if began == nil {
+			continue
+		}
+		offset := int64(began.Sub(rd.base))
+		for j := range r.rings {
+			list := rd.read(i, j, int64(until.Sub(*began)))
+			for k := range list {
+				all = append(all, found{&list[k], r.rank, list[k].at + offset})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.wall, b.wall) })
+	return rd.units(all)
+}
+
+// read returns the entries of a ring up to a time of its clock.
+func (rd *Reader) read(rank, number int, until int64) (list []entry) {
+	r, next := &rd.rec.ranks[rank].rings[number], &rd.next[rank][number]
+	for more := true; more; {
+		var lost uint64
+		list, *next, lost, more = r.read(list, *next, until)
+		rd.lost += lost
+	}
+	return list
+}
+
+// units makes units of entries, and comments of events.
+func (rd *Reader) units(all []found) []capture.Unit {
+	units := make([]capture.Unit, 0, len(all))
+	last := map[[2]int32]int{} // the last unit of each pair
+	for _, f := range all {
+		key := [2]int32{min(int32(f.rank), f.peer), max(int32(f.rank), f.peer)}
+		if !f.kind.packet() {
+			comment := f.text()
+			if i, ok := last[key]; ok {
+				units[i].Comments = append(units[i].Comments, comment)
+			} else if len(rd.comments[key]) < maxWaiting {
+				rd.comments[key] = append(rd.comments[key], comment)
+			}
+			continue
+		}
+		first := len(units)
+		units = rd.packet(units, f)
+		units[first].Comments = append(units[first].Comments, rd.comments[key]...)
+		delete(rd.comments, key)
+		last[key] = first
+	}
+	return units
+}
+
+// maxWaiting bounds the comments that wait for a packet of a pair.
+const maxWaiting = 16
+
+// longestUnit is the most bytes of a unit: as many whole datagrams as an IP packet holds.
+const longestUnit = 45 * protocol.MaxDatagram
+
+// packet appends the unit of a packet; or several, if that is longer than any IP packet.
+func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
+	u := capture.Unit{Time: rd.base.Add(time.Duration(f.wall)), Proto: capture.UDP, Data: f.data[:f.n]}
+	if f.kind == entryForeign {
+		from := netip.AddrFrom16([addressLen - 2]byte(u.Data)).Unmap()
+		u.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u.Data[addressLen-2:]))
+		u.Dst, _, _ = rd.of(f.rank, f.rank)
+		u.Data = u.Data[addressLen:]
+		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address is no rank's", f.rank))
+	} else {
+		u.Src, u.Dst, u.Proto = rd.of(f.rank, int(f.peer))
+		if f.kind == entryReceived {
+			u.Src, u.Dst = u.Dst, u.Src
+		}
+	}
+	for left := int(f.wire); ; u.Data = nil {
+		part := min(left, longestUnit)
+		u.Data = u.Data[:min(part, len(u.Data))]
+		u.Truncated = part - len(u.Data)
+		rd.packets++
+		u.Packet = rd.packets
+		units = append(units, u)
+		if left -= part; left == 0 {
+			return units
+		}
+		u.Comments = nil
+	}
+}
+
+// text returns an event as a comment.
+func (f *found) text() string {
+	switch f.kind {
+	case entryDropped:
+		return fmt.Sprintf("rank %d: dropped, %v", f.rank, mpe.DropReason(f.code))
+	case entryNoted:
+		return fmt.Sprintf("rank %d: %v", f.rank, mpe.Event(f.code))
+	}
+	text := strings.ToValidUTF8(string(f.data[:f.n]), "")
+	if int(f.n) == len(f.data) {
+		text += "…"
+	}
+	return fmt.Sprintf("rank %d: failed: %s", f.rank, text)
+}

@@ -1,0 +1,32 @@
+package capture
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// streamTruncated follows the bytes of a stream that were on the wire behind those that were recorded. The stream keeps its framing
+// where they are payload whose length is known.
+func (t *Tracker) streamTruncated(c *conversation, forward bool, u *Unit, s *stream) {
+	n := u.Truncated
+	switch {
+	case s.lost:
+	case s.packet != nil && len(s.packet) >= protocol.ExtHeaderLen:
+		_, payload, _ := protocol.ParseExtendedHeader(s.packet)
+		left := protocol.ExtHeaderLen + int(payload) - len(s.packet) - s.cut
+		if s.cut += n; n < left {
+			return
+		}
+		part := *u
+		part.Truncated = s.cut
+		s.lost = n > left || !t.extendedPacket(c, forward, &part, s.packet, s.cut).OK()
+		s.packet, s.cut = nil, 0
+		return
+	case s.packet == nil && s.have == 0 && s.left >= int64(n):
+		out, _ := sides(&c.flows, forward)
+		part := *u
+		e := t.begin(&part, nil)
+		out.payload(e, nil, n)
+		t.emit(e)
+		s.left -= int64(n)
+		return
+	}
+	s.lost, s.packet, s.cut, s.have, s.left = true, nil, 0, 0, 0
+}

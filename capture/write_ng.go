@@ -1,0 +1,136 @@
+package capture
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+)
+
+// The options of pcapng blocks that are written and read here.
+const (
+	optEnd         = 0
+	optComment     = 1
+	optApplication = 4  // of a section
+	optResolution  = 9  // of an interface
+	optOffset      = 14 // of an interface
+	optEndTime     = 3  // of statistics
+	optDropped     = 5  // of statistics
+)
+
+// maxOption is the most bytes that an option has.
+const maxOption = 1<<16 - 1
+
+// ngWriter writes pcapng of one interface of raw IP packets, with time stamps in nanoseconds. pcapgo's writer is not used: it writes
+// no comments.
+type ngWriter struct {
+	w     *bufio.Writer
+	block []byte // the one at hand
+	err   error
+}
+
+// newNgWriter begins a section.
+func newNgWriter(w io.Writer, o WriterOptions) *ngWriter {
+	g := &ngWriter{w: bufio.NewWriter(w)}
+	g.begin(blockSection)
+	g.uint32(byteOrderMagic)
+	g.uint32(1)          // version 1.0
+	g.uint32(0xffffffff) // the length of the section is not known
+	g.uint32(0xffffffff)
+	g.option(optComment, o.Comment)
+	g.option(optApplication, applicationName)
+	g.end()
+	g.begin(blockInterface)
+	g.uint32(uint32(linkRaw))
+	g.uint32(uint32(o.SnapLength))
+	g.option(optResolution, string([]byte{9}))
+	g.end()
+	return g
+}
+
+// packet writes a packet that had wire bytes, of which data was recorded.
+func (g *ngWriter) packet(at time.Time, data []byte, wire int, comments []string) {
+	g.begin(blockEnhancedPacket)
+	g.uint32(0) // the interface
+	g.time(at)
+	g.uint32(uint32(len(data)))
+	g.uint32(uint32(wire))
+	g.padded(data)
+	for _, c := range comments {
+		g.option(optComment, c)
+	}
+	g.end()
+}
+
+// statistics writes when the recording ended, and how many packets are missing.
+func (g *ngWriter) statistics(s *Ending) {
+	g.begin(blockStatistics)
+	g.uint32(0)
+	g.time(s.Time)
+	for _, c := range s.Comments {
+		g.option(optComment, c)
+	}
+	if !s.Time.IsZero() {
+		g.option(optEndTime, string(g.timeBytes(s.Time)))
+	}
+	if s.Lost > 0 {
+		g.option(optDropped, string(binary.LittleEndian.AppendUint64(nil, s.Lost)))
+	}
+	g.end()
+}
+
+func (g *ngWriter) begin(kind uint32) {
+	g.block = binary.LittleEndian.AppendUint32(g.block[:0], kind)
+	g.uint32(0) // the length, when it is known
+}
+
+func (g *ngWriter) uint32(v uint32) { g.block = binary.LittleEndian.AppendUint32(g.block, v) }
+
+func (g *ngWriter) time(at time.Time) { g.block = append(g.block, g.timeBytes(at)...) }
+
+func (g *ngWriter) timeBytes(at time.Time) []byte {
+	ns := uint64(0)
+	if !at.IsZero() {
+		ns = uint64(at.UnixNano())
+	}
+	b := binary.LittleEndian.AppendUint32(nil, uint32(ns>>32))
+	return binary.LittleEndian.AppendUint32(b, uint32(ns))
+}
+
+// padded appends bytes up to a multiple of 4.
+func (g *ngWriter) padded(b []byte) {
+	g.block = append(g.block, b...)
+	for len(g.block)%4 != 0 {
+		g.block = append(g.block, 0)
+	}
+}
+
+// option appends an option, unless it is empty.
+func (g *ngWriter) option(code uint16, value string) {
+	if value == "" {
+		return
+	}
+	value = value[:min(len(value), maxOption)]
+	g.block = binary.LittleEndian.AppendUint16(g.block, code)
+	g.block = binary.LittleEndian.AppendUint16(g.block, uint16(len(value)))
+	g.padded([]byte(value))
+}
+
+// end writes the block. A block that ends without options needs no end of them, and a reader that finds one is as well served.
+func (g *ngWriter) end() {
+	g.uint32(optEnd)
+	g.uint32(uint32(len(g.block) + 4))
+	copy(g.block[4:], g.block[len(g.block)-4:])
+	if _, err := g.w.Write(g.block); err != nil && g.err == nil {
+		g.err = fmt.Errorf("write recording: %w", err)
+	}
+}
+
+// flush writes what is buffered.
+func (g *ngWriter) flush() error {
+	if err := g.w.Flush(); err != nil && g.err == nil {
+		g.err = fmt.Errorf("write recording: %w", err)
+	}
+	return g.err
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+type captureFlags struct {
+	output string
+	last   time.Duration
+	follow bool
+}
+
+func (a *app) captureCommand() *cobra.Command {
+	var f captureFlags
+	cmd := &cobra.Command{
+		Use: "capture -o FILE", Short: "Write the packets that the daemon has recorded to a file", Args: cobra.NoArgs,
+		Long: `Write the last packets of the daemon's ranks, which its flight recorder keeps in memory,
+to a pcapng file: no tool has to run when a problem occurs, and no permission to open
+packet sockets is needed. A packet that a problem was found in has a comment that says
+so, and so has one that a rank dropped or retransmitted. Of each packet, the header and
+the beginning of the payload are recorded. How far back the packets go depends on how
+many there were, and on record.memory of the configuration.
+
+With --follow, packets are written as they come, until interrupted.`,
+		Example: `  zrlctl capture -o hang.pcapng && zrlctl analyze hang.pcapng
+  zrlctl capture --last 30s -o last.pcapng
+  zrlctl capture --follow -o - | wireshark -k -i -`,
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			return a.capture(cmd.Context(), &f, cmd.OutOrStdout())
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
+	fl.DurationVar(&f.last, "last", 0, "only packets of this time before now; with --follow, begin with them (default: all, and none with --follow)")
+	fl.BoolVar(&f.follow, "follow", false, "go on with packets as they come, until interrupted")
+	return cmd
+}
+
+func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) error {
+	switch {
+	case f.output == "":
+		return usagef("--output is missing: name the file to be written, or - for standard output")
+	case f.last < 0:
+		return usagef("--last %v: must be at least 0s", f.last)
+	}
+	client := a.client()
+	defer client.Close()
+	body, profile, err := client.Capture(ctx, control.CaptureRequest{Last: f.last, Follow: f.follow})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	write := func(out io.Writer) error {
+		if f.follow {
+			return copyPackets(ctx, out, body, profile)
+		}
+		_, err := io.Copy(out, body)
+		return err
+	}
+	if f.output == "-" {
+		return write(stdout)
+	}
+	file, err := os.Create(f.output)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return err
+	}
+	return a.describeCapture(f.output, profile, stdout)
+}
+
+// copyPackets writes packets as they come, with a comment where something was found, until ctx ends or the daemon does.
+func copyPackets(ctx context.Context, out io.Writer, body io.Reader, profile protocol.Profile) error {
+	src, err := capture.Options{}.NewReader(body, "the daemon's packets")
+	if err != nil {
+		return endOfRecording(ctx, err, true)
+	}
+	defer src.Close()
+	return endOfRecording(ctx, capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), src, profile), true)
+}
+
+// captured is what was written to a file.
+type captured struct {
+	File    string `json:"file"`
+	Packets int64  `json:"packets"`
+	// Seconds is the time from the first packet to the end.
+	Seconds float64 `json:"seconds"`
+	// Findings counts what analyze finds.
+	Findings int `json:"findings"`
+}
+
+// describeCapture prints what is in a file that was written.
+func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.Writer) error {
+	src, err := capture.Options{}.OpenFile(path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	analysis := capture.NewAnalysis(path, capture.AnalysisOptions{Profile: profile})
+	if err := analysis.Follow(src); err != nil {
+		return err
+	}
+	r := analysis.Report()
+	c := captured{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
+	if a.json {
+		return writeJSON(stdout, c)
+	}
+	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, digest.Plural(int(c.Packets), "packet"), c.Seconds, digest.Plural(c.Findings, "finding"))
+	if c.Packets > 0 {
+		flag := ""
+		if profile == protocol.V09 {
+			flag = " --profile v0.9"
+		}
+		text += fmt.Sprintf("; read it with: zrlctl analyze %s%s", path, flag)
+	}
+	_, err = fmt.Fprintln(stdout, text)
+	return err
+}

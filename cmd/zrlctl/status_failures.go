@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+// shownFailures is how many failures status prints.
+const shownFailures = 10
+
+// failures returns the last operations that failed, the newest first, and nothing if there is none.
+func failures(s *control.Status) []string {
+	if len(s.Failures) == 0 {
+		return nil
+	}
+	lines := []string{"", "RECENT FAILURES"}
+	for i := range s.Failures[:min(len(s.Failures), shownFailures)] {
+		f := &s.Failures[i]
+		times := ""
+		if f.Count > 1 {
+			times = fmt.Sprintf(" (%d times)", f.Count)
+		}
+		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", f.Time.Local().Format(time.DateTime), f.Rank, f.What(), digest.Clean(f.Reason, maxReason), times))
+		if f.Record != "" {
+			lines = append(lines, "    packets before it: zrlctl analyze "+f.Record)
+		}
+	}
+	if more := len(s.Failures) - shownFailures; more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more, which --json has", more))
+	}
+	return append(lines, "")
+}
+
+// maxReason bounds an error, in characters.
+const maxReason = 500

@@ -1,0 +1,96 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// CaptureRequest asks for the packets that a daemon has recorded.
+type CaptureRequest struct {
+	// Last is how old the packets are at most; 0: all that there are or, with Follow, none that have been.
+	Last time.Duration
+	// Follow asks for those that follow as well, until the caller disconnects.
+	Follow bool
+}
+
+// ProfileHeader is the header of capture's reply that names the profile of packets that are not of the extended profile.
+const ProfileHeader = "Zrlmpid-Profile"
+
+// capture answers with a pcapng file.
+func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
+	q := queryOf(r)
+	req := CaptureRequest{Last: q.duration("last"), Follow: q.values.Get("follow") != ""}
+	if q.err != nil {
+		writeError(w, q.err)
+		return
+	}
+	begun := false
+	err := s.backend.Capture(r.Context(), req, func(p protocol.Profile) io.Writer {
+		begun = true
+		w.Header().Set(ProfileHeader, p.String())
+		w.Header().Set("Content-Type", "application/octet-stream")
+		if req.Follow {
+			return flushing{w, http.NewResponseController(w)}
+		}
+		return w
+	})
+	switch {
+	case err == nil:
+	case !begun:
+		writeError(w, err)
+	default:
+		panic(http.ErrAbortHandler) // so that the caller does not take it for a whole file
+	}
+}
+
+// flushing sends what is written at once.
+type flushing struct {
+	io.Writer
+	control *http.ResponseController
+}
+
+// Write writes b.
+func (f flushing) Write(b []byte) (int, error) {
+	n, err := f.Writer.Write(b)
+	return n, errors.Join(err, f.control.Flush())
+}
+
+// duration returns a time, and 0 if it is missing.
+func (q *query) duration(name string) time.Duration {
+	text := q.values.Get(name)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		q.fail(Errorf(Usage, "%s %q: not a time: give a number with a unit, as in 30s", name, text))
+	}
+	return d
+}
+
+// Capture returns the packets that the daemon has recorded, as a pcapng file, and the profile of those that are not of the
+// extended one. The caller closes it.
+func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser, protocol.Profile, error) {
+	q := url.Values{"last": {req.Last.String()}}
+	if req.Follow {
+		q.Set("follow", strconv.FormatBool(true))
+	}
+	resp, err := c.do(ctx, http.MethodPost, "capture", q, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	profile, err := protocol.ParseProfile(resp.Header.Get(ProfileHeader))
+	if err != nil {
+		resp.Body.Close()
+		return nil, 0, fmt.Errorf("invalid %s header in the daemon's answer: %w", ProfileHeader, err)
+	}
+	return resp.Body, profile, nil
+}

@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// maxFailures is how many failures are kept.
+const maxFailures = 100
+
+// failures are the last operations that have failed.
+type failures struct {
+	mu   sync.Mutex
+	list []control.Failure // the newest last
+}
+
+// add adds a failure, or counts it with the one before if it is the same.
+func (f *failures) add(one control.Failure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one.Count = 1
+	if n := len(f.list); n > 0 && sameFailure(&f.list[n-1], &one) {
+		one.Count += f.list[n-1].Count
+		f.list[n-1] = one
+		return
+	}
+	if len(f.list) == maxFailures {
+		f.list = slices.Delete(f.list, 0, 1)
+	}
+	f.list = append(f.list, one)
+}
+
+// sameFailure reports whether two failures differ in time only.
+func sameFailure(a, b *control.Failure) bool {
+	peers := a.Peer == nil && b.Peer == nil || a.Peer != nil && b.Peer != nil && *a.Peer == *b.Peer
+	return peers && a.Rank == b.Rank && a.Operation == b.Operation && a.State == b.State && a.Reason == b.Reason && a.Record == b.Record
+}
+
+// recent returns them, the newest first.
+func (f *failures) recent() []control.Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := slices.Clone(f.list)
+	slices.Reverse(list)
+	return list
+}
+
+// failureOf returns the failure of an operation with a peer; -1 if it has none in particular.
+func failureOf(now time.Time, rank, peer int, operation string, err error) control.Failure {
+	f := control.Failure{Time: now, Rank: rank, Operation: operation, State: waitState(err), Reason: err.Error()}
+	if peer >= 0 {
+		f.Peer = new(peer)
+	}
+	return f
+}
+
+// noteFailure keeps a failed operation, with a record of it if there is one.
+func (d *Daemon) noteFailure(rank, peer int, operation string, err error) (record string) {
+	now := time.Now()
+	f := failureOf(now, rank, peer, operation, err)
+	if r := d.recording; r != nil {
+		if packets := r.Rank(rank); packets != nil {
+			packets.Failed(peer, err)
+		}
+		if worthRecording(err) {
+			f.Record = r.failed(now, rank, peer, f.Reason)
+		}
+	}
+	d.failures.add(f)
+	return f.Record
+}
+
+// recentFailures returns the last failures, the newest first, with the records that there still are.
+func (d *Daemon) recentFailures() []control.Failure {
+	list := d.failures.recent()
+	for i := range list {
+		if f := &list[i]; f.Record != "" && !d.recording.spool.Has(f.Record) {
+			f.Record = ""
+		}
+	}
+	return list
+}
+
+// byCaller reports whether an operation has ended because of its caller, or of the daemon.
+func byCaller(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled)
+}
+
+// waitState returns what an operation was waiting in when it failed, or "".
+func waitState(err error) string {
+	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
+		return e.State.String()
+	}
+	if e, ok := errors.AsType[*handshake.TimeoutError](err); ok {
+		return e.State.String()
+	}
+	if e, ok := errors.AsType[*handshake.RemoteError](err); ok {
+		return e.State.String()
+	}
+	if errors.Is(err, handshake.ErrPartial) {
+		return handshake.WaitAck.String()
+	}
+	if e, ok := errors.AsType[*extended.TimeoutError](err); ok {
+		return e.State.String()
+	}
+	if e, ok := errors.AsType[*extended.SessionError](err); ok {
+		return e.State.String()
+	}
+	if e, ok := errors.AsType[*extended.RemoteError](err); ok {
+		return e.State.String()
+	}
+	return ""
+}
+
+// worthRecording reports whether the packets before a failure may show its cause: a time-out, its caller's too, and a fragmented message that
+// was not acknowledged. Messages that are refused for an earlier one are not.
+func worthRecording(err error) bool {
+	if e, ok := errors.AsType[*handshake.PartialError](err); ok {
+		return !e.Earlier
+	}
+	return errors.Is(err, handshake.ErrTimeout) || errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+}

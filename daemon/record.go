@@ -1,0 +1,274 @@
+package daemon
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/spool"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// recordSuffix ends the names of records in the spool.
+const recordSuffix = ".pcapng.gz"
+
+// recording is the daemon's flight recorder, and what writes its records.
+type recording struct {
+	*recorder.Recorder
+	d     *Daemon
+	spool *spool.Spool // nil: no records are written
+	wake  chan struct{}
+
+	mu      sync.Mutex
+	pace    recordPace
+	pending *record
+}
+
+// record is one that is to be written.
+type record struct {
+	name, reason string
+}
+
+// newRecording makes the recorder of the daemon's planned ranks. It returns nil if the configuration has none.
+func newRecording(d *Daemon) *recording {
+	c := &d.cfg.Record
+	if c.Memory == 0 {
+		return nil
+	}
+	var plans []recorder.Plan
+	for _, r := range d.ranks {
+		p := recorder.Plan{Rank: r.cfg.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
+		for peer, l := range r.Links() {
+			if peer != r.cfg.Rank {
+				p.Peers[peer] = recorder.Peer{Recorded: c.SharedMemory || l.Transport != config.TransportSHM, Local: d.local(peer) != nil}
+			}
+		}
+		plans = append(plans, p)
+	}
+	rec := &recording{Recorder: recorder.New(int(c.Memory), plans), d: d, wake: make(chan struct{}, 1)}
+	for _, r := range d.ranks {
+		r.Packets = rec.Rank(r.cfg.Rank)
+	}
+	return rec
+}
+
+// open opens the spool. Without one, the daemon runs, and its log says so.
+func (r *recording) open() {
+	dir := r.d.cfg.SpoolDirectory()
+	if dir == "" {
+		return
+	}
+	s, err := spool.Open(dir, recordSuffix, int64(r.d.cfg.Record.Spool.Size))
+	if err != nil {
+		r.d.log.Warn("no records of failures are written", zap.String("directory", dir), zap.Error(err))
+		return
+	}
+	r.spool = s
+}
+
+// failed has a record written, unless there were others not long ago, and returns its path, or "". Failures that come before it is
+// written share it. It does not wait: a lock of an engine may be held.
+func (r *recording) failed(now time.Time, rank, peer int, reason string) string {
+	if r.spool == nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending == nil {
+		if !r.pace.take(now) {
+			return ""
+		}
+		name := now.UTC().Format("20060102T150405.000Z") + fmt.Sprintf("-rank%d", rank)
+		if peer >= 0 {
+			name += fmt.Sprintf("-peer%d", peer)
+		}
+		r.pending = &record{name, reason}
+		r.wake <- struct{}{} // there is room, as there was none pending
+	}
+	return r.spool.Path(r.pending.name)
+}
+
+// run writes records until ctx is done, and then one that is pending.
+func (r *recording) run(ctx context.Context) {
+	for {
+		select {
+		case <-r.wake:
+			r.write()
+		case <-ctx.Done():
+			select {
+			case <-r.wake:
+				r.write()
+			default:
+			}
+			return
+		}
+	}
+}
+
+// write writes the pending record.
+func (r *recording) write() {
+	r.mu.Lock()
+	p := r.pending
+	r.pending = nil
+	r.mu.Unlock()
+	now := time.Now()
+	units := r.Reader(r.addresses(), now).Units(now)
+	data, err := r.encode(units, now, p.reason)
+	if err == nil {
+		err = r.spool.Write(p.name, data)
+	}
+	if err != nil {
+		r.d.log.Warn("record of a failure not written", zap.String("file", r.spool.Path(p.name)), zap.Error(err))
+		return
+	}
+	r.d.log.Info("record of a failure written", zap.String("file", r.spool.Path(p.name)), zap.Int("packets", len(units)), zap.Int("bytes", len(data)))
+}
+
+// encode returns a record as a file. If it does not fit into the spool, it begins later.
+func (r *recording) encode(units []capture.Unit, now time.Time, reason string) ([]byte, error) {
+	for {
+		var b bytes.Buffer
+		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		if err == nil {
+			err = recorder.Write(z, units, now, r.profile(), r.comment("written because "+reason))
+		}
+		if err == nil {
+			err = z.Close()
+		}
+		if err != nil || int64(b.Len()) <= r.spool.Size() || len(units) < 2 {
+			return b.Bytes(), err
+		}
+		units = units[len(units)/2:]
+		for i := range units {
+			units[i].Comments = nil // they name other packets
+		}
+	}
+}
+
+// comment says what a file is.
+func (r *recording) comment(why string) string {
+	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", control.Version(), r.d.opts.Source)
+	if why != "" {
+		text += ", " + why
+	}
+	return text
+}
+
+// profile returns that of the packets without tags, unless a link has tags.
+func (r *recording) profile() protocol.Profile {
+	for _, rank := range r.d.ranks {
+		for peer, l := range rank.Links() {
+			if peer != rank.cfg.Rank && l.Profile == protocol.V09 {
+				return protocol.V09
+			}
+		}
+	}
+	return protocol.CloudFPGA
+}
+
+// addresses returns where the packets of ranks come from and go to, by the current configuration.
+func (r *recording) addresses() recorder.Addresses {
+	cfg := r.d.current.Load()
+	addrs := make([]netip.AddrPort, len(cfg.Ranks))
+	for i := range cfg.Ranks {
+		addrs[cfg.Ranks[i].Rank] = cfg.Ranks[i].Address.AddrPort
+	}
+	return func(rank, peer int) (local, remote netip.AddrPort, proto capture.Proto) {
+		proto = capture.UDP
+		if l := r.d.local(rank); l.Links()[peer].Transport == config.TransportTCP {
+			proto = capture.TCP
+		}
+		return addrs[rank], addrs[peer], proto
+	}
+}
+
+// A few records may be written one after the other, and then one in each recordEvery: failures that go on do not displace the first of them
+// from the spool soon, or take much of a processor.
+const (
+	recordBurst = 4
+	recordEvery = time.Minute
+)
+
+// recordPace says when a record may be written.
+type recordPace struct {
+	// full is when as many as recordBurst may be.
+	full time.Time
+}
+
+// take reports whether one may be written now, which it is then.
+func (p *recordPace) take(now time.Time) bool {
+	if p.full.Before(now) {
+		p.full = now
+	}
+	if p.full.Sub(now) > (recordBurst-1)*recordEvery {
+		return false
+	}
+	p.full = p.full.Add(recordEvery)
+	return true
+}
+
+// followPause is how often a capture that goes on is written, and settleTime how old packets are then: those of ranks that are in the
+// middle of an event come with its time.
+const (
+	followPause = 100 * time.Millisecond
+	settleTime  = 20 * time.Millisecond
+)
+
+// Capture implements control.Backend.
+func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open func(protocol.Profile) io.Writer) error {
+	r := d.recording
+	if r == nil {
+		return control.Errorf(control.Failed, "this daemon records no packets: set record.memory in %s to more than 0", d.opts.Source)
+	}
+	now := time.Now()
+	reader := r.Reader(r.addresses(), now)
+	units := reader.Units(now)
+	if req.Last > 0 {
+		units = since(units, now.Add(-req.Last))
+	}
+	if !req.Follow {
+		return recorder.Write(open(r.profile()), units, now, r.profile(), r.comment(""))
+	}
+	if req.Last == 0 {
+		units = nil
+	}
+	out := capture.NewWriter(open(r.profile()), recorder.File(r.comment("")))
+	for {
+		for i := range units {
+			if err := out.Unit(&units[i]); err != nil {
+				return err
+			}
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(followPause):
+			units = reader.Units(time.Now().Add(-settleTime))
+		case <-ctx.Done():
+			out.End(&capture.Ending{Time: time.Now(), Lost: reader.Lost()})
+			return out.Flush()
+		}
+	}
+}
+
+// since returns the units from a time on.
+func since(units []capture.Unit, from time.Time) []capture.Unit {
+	for i := range units {
+		if !units[i].Time.Before(from) {
+			return units[i:]
+		}
+	}
+	return nil
+}
