@@ -48,7 +48,7 @@ func sameFailure(a, b *control.Failure) bool {
 func (f *failures) recent() []control.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := slices.Clone(f.list)
+	list := append([]control.Failure{}, f.list...) // empty and not null
 	slices.Reverse(list)
 	return list
 }

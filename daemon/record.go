@@ -51,7 +51,9 @@ func newRecording(d *Daemon) *recording {
 		p := recorder.Plan{Rank: r.cfg.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
 		for peer, l := range r.Links() {
 			if peer != r.cfg.Rank {
-				p.Peers[peer] = recorder.Peer{Recorded: c.SharedMemory || l.Transport != config.TransportSHM, Local: d.local(peer) != nil}
+				p.Peers[peer] = recorder.Peer{
+					Recorded: c.SharedMemory || l.Transport != config.TransportSHM, Extended: l.Extended != nil, Local: d.local(peer) != nil,
+				}
 			}
 		}
 		plans = append(plans, p)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
@@ -49,7 +48,7 @@ func (rd *Reader) Lost() uint64 { return rd.lost }
 
 // found is an entry of a rank, and when it was.
 type found struct {
-	*entry
+	entry
 	rank int
 	wall int64 // in nanoseconds, relative to the reader's base
 }
@@ -66,7 +65,7 @@ func (rd *Reader) Units(until time.Time) []capture.Unit {
 		for j := range r.rings {
 			list := rd.read(i, j, int64(until.Sub(*began)))
 			for k := range list {
-				all = append(all, found{&list[k], r.rank, list[k].at + offset})
+				all = append(all, found{list[k], r.rank, list[k].at + offset})
 			}
 		}
 	}
@@ -92,11 +91,10 @@ func (rd *Reader) units(all []found) []capture.Unit {
 	for _, f := range all {
 		key := [2]int32{min(int32(f.rank), f.peer), max(int32(f.rank), f.peer)}
 		if !f.kind.packet() {
-			comment := f.text()
 			if i, ok := last[key]; ok {
-				units[i].Comments = append(units[i].Comments, comment)
+				units[i].Comments = f.comment(units[i].Comments)
 			} else if len(rd.comments[key]) < maxWaiting {
-				rd.comments[key] = append(rd.comments[key], comment)
+				rd.comments[key] = f.comment(rd.comments[key])
 			}
 			continue
 		}
@@ -117,7 +115,7 @@ const longestUnit = 45 * protocol.MaxDatagram
 
 // packet appends the unit of a packet; or several, if that is longer than any IP packet.
 func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
-	u := capture.Unit{Time: rd.base.Add(time.Duration(f.wall)), Proto: capture.UDP, Data: f.data[:f.n]}
+	u := capture.Unit{Time: rd.base.Add(time.Duration(f.wall)), Proto: capture.UDP, Data: f.data}
 	if f.kind == entryForeign {
 		from := netip.AddrFrom16([addressLen - 2]byte(u.Data)).Unmap()
 		u.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u.Data[addressLen-2:]))
@@ -144,17 +142,17 @@ func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
 	}
 }
 
-// text returns an event as a comment.
-func (f *found) text() string {
-	switch f.kind {
-	case entryDropped:
-		return fmt.Sprintf("rank %d: dropped, %v", f.rank, mpe.DropReason(f.code))
-	case entryNoted:
-		return fmt.Sprintf("rank %d: %v", f.rank, mpe.Event(f.code))
+// comment appends an event to the comments of a packet. The parts of an error make one.
+func (f *found) comment(list []string) []string {
+	switch n := len(list); {
+	case f.kind == entryDropped:
+		return append(list, fmt.Sprintf("rank %d: dropped, %v", f.rank, mpe.DropReason(f.code)))
+	case f.kind == entryNoted:
+		return append(list, fmt.Sprintf("rank %d: %v", f.rank, mpe.Event(f.code)))
+	case f.code == 0 || n == 0:
+		return append(list, fmt.Sprintf("rank %d: failed: %s", f.rank, f.data))
+	default:
+		list[n-1] += string(f.data)
 	}
-	text := strings.ToValidUTF8(string(f.data[:f.n]), "")
-	if int(f.n) == len(f.data) {
-		text += "…"
-	}
-	return fmt.Sprintf("rank %d: failed: %s", f.rank, text)
+	return list
 }

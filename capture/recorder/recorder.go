@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -31,6 +30,8 @@ type Rank struct {
 type Peer struct {
 	// Recorded: packets with it are.
 	Recorded bool
+	// Extended: the peer's profile is.
+	Extended bool
 	// Local: the peer is a rank of the same process, so that what it sends is recorded there.
 	Local bool
 }
@@ -71,14 +72,22 @@ func newRank(memory int, p *Plan) *Rank {
 	pairs := p.recorded()
 	r := &Rank{rank: p.Rank, pairs: make([]*pair, len(p.Peers)), rings: make([]ring, min(max(memory/minRing, 1), pairs))}
 	for i := range r.rings {
-		r.rings[i].size = max(memory/len(r.rings)/int(unsafe.Sizeof(entry{})), 1)
+		r.rings[i].slot = shortSlot
 	}
+	r.rings[0].slot = longSlot // packets from unknown addresses may be anything
 	n := 0
 	for peer, of := range p.Peers {
 		if of.Recorded {
-			n++ // the first ring is the one of unknown addresses
-			r.pairs[peer] = &pair{ring: &r.rings[n%len(r.rings)], peer: int32(peer), local: of.Local}
+			n++
+			ring := &r.rings[n%len(r.rings)]
+			r.pairs[peer] = &pair{ring: ring, peer: int32(peer), local: of.Local}
+			if of.Extended {
+				ring.slot = longSlot
+			}
 		}
+	}
+	for i := range r.rings {
+		r.rings[i].slots = max(memory/len(r.rings)/r.rings[i].slot, 1)
 	}
 	return r
 }
@@ -128,11 +137,10 @@ func (p *pair) Packet(at handshake.Instant, sent bool, wire int, header, payload
 	}
 	r := p.ring
 	r.mu.Lock()
-	e := r.next()
-	e.at, e.wire, e.peer, e.kind = int64(at), uint32(wire), p.peer, kind
-	n := copy(e.data[:], header)
-	n += copy(e.data[n:], payload)
-	e.n = uint8(min(n, wire))
+	data, length := r.next(int64(at), wire, p.peer, kind, 0)
+	n := copy(data, header)
+	n += copy(data[n:], payload)
+	*length = uint8(min(n, wire))
 	r.mu.Unlock()
 }
 
@@ -144,9 +152,8 @@ func (r *Rank) event(peer int, at handshake.Instant, kind entryKind, code uint8,
 	ring := r.pairs[peer].ring
 	ring.mu.Lock()
 	defer ring.mu.Unlock()
-	e := ring.next()
-	e.at, e.peer, e.kind, e.code, e.wire = int64(at), int32(peer), kind, code, 0
-	e.n = uint8(copy(e.data[:], text))
+	data, length := ring.next(int64(at), 0, int32(peer), kind, code)
+	*length = uint8(copy(data, text))
 }
 
 // Dropped implements mpe.Observer. A packet from an address that is no rank's has not been recorded before.
@@ -163,13 +170,11 @@ func (r *Rank) foreign(at handshake.Instant, a *mpe.RxPacket) {
 	ring := &r.rings[0]
 	ring.mu.Lock()
 	defer ring.mu.Unlock()
-	e := ring.next()
-	e.at, e.peer, e.kind, e.wire = int64(at), mpe.UnknownPeer, entryForeign, uint32(len(a.Bytes)+len(a.Rest))
+	data, length := ring.next(int64(at), len(a.Bytes)+len(a.Rest), mpe.UnknownPeer, entryForeign, 0)
 	from := a.From.Addr().As16()
-	copy(e.data[:], from[:])
-	binary.BigEndian.PutUint16(e.data[len(from):], a.From.Port())
-	n := copy(e.data[addressLen:], a.Bytes)
-	e.n = uint8(addressLen + n)
+	copy(data, from[:])
+	binary.BigEndian.PutUint16(data[len(from):], a.From.Port())
+	*length = uint8(addressLen + copy(data[addressLen:], a.Bytes))
 }
 
 // Noted implements mpe.Observer.
@@ -178,9 +183,21 @@ func (r *Rank) Noted(rank, peer int, n mpe.Note) {
 	r.Observer.Noted(rank, peer, n)
 }
 
+// maxParts is how many slots an error takes at most.
+const maxParts = 8
+
 // Failed records that an operation with a peer has failed.
 func (r *Rank) Failed(peer int, err error) {
-	if began := r.started.Load(); began != nil {
-		r.event(peer, time.Since(*began), entryFailed, 0, err.Error())
+	began := r.started.Load()
+	if began == nil {
+		return
+	}
+	at, text := time.Since(*began), err.Error()
+	for part := range uint8(maxParts) {
+		n := min(len(text), ShortSnapLength)
+		r.event(peer, at, entryFailed, part, text[:n])
+		if text = text[n:]; text == "" {
+			return
+		}
 	}
 }

@@ -1,21 +1,44 @@
 package recorder
 
-import "sync"
+import (
+	"encoding/binary"
+	"sync"
 
-// SnapLength is how many bytes of each packet are kept: a header of the extended profile, and the payload of an ACK with two ranges.
-const SnapLength = 108
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
 
-// entry is a packet or an event. It has no pointers, so that the garbage collector does not look at rings.
+// A slot has an entry: a packet or an event. Rings are bytes, so that the garbage collector does not look at them, and slots are whole
+// cache lines: to record a packet costs little more than the misses that they cause.
+const (
+	// longSlot is for the extended profile: it has room for a header, and for the payload of an ACK with two ranges.
+	longSlot = 128
+	// shortSlot is for the others: it has room for a header, and for three words.
+	shortSlot = 64
+	// slotHead is what comes before the data.
+	slotHead = 20
+)
+
+// SnapLength is how many bytes of a packet are kept at most; of one that is not of the extended profile, ShortSnapLength.
+const (
+	SnapLength      = longSlot - slotHead
+	ShortSnapLength = shortSlot - slotHead
+)
+
+// The longest headers fit.
+const (
+	_ = uint(SnapLength - protocol.ExtHeaderLen - protocol.AckLen - 2*protocol.AckRangeLen)
+	_ = uint(ShortSnapLength - protocol.HeaderLen)
+)
+
+// entry is what a slot has.
 type entry struct {
 	at   int64 // on the engine's clock, in nanoseconds
 	wire uint32
 	peer int32 // or mpe.UnknownPeer
 	kind entryKind
-	// code is an mpe.DropReason or mpe.Event, by kind.
+	// code is an mpe.DropReason or mpe.Event, or the number of a part of a text, by kind.
 	code uint8
-	// n is how many bytes data has.
-	n    uint8
-	data [SnapLength]byte
+	data []byte
 }
 
 type entryKind uint8
@@ -27,7 +50,7 @@ const (
 	entryForeign
 	entryDropped
 	entryNoted
-	// entryFailed has the beginning of the error as data.
+	// entryFailed has a part of an error as data.
 	entryFailed
 )
 
@@ -39,31 +62,45 @@ const addressLen = 16 + 2
 
 // ring has the last entries of one pair, or of several of a rank.
 type ring struct {
-	mu      sync.Mutex
-	entries []entry // nil before the first
-	size    int     // of entries
-	at      int     // where the next one goes
-	total   uint64  // how many there were
+	mu    sync.Mutex
+	mem   []byte // nil before the first entry
+	slot  int    // bytes of a slot
+	slots int
+	at    int    // where the next one begins in mem
+	total uint64 // how many entries there were
 }
 
-// next returns the entry to be filled in, which was the oldest. The lock is held.
-func (r *ring) next() *entry {
-	if r.entries == nil {
-		r.entries = make([]entry, r.size)
+// next begins an entry in the slot that was the oldest, and returns the room for its data and for the length of that. The lock is held.
+func (r *ring) next(at int64, wire int, peer int32, kind entryKind, code uint8) (data []byte, length *byte) {
+	if r.mem == nil {
+		r.mem = make([]byte, r.slot*r.slots)
 	}
-	e := &r.entries[r.at]
-	if r.at++; r.at == r.size {
+	s := r.mem[r.at : r.at+r.slot]
+	if r.at += r.slot; r.at == len(r.mem) {
 		r.at = 0
 	}
 	r.total++
-	return e
+	_ = s[slotHead]
+	binary.LittleEndian.PutUint64(s, uint64(at))
+	binary.LittleEndian.PutUint32(s[8:], uint32(wire))
+	binary.LittleEndian.PutUint32(s[12:], uint32(peer))
+	s[16], s[17] = byte(kind), code
+	return s[slotHead:], &s[18]
+}
+
+// entryOf returns the entry of a slot.
+func entryOf(s []byte) entry {
+	return entry{
+		at: int64(binary.LittleEndian.Uint64(s)), wire: binary.LittleEndian.Uint32(s[8:]), peer: int32(binary.LittleEndian.Uint32(s[12:])),
+		kind: entryKind(s[16]), code: s[17], data: s[slotHead : slotHead+int(s[18])],
+	}
 }
 
 // oldest returns the number of the oldest entry that is there.
 func (r *ring) oldest() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.total - min(r.total, uint64(r.size))
+	return r.total - min(r.total, uint64(r.slots))
 }
 
 // readBatch is how many entries are copied at a time, so that the rank does not wait for long.
@@ -74,19 +111,20 @@ const readBatch = 256
 func (r *ring) read(list []entry, from uint64, until int64) (read []entry, next, lost uint64, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if oldest := r.total - min(r.total, uint64(r.size)); from < oldest {
+	if oldest := r.total - min(r.total, uint64(r.slots)); from < oldest {
 		from, lost = oldest, oldest-from
 	}
-	for n := 0; from < r.total; n++ {
-		e := &r.entries[from%uint64(r.size)]
-		if e.at > until {
+	copied := make([]byte, 0, int(min(r.total-from, readBatch))*r.slot)
+	for ; from < r.total; from++ {
+		i := int(from%uint64(r.slots)) * r.slot
+		if int64(binary.LittleEndian.Uint64(r.mem[i:])) > until {
 			return list, from, lost, false
 		}
-		if n == readBatch {
+		if len(copied) == cap(copied) {
 			return list, from, lost, true
 		}
-		list = append(list, *e)
-		from++
+		copied = append(copied, r.mem[i:i+r.slot]...)
+		list = append(list, entryOf(copied[len(copied)-r.slot:]))
 	}
 	return list, from, lost, false
 }

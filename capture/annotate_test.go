@@ -1,0 +1,148 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// unanswered are the units of a SEND_REQUEST that was retransmitted once.
+func unanswered() []Unit {
+	request := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.SendRequest})
+	units := make([]Unit, 2)
+	for i := range units {
+		units[i] = Unit{
+			Packet: int64(i + 1), Time: noon.Add(time.Duration(i) * 100 * time.Millisecond), Proto: UDP, Src: addrA, Dst: addrB, Data: request,
+			Comments: []string{"of the rank"},
+		}
+	}
+	return units
+}
+
+// write writes units to a file.
+func write(t *testing.T, units []Unit, o WriterOptions, end *Ending) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := NewWriter(&b, o)
+	for i := range units {
+		if err := w.Unit(&units[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End(end)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// unitsOf returns what there is of a file that may be cut off.
+func unitsOf(t *testing.T, file []byte) []Unit {
+	t.Helper()
+	units, _, err := readAll(t, Options{}, file)
+	if _, cut := errors.AsType[*TruncatedError](err); err != io.EOF && !cut && len(file) > 0 {
+		t.Fatal(err)
+	}
+	return units
+}
+
+// TestCommentsAreReadBack: what a file says of itself and of its packets, and when it ended.
+func TestCommentsAreReadBack(t *testing.T) {
+	end := &Ending{Time: noon.Add(time.Minute), Lost: 3, Comments: []string{"the end"}}
+	units := unanswered()
+	units[1].Comments = append(units[1].Comments, "another\x1b[2J", strings.Repeat("long ", 100))
+	for i := range units {
+		// Of a file of our own, all ports are read.
+		units[i].Src, units[i].Dst = netip.AddrPortFrom(addrA.Addr(), 40000), netip.AddrPortFrom(addrB.Addr(), 40001)
+	}
+	file := write(t, units, WriterOptions{Comment: "what it is", SnapLength: 100}, end)
+	src, err := Options{}.NewReader(bytes.NewReader(file), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	var u Unit
+	for src.Next(&u) == nil {
+		got = append(got, slices.Clone(u.Comments))
+	}
+	s := src.Stats()
+	if len(got) != 2 || !slices.Equal(got[0], []string{"of the rank"}) ||
+		!slices.Equal(got[1], []string{"of the rank", "another[2J", strings.Repeat("long ", 100)}) ||
+		s.Comment != "what it is" || !s.End.Equal(end.Time) || s.Skipped[SkipKernelDrops] != 3 {
+		t.Errorf("%q, %+v", got, s)
+	}
+	// One that is cut in the comments of a packet has that packet.
+	cut := file[:bytes.LastIndex(file, []byte("long "))]
+	if n := len(unitsOf(t, cut)); n != 2 {
+		t.Errorf("cut off in a comment, the file has %d packets", n)
+	}
+}
+
+// TestAnnotate: each packet that a finding names has it as a comment, and waits last until the end of the recording.
+func TestAnnotate(t *testing.T) {
+	units := unanswered()
+	found := Annotate(units, noon.Add(5*time.Second), protocol.CloudFPGA)
+	if len(found) != 1 || found[0].Kind != NeverCleared || !strings.Contains(found[0].Text, "has waited 5s for CLEAR_TO_SEND") {
+		t.Fatalf("%+v", found)
+	}
+	for i := range units {
+		if want := []string{"of the rank", "never_cleared: " + found[0].Text}; !slices.Equal(units[i].Comments, want) {
+			t.Errorf("packet %d: %q, want %q", i+1, units[i].Comments, want)
+		}
+	}
+}
+
+// growing is a source that looks at what was written before it gives the next unit, and ends with err.
+type growing struct {
+	units []Unit
+	look  func()
+	err   error
+}
+
+func (g *growing) Next(u *Unit) error {
+	g.look()
+	if len(g.units) == 0 {
+		return g.err
+	}
+	*u, g.units = g.units[0], g.units[1:]
+	return nil
+}
+
+func (g *growing) Stats() Stats { return Stats{} }
+func (g *growing) Close() error { return nil }
+
+// TestCopyAnnotated: each packet is written before the next one comes, what it shows is its comment, and what the end shows is that of
+// the end, whatever ends it.
+func TestCopyAnnotated(t *testing.T) {
+	broken := errors.New("broken")
+	for _, end := range []error{io.EOF, broken} {
+		var out bytes.Buffer
+		var written []int
+		units := unanswered()
+		copied := units[1] // within the time of a duplicate
+		copied.Time = copied.Time.Add(time.Millisecond)
+		src := &growing{units: append(units, copied), err: end}
+		src.look = func() { written = append(written, len(unitsOf(t, out.Bytes()))) }
+		err := CopyAnnotated(&out, WriterOptions{}, src, protocol.CloudFPGA)
+		if (end == broken) != errors.Is(err, broken) || (end == io.EOF) != (err == nil) {
+			t.Errorf("after %v: %v", end, err)
+		}
+		if !slices.Equal(written, []int{0, 1, 2, 3}) {
+			t.Errorf("written when the next one came: %v", written)
+		}
+		read := unitsOf(t, out.Bytes())
+		if last := read[2].Comments; len(last) != 2 || !strings.HasPrefix(last[1], "duplicate_packet: ") || !strings.HasSuffix(last[1], "(packets 3)") {
+			t.Errorf("the comments of the duplicate are %q", last)
+		}
+		if !bytes.Contains(out.Bytes(), []byte("never_cleared: rank 0 has waited")) {
+			t.Error("the wait at the end is not in the file")
+		}
+	}
+}

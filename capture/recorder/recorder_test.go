@@ -1,0 +1,245 @@
+package recorder
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// noon is when the engines of these tests begin, and when a recording of them is read an hour later.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// addresses are those of ranks whose packets go over the given protocol.
+func addresses(proto capture.Proto) Addresses {
+	return func(rank, peer int) (local, remote netip.AddrPort, _ capture.Proto) {
+		of := func(n int) netip.AddrPort {
+			return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n + 1)}), 40000)
+		}
+		return of(rank), of(peer), proto
+	}
+}
+
+// nop is the observer behind a rank.
+type nop struct{}
+
+func (nop) Dropped(int, int, mpe.Drop)  {}
+func (nop) Noted(int, int, mpe.Note)    {}
+func (nop) Done(int, mpe.Status, error) {}
+func (nop) TransportError(int, error)   {}
+func (nop) CallFailed(int, error)       {}
+
+func (r *Rank) begin(*testing.T) *Rank {
+	r.Start(noon)
+	r.Observe(nop{})
+	return r
+}
+
+// one returns rank 0 of a recorder, whose peers from rank 1 on are given.
+func one(memory int, peers ...Peer) *Rank {
+	return New(memory, []Plan{{0, append([]Peer{{}}, peers...)}}).Rank(0)
+}
+
+func recorderOf(r *Rank) *Recorder { return &Recorder{ranks: []*Rank{r}} }
+
+func readAll(r *Rank) []capture.Unit {
+	return recorderOf(r).Reader(addresses(capture.UDP), noon).Units(noon.Add(time.Hour))
+}
+
+func header(h protocol.Header) []byte { return protocol.CloudFPGA.Append(nil, h) }
+
+func ms(n int) handshake.Instant { return time.Duration(n) * time.Millisecond }
+
+// lines returns what a test compares of units.
+func lines(units []capture.Unit) (list []string) {
+	for i := range units {
+		u := &units[i]
+		list = append(list, fmt.Sprintf("%v %v>%v %d+%d %q", u.Time.Sub(noon), u.Src.Addr(), u.Dst.Addr(), len(u.Data), u.Truncated, u.Comments))
+	}
+	return list
+}
+
+// TestUnits: packets come in the order of time with their addresses and lengths, and events are comments of the packet before.
+func TestUnits(t *testing.T) {
+	r := one(1<<20, Peer{Recorded: true}, Peer{Recorded: true, Extended: true}, Peer{}).begin(t)
+	p, x := r.Pair(1), r.Pair(2)
+	if r.Pair(3) != nil || r.Pair(0) != nil {
+		t.Error("packets are recorded that should not be")
+	}
+	request := header(protocol.Header{Dst: 1, Type: protocol.SendRequest})
+	r.Noted(0, 1, mpe.Note{Event: mpe.EventCrossed, At: ms(1)})
+	p.Packet(ms(3), true, 32, request, nil)
+	x.Packet(ms(2), false, 200, make([]byte, 80), make([]byte, 120))
+	p.Packet(ms(4), false, 1000, request, make([]byte, 968))
+	r.Dropped(0, 1, mpe.Drop{Reason: mpe.DropStale, At: ms(4)})
+	p.Packet(ms(5), false, 4, nil, nil)
+	r.Dropped(0, mpe.UnknownPeer, mpe.Drop{
+		Reason: mpe.DropUnknownAddress, At: ms(6), Packet: &mpe.RxPacket{From: netip.MustParseAddrPort("10.9.9.9:7"), Bytes: []byte("who?")},
+	})
+	r.Dropped(0, 3, mpe.Drop{Reason: mpe.DropStale, At: ms(7)})
+	want := []string{
+		`2ms 10.0.0.3>10.0.0.1 108+92 []`,
+		`3ms 10.0.0.1>10.0.0.2 32+0 ["rank 0: crossed"]`,
+		`4ms 10.0.0.2>10.0.0.1 44+956 ["rank 0: dropped, stale"]`,
+		`5ms 10.0.0.2>10.0.0.1 0+4 []`,
+		`6ms 10.9.9.9>10.0.0.1 4+0 ["rank 0: dropped, the address is no rank's"]`,
+	}
+	if got := lines(readAll(r)); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestFailure: the whole text of an error is a comment, though it takes several slots.
+func TestFailure(t *testing.T) {
+	r := one(1<<20, Peer{Recorded: true}).begin(t)
+	r.Start(time.Now())
+	r.Pair(1).Packet(0, true, 32, make([]byte, 32), nil)
+	text := strings.Repeat("0123456789", 10)
+	r.Failed(1, errors.New(text))
+	units := recorderOf(r).Reader(addresses(capture.UDP), time.Now()).Units(time.Now().Add(time.Hour))
+	if len(units) != 1 || !slices.Equal(units[0].Comments, []string{"rank 0: failed: " + text}) {
+		t.Errorf("%+v", units)
+	}
+}
+
+// TestLocalPeers: of a pair of which both ranks are here, each packet is recorded once.
+func TestLocalPeers(t *testing.T) {
+	local := Peer{Recorded: true, Local: true}
+	rec := New(1<<20, []Plan{{0, []Peer{{}, local}}, {1, []Peer{local, {}}}})
+	for rank := range 2 {
+		r := rec.Rank(rank).begin(t)
+		r.Pair(1-rank).Packet(ms(1+rank), true, 32, make([]byte, 32), nil)
+		r.Pair(1-rank).Packet(ms(3-rank), false, 32, make([]byte, 32), nil)
+	}
+	got := lines(rec.Reader(addresses(capture.UDP), noon).Units(noon.Add(time.Hour)))
+	if want := []string{`1ms 10.0.0.1>10.0.0.2 32+0 []`, `2ms 10.0.0.2>10.0.0.1 32+0 []`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestBounded: whatever is sent, memory stays within its bound, and what is left are the last entries of each ring.
+func TestBounded(t *testing.T) {
+	const memory = 1 << 20
+	for _, ranks := range []int{1, 3, 100} {
+		plans := make([]Plan, ranks)
+		for i := range plans {
+			plans[i] = Plan{i, make([]Peer, 300)}
+			for j := range plans[i].Peers {
+				plans[i].Peers[j] = Peer{Recorded: j != i, Extended: j%7 == 0}
+			}
+		}
+		rec := New(memory, plans)
+		random := rand.New(rand.NewPCG(1, uint64(ranks)))
+		for i := range 100_000 {
+			r := rec.ranks[random.IntN(ranks)]
+			r.Observe(nop{})
+			switch p := r.Pair(random.IntN(300)); {
+			case p == nil:
+			case i%3 == 0:
+				r.Dropped(r.rank, mpe.UnknownPeer, mpe.Drop{Packet: &mpe.RxPacket{Bytes: make([]byte, random.IntN(2000))}})
+			default:
+				p.Packet(ms(i), i%2 == 0, 1<<30, make([]byte, random.IntN(200)), make([]byte, random.IntN(200)))
+			}
+		}
+		total := 0
+		for _, r := range rec.ranks {
+			for i := range r.rings {
+				total += cap(r.rings[i].mem)
+			}
+		}
+		if total > memory || total < memory/2 {
+			t.Errorf("%d ranks take %d bytes of %d", ranks, total, memory)
+		}
+	}
+}
+
+// TestFollow: a reader gets each packet once, and knows how many it was too late for.
+func TestFollow(t *testing.T) {
+	r := one(minRing, Peer{Recorded: true}).begin(t)
+	slots := r.rings[len(r.rings)-1].slots
+	p := r.Pair(1)
+	send := func(from, n int) {
+		for i := range n {
+			p.Packet(ms(from+i), true, 32, make([]byte, 32), nil)
+		}
+	}
+	send(0, 3*slots)
+	rd := recorderOf(r).Reader(addresses(capture.UDP), noon)
+	if got := rd.Units(noon.Add(ms(3*slots - 11))); len(got) != slots-10 || rd.Lost() != 0 {
+		t.Errorf("%d packets at first, %d lost", len(got), rd.Lost())
+	}
+	send(3*slots, slots+5)
+	got := rd.Units(noon.Add(time.Hour))
+	if len(got) != slots || rd.Lost() != 15 || got[0].Time != noon.Add(ms(3*slots+5)) || got[0].Packet != int64(slots-10+1) {
+		t.Errorf("%d packets then, %d lost, the first is %v", len(got), rd.Lost(), got[0])
+	}
+	if got := rd.Units(noon.Add(time.Hour)); len(got) != 0 {
+		t.Errorf("%d packets came again", len(got))
+	}
+}
+
+// TestNoAllocation: to record a packet allocates nothing, once the ring has its memory.
+func TestNoAllocation(t *testing.T) {
+	r := one(1<<20, Peer{Recorded: true}).begin(t)
+	p, b := r.Pair(1), make([]byte, 32)
+	p.Packet(1, true, 32, b, nil)
+	if n := testing.AllocsPerRun(1000, func() {
+		p.Packet(1, true, 36, b, b[:4])
+		r.Noted(0, 1, mpe.Note{Event: mpe.EventPadding, At: 1})
+	}); n != 0 {
+		t.Errorf("%v allocations for a packet", n)
+	}
+}
+
+// TestFile: a message longer than an IP packet is complete in the file of a recorder, over UDP and TCP and in both profiles, although little of it was
+// recorded, and whatever its port is.
+func TestFile(t *testing.T) {
+	const words = 100_000
+	for _, proto := range []capture.Proto{capture.UDP, capture.TCP} {
+		r := one(1<<20, Peer{Recorded: true}, Peer{Recorded: true, Extended: true}).begin(t)
+		p, x := r.Pair(1), r.Pair(2)
+		payload := make([]byte, 4*words)
+		for i, h := range []protocol.Header{
+			{Dst: 1, Type: protocol.SendRequest}, {Src: 1, Type: protocol.ClearToSend, Call: protocol.RecvInt},
+			{Dst: 1, Type: protocol.Data, Size: words}, {Src: 1, Type: protocol.Ack, Call: protocol.RecvInt},
+		} {
+			var data []byte
+			if h.Type == protocol.Data {
+				data = payload
+			}
+			p.Packet(ms(i), h.Src == 0, 32+len(data), header(h), data)
+		}
+		eager := protocol.ExtHeader{Dst: 2, Type: protocol.Data, Flags: protocol.FlagEager, Session: 7, PeerSession: 9, Number: 1, Message: 1, Length: 20000}
+		var b [protocol.ExtHeaderLen]byte
+		protocol.PutExtended(b[:], &eager, payload[:20000])
+		x.Packet(ms(5), true, len(b)+20000, b[:], payload[:20000])
+		file := new(bytes.Buffer)
+		units := recorderOf(r).Reader(addresses(proto), noon).Units(noon.Add(time.Hour))
+		if err := Write(file, units, noon.Add(time.Second), protocol.CloudFPGA, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		src, err := capture.Options{}.NewReader(file, "file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := capture.NewAnalysis("file", capture.AnalysisOptions{KeepMessages: 10})
+		if err := a.Follow(src); err != nil {
+			t.Fatal(err)
+		}
+		got := a.Report()
+		if len(got.Messages) != 1 || !got.Messages[0].Complete || got.Messages[0].Words != words || len(got.Findings) > 0 ||
+			len(got.Summary.Extended) != 1 || got.Summary.Extended[0].Complete != 1 || got.Comment != "a test" || got.Summary.Seconds != 1 {
+			t.Errorf("%v: %+v", proto, got)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// analyzed returns what an analysis without options shows of a recording, and its comments.
+func analyzed(t *testing.T, src capture.Source, err error) *capture.Report {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	a := capture.NewAnalysis("record", capture.AnalysisOptions{KeepMessages: 100})
+	if err := a.Follow(src); err != nil {
+		t.Fatal(err)
+	}
+	return a.Report()
+}
+
+// TestRecordOfAFailure: without any tool, a time-out, a fragmented message that is not acknowledged, and a peer that is declared
+// unreachable each leave a record. The log and the status name it, and what is analyzed of it says what was waited for.
+func TestRecordOfAFailure(t *testing.T) {
+	for _, tt := range []struct {
+		name, ranks string
+		fail        func(t *testing.T, c cluster, r *running)
+		failure     control.Failure // of which Rank and Peer are the same in all
+		finding     capture.Kind
+		text        string
+	}{
+		{
+			"time-out", "peer: cpu, link: {deadlines: {clear: 250ms}}",
+			func(t *testing.T, _ cluster, r *running) {
+				if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err, handshake.ErrTimeout) {
+					t.Error(err)
+				}
+			},
+			control.Failure{Operation: control.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1: rank 1 has not posted the matching receive, is not running",
+		},
+		{
+			"the caller's time-out", "peer: cpu",
+			func(t *testing.T, _ cluster, r *running) {
+				_, err := r.client.Send(within(t), control.SendRequest{From: 0, To: 1, Timeout: 150 * time.Millisecond}, bytes.NewReader(make([]byte, 4)))
+				if control.KindOf(err) != control.Timeout {
+					t.Error(err)
+				}
+			},
+			control.Failure{Operation: control.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1",
+		},
+		{
+			"not acknowledged", "peer: fpga, link: {deadlines: {ack: 250ms}}",
+			func(t *testing.T, c cluster, r *running) {
+				fpga := at(t, c.addr(1), c.addr(0))
+				sent := make(chan error, 1)
+				go func() {
+					_, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4000), mpe.Options{})
+					sent <- err
+				}()
+				fpga.awaits(protocol.SendRequest)
+				fpga.says(protocol.ClearToSend, protocol.RecvInt, 0, nil)
+				if err := <-sent; !errors.Is(err, handshake.ErrPartial) {
+					t.Error(err)
+				}
+			},
+			control.Failure{Operation: control.OperationSend, State: "WAIT_ACK"}, capture.Waiting, "for ACK from rank 1",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCluster(t)
+			r := start(t, c.yaml("", "run: host", tt.ranks))
+			tt.fail(t, c, r)
+			r.log.waitFor(t, "record of a failure written")
+			s, err := r.client.Status(within(t))
+			if err != nil || len(s.Failures) == 0 {
+				t.Fatalf("%+v, %v", s.Failures, err)
+			}
+			f := &s.Failures[0]
+			if f.Rank != 0 || f.Peer == nil || *f.Peer != 1 || f.Operation != tt.failure.Operation || f.State != tt.failure.State || f.Reason == "" || f.Record == "" {
+				t.Fatalf("the failure is %+v", f)
+			}
+			if line := fmt.Sprintf("%q: %q", "record", f.Record); !strings.Contains(r.log.String(), line) {
+				t.Errorf("the log does not say %s:\n%s", line, r.log)
+			}
+			src, err := capture.Options{}.OpenFile(f.Record)
+			report := analyzed(t, src, err)
+			if len(report.Findings) != 1 || report.Findings[0].Kind != tt.finding || !strings.Contains(report.Findings[0].Text, tt.text) {
+				t.Errorf("findings %+v, want %s with %q", report.Findings, tt.finding, tt.text)
+			}
+			if !strings.Contains(report.Comment, "written because "+f.Reason) {
+				t.Errorf("the record says %q", report.Comment)
+			}
+		})
+	}
+}
+
+// TestRecordOfAnUnreachablePeer: of a peer that is declared unreachable while no operation fails, there is a record as well.
+func TestRecordOfAnUnreachablePeer(t *testing.T) {
+	c, other := newCluster(t), newCluster(t)
+	other.net1, other.net2, other.port = c.net1, c.net2, c.port
+	const links = "defaults: {profile: extended, transport: udp, deadlines: {ack: 300ms}}"
+	near := start(t, c.yaml(links, "run: host", "peer: software"))
+	far := start(t, other.yaml(links, "peer: software", "run: host"))
+	go near.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}) //nolint:errcheck // the receive shows it
+	if _, err := far.local(1).Engine.Recv(within(t), 0, make([]byte, 4), mpe.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	near.observer.Noted(0, 1, mpe.Note{Event: mpe.EventUnreachable}) // as the engine does, without its time
+	near.log.waitFor(t, "record of a failure written")
+	f := near.recentFailures()[0]
+	if f.Operation != control.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 is not running or cannot be reached") {
+		t.Fatalf("%+v", f)
+	}
+	src, err := capture.Options{}.OpenFile(f.Record)
+	if report := analyzed(t, src, err); len(report.Summary.Extended) != 2 || report.Summary.Extended[0].Complete+report.Summary.Extended[1].Complete != 1 {
+		t.Errorf("%+v", report.Summary)
+	}
+}
+
+// TestRecordsAreBounded: the spool has no more than its size, at a size at which a record of all packets does not fit either.
+func TestRecordsAreBounded(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("record: {memory: 8MiB, spool: {size: 1MiB}}", echoes(1, "")...))
+	random := rand.NewChaCha8([32]byte{}) // which gzip cannot make shorter
+	dir := r.cfg.SpoolDirectory()
+	units := make([]capture.Unit, 1<<16)
+	for i := range units {
+		units[i] = capture.Unit{
+			Packet: int64(i + 1), Time: time.Unix(0, int64(i)*7919*7919), Proto: capture.UDP, Src: r.cfg.Ranks[0].Address.AddrPort, Dst: r.cfg.Ranks[1].Address.AddrPort,
+			Data: protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.Data, Size: uint32(i)}), Truncated: 1000,
+		}
+		payload := make([]byte, 64)
+		random.Read(payload) //nolint:errcheck // it has no errors
+		units[i].Data = append(units[i].Data, payload...)
+	}
+	for i := range 3 {
+		data, err := r.recording.encode(units, time.Now(), "test")
+		if len(data) < 1<<17 {
+			t.Errorf("of all packets, %d bytes are left", len(data))
+		}
+		if err == nil {
+			err = r.recording.spool.Write(fmt.Sprint("2026", i), data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) == 0 {
+			t.Fatal(err)
+		}
+		total := int64(0)
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += info.Size()
+		}
+		if total > 1<<20 {
+			t.Errorf("after %d records the spool has %d bytes", i+1, total)
+		}
+	}
+}
+
+// TestNoSpool: a daemon that cannot make its spool runs, and says so; so does one whose spool is disabled, without a word.
+func TestNoSpool(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for extra, says := range map[string]bool{
+		fmt.Sprintf("record: {spool: {directory: %q}}", filepath.Join(file, "records")): true,
+		"record: {spool: {size: 0}}": false,
+		"record: {memory: 0}":        false,
+	} {
+		c := newCluster(t)
+		r := start(t, c.yaml(extra, "run: host", "peer: cpu, link: {deadlines: {clear: 50ms}}"))
+		if _, err := r.local(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err, handshake.ErrTimeout) {
+			t.Error(err)
+		}
+		if got := strings.Contains(r.log.String(), "no records of failures are written"); got != says {
+			t.Errorf("%s: it says so: %v", extra, got)
+		}
+		if f := r.recentFailures(); len(f) != 1 || f[0].Record != "" {
+			t.Errorf("%s: %+v", extra, f)
+		}
+	}
+}
+
+// TestRecordPace: four records at once, and then one a minute; after a quiet time, four again.
+func TestRecordPace(t *testing.T) {
+	var p recordPace
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		later   time.Duration
+		allowed int // of 10 that are asked for
+	}{{0, 4}, {30 * time.Second, 0}, {31 * time.Second, 1}, {2 * time.Minute, 2}, {time.Hour, 4}} {
+		now = now.Add(step.later)
+		n := 0
+		for range 10 {
+			if p.take(now) {
+				n++
+			}
+		}
+		if n != step.allowed {
+			t.Errorf("at %v %d records may be written, want %d", now, n, step.allowed)
+		}
+	}
+}
+
+// TestFailures: the last hundred are kept, the same one after the other as one.
+func TestFailures(t *testing.T) {
+	var f failures
+	now := time.Unix(0, 0)
+	for i := range 3 * maxFailures {
+		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%maxFailures*2, control.OperationSend, errors.New("refused")))
+	}
+	f.add(failureOf(now, 1, -1, control.OperationCollective, &mpe.PeerLostError{Rank: 3}))
+	list := f.recent()
+	if len(list) != maxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 || list[1].Time != now.Add(3*maxFailures-1) {
+		t.Errorf("%d failures, %+v, %+v", len(list), list[0], list[1])
+	}
+}
+
+// TestCapture: what is recorded is asked for over the control socket, all or the last of it, and what follows as it comes.
+func TestCapture(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", echoes(1, "")...))
+	r.ping(t, 1, 3, 2)
+	packets := func(last time.Duration) int64 {
+		t.Helper()
+		body, profile, err := r.client.Capture(within(t), control.CaptureRequest{Last: last})
+		if err != nil || profile != protocol.CloudFPGA {
+			t.Fatal(profile, err)
+		}
+		defer body.Close()
+		src, err := capture.Options{}.NewReader(body, "answer")
+		report := analyzed(t, src, err)
+		if len(report.Findings) > 0 || report.Summary.All.Complete != report.Summary.All.Messages {
+			t.Errorf("%+v", report)
+		}
+		return report.Summary.Packets
+	}
+	if all, none := packets(0), packets(time.Nanosecond); all != 16 || none != 0 {
+		t.Errorf("%d packets of two round trips, %d of the last nanosecond", all, none)
+	}
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	body, _, err := r.client.Capture(ctx, control.CaptureRequest{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	src, err := capture.Options{}.NewReader(body, "answer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ping(t, 1, 3, 1)
+	var u capture.Unit
+	for range 8 {
+		if err := src.Next(&u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := src.Next(&u); err != io.EOF || src.Stats().End.IsZero() {
+		t.Errorf("after the end of the daemon: %v, %+v", err, src.Stats())
+	}
+}
+
+// TestCaptureRefused: a daemon that records nothing says so.
+func TestCaptureRefused(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("record: {memory: 0}", "run: host", "peer: cpu"))
+	if _, _, err := r.client.Capture(within(t), control.CaptureRequest{}); err == nil || !strings.Contains(err.Error(), "record.memory") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,105 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// BenchmarkRecorder is a round trip of 4 bytes over UDP with and without a recorder of both ranks' packets, of the default size. The two
+// alternate, and medians are reported: other things that the machine does concern both.
+func BenchmarkRecorder(b *testing.B) {
+	for _, profile := range []string{"cloudfpga", "extended"} {
+		b.Run(profile, func(b *testing.B) {
+			var trips [2]func() error
+			for i, recorded := range []bool{false, true} {
+				near, far := recordedPair(b, profile, recorded)
+				go echo(b.Context(), far)
+				buf := make([]byte, 4)
+				trips[i] = func() error {
+					_, err := near.Send(b.Context(), 1, buf, mpe.Options{})
+					if err == nil {
+						_, err = near.Recv(b.Context(), 1, buf, mpe.Options{})
+					}
+					return err
+				}
+			}
+			var times [2][]float64
+			b.ReportAllocs()
+			for b.Loop() {
+				for i, trip := range trips {
+					start := time.Now()
+					if err := trip(); err != nil {
+						b.Fatal(err)
+					}
+					times[i] = append(times[i], float64(time.Since(start).Nanoseconds()))
+				}
+			}
+			for i, unit := range []string{"ns/off", "ns/on"} {
+				slices.Sort(times[i])
+				b.ReportMetric(times[i][len(times[i])/2], unit)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// echo sends back what rank 0 sends, until ctx ends.
+func echo(ctx context.Context, e *mpe.Engine) {
+	buf := make([]byte, 4)
+	for {
+		if _, err := e.Recv(ctx, 0, buf, mpe.Options{}); err != nil {
+			return
+		}
+		if _, err := e.Send(ctx, 0, buf, mpe.Options{}); err != nil {
+			return
+		}
+	}
+}
+
+// recordedPair returns the engines of two ranks that are connected over UDP, until the end of the benchmark.
+func recordedPair(b *testing.B, profile string, recorded bool) (near, far *mpe.Engine) {
+	b.Helper()
+	addrs, err := freeAddresses(2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := mustParse(b, fmt.Sprintf(`
+defaults: {profile: %s, transport: udp}
+ranks:
+- {rank: 0, address: %q, run: host}
+- {rank: 1, address: %q, run: host}
+`, profile, addrs[0], addrs[1]))
+	m, err := Map(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var engines []*mpe.Engine
+	for rank := range 2 {
+		r, err := Plan(cfg, cfg.Rank(rank))
+		if err == nil {
+			err = r.Bind(m)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		var observer mpe.Observer = recording{r.Record(2)}
+		if recorded {
+			peers := make([]recorder.Peer, 2)
+			peers[1-rank] = recorder.Peer{Recorded: true, Extended: profile == "extended"}
+			r.Packets = recorder.New(16<<20, []recorder.Plan{{Rank: rank, Peers: peers}}).Rank(rank)
+			observer = r.Packets.Observe(observer)
+		}
+		if err := r.Start(observer); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { r.Close(b.Context()) })
+		engines = append(engines, r.Engine)
+	}
+	return engines[0], engines[1]
+}
