@@ -2,14 +2,12 @@ package recorder
 
 import (
 	"testing"
-
-	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // BenchmarkPacket is what it costs to record a packet: a header of the extended profile with 4 bytes.
 func BenchmarkPacket(b *testing.B) {
 	r := New(16<<20, []Plan{{Rank: 0, Peers: []Peer{{}, {Recorded: true}}}}).Rank(0)
-	var p mpe.PacketRecorder = r.Pair(1)
+	p := r.Pair(1)
 	header, payload := make([]byte, 80), make([]byte, 4)
 	b.ReportAllocs()
 	for b.Loop() {
