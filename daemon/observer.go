@@ -29,7 +29,7 @@ type Observer struct {
 	// profile is the dialect between two ranks, to explain a bad header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
-	// failed is told of each failed operation, and returns the path of the record of it, or "".
+	// failed is notified of each failed operation, and returns the path of the record of it, or "".
 	failed func(rank, peer int, operation string, err error) (record string)
 	lines  chan line
 	lost   atomic.Uint64

@@ -111,10 +111,11 @@ func (o *Observer) write(ln *line) {
 			fields = append(fields, zap.String("reason", e.Err.Error()))
 		}
 	}
+	fields = append(fields, zap.Error(ln.err))
 	if ln.record != "" {
 		fields = append(fields, zap.String("record", ln.record))
 	}
-	o.log.Log(level, text, append(fields, zap.Error(ln.err), suppressedField(ln.suppressed))...)
+	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
 }
 
 // The messages of the log that have no table.

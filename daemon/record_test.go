@@ -177,7 +177,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestNoSpool: a daemon that cannot make its spool runs, and says so; so does one whose spool is disabled, without a word.
+// TestNoSpool: a daemon that cannot make its spool runs, and says so; one whose spool is disabled says nothing.
 func TestNoSpool(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
