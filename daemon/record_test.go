@@ -293,3 +293,34 @@ func TestCaptureRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRecordOfSharedMemory: on request, messages through shared memory are recorded as if their packets had whole headers.
+func TestRecordOfSharedMemory(t *testing.T) {
+	for extra, packets := range map[string]bool{"record: {shared_memory: true}": true, "": false} {
+		c := newCluster(t)
+		r := start(t, c.yaml(extra+"\ndefaults: {profile: extended, transport: shm}", "run: host", "run: host"))
+		for _, n := range []int{4, 8, 1000} {
+			sent := make(chan error, 1)
+			go func() {
+				_, err := r.local(0).Engine.Send(within(t), 1, make([]byte, n), mpe.Options{})
+				sent <- err
+			}()
+			if _, err := r.local(1).Engine.Recv(within(t), 0, make([]byte, n), mpe.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-sent; err != nil {
+				t.Fatal(err)
+			}
+		}
+		body, _, err := r.client.Capture(within(t), control.CaptureRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := capture.Options{}.NewReader(body, "answer")
+		report := analyzed(t, src, err)
+		body.Close()
+		if got := report.Summary.Extended; packets != (len(got) > 0) || packets && (got[0].Complete != 3 || got[0].Corrupt > 0 || got[0].Bad > 0) {
+			t.Errorf("%q: %+v", extra, got)
+		}
+	}
+}

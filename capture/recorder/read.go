@@ -110,8 +110,11 @@ func (rd *Reader) units(all []found) []capture.Unit {
 // maxWaiting bounds the comments that wait for a packet of a pair.
 const maxWaiting = 16
 
-// longestUnit is the most bytes of a unit: as many whole datagrams as an IP packet holds.
-const longestUnit = 45 * protocol.MaxDatagram
+// The most bytes of a unit: as many whole datagrams as an IP packet holds, or one of the extended profile.
+const (
+	longestUnit     = 45 * protocol.MaxDatagram
+	longestDatagram = 65507
+)
 
 // packet appends the unit of a packet; or several, if that is longer than any IP packet.
 func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
@@ -128,8 +131,12 @@ func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
 			u.Src, u.Dst = u.Dst, u.Src
 		}
 	}
+	most := longestUnit
+	if protocol.IsExtended(u.Data) {
+		most = longestDatagram
+	}
 	for left := int(f.wire); ; u.Data = nil {
-		part := min(left, longestUnit)
+		part := min(left, most)
 		u.Data = u.Data[:min(part, len(u.Data))]
 		u.Truncated = part - len(u.Data)
 		rd.packets++

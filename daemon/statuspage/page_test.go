@@ -325,3 +325,26 @@ func TestTooManyWatchers(t *testing.T) {
 		}
 	})
 }
+
+// TestFailures: the page has the last failures, escaped, and the command that explains each.
+func TestFailures(t *testing.T) {
+	s := control.Status{Version: "v1"}
+	for i := range 30 {
+		s.Failures = append(s.Failures, control.Failure{
+			Peer: new(7), Operation: control.OperationSend, State: "WAIT_CLEAR", Reason: fmt.Sprintf("<b>reason %d", i), Count: 1, Record: "/spool/one.pcapng.gz",
+		})
+	}
+	for n, want := range map[int][]string{
+		0:  {"No operation has failed."},
+		30: {"send to rank 7, WAIT_CLEAR: &lt;b&gt;reason 19 ", "<code>zrlctl analyze /spool/one.pcapng.gz</code>", "Showing 20 of the last 30."},
+	} {
+		shown := s
+		shown.Failures = s.Failures[:n]
+		w := get(t, statuspage.New(func() control.Status { return shown }, statuspage.Options{}), "/")
+		for _, text := range want {
+			if !strings.Contains(w.Body.String(), text) {
+				t.Errorf("with %d failures the page has no %q", n, text)
+			}
+		}
+	}
+}
