@@ -57,7 +57,7 @@ var words = template.FuncMap{
 	"bytesrate": digest.Bytes, "clean": func(s string) string { return digest.Clean(s, maxWords) },
 	"join":   func(words []string) string { return strings.Join(words, ", ") },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },
-	"day":    func(t time.Time) string { return t.Format("2 Jan") },
+	"day":    func(t time.Time) string { return t.Format("2\u00a0Jan") },
 	"stamp":  func(t time.Time) string { return t.Format(time.RFC3339) },
 	"long":   func(seconds float64) bool { return digest.AgeOf(seconds) == digest.Long },
 	"waits":  func(seconds float64) bool { return digest.AgeOf(seconds) != digest.Brief },
