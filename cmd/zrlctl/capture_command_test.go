@@ -15,7 +15,7 @@ func TestCaptureCommand(t *testing.T) {
 	socket := startDaemon(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "hang.pcapng")
-	if code, _, stderr := zrlctl(t, "", "send", "4", "--words", "1", "--timeout", "50ms", "--socket", socket); code != exitTimeout {
+	if code, _, stderr := zrlctl(t, "", "send", "4", "--words", "1", "--timeout", "150ms", "--socket", socket); code != exitTimeout {
 		t.Fatal(code, stderr)
 	}
 	for _, tt := range []struct {
@@ -32,7 +32,7 @@ func TestCaptureCommand(t *testing.T) {
 		{args: "status", stdout: "RECENT FAILURES\n  20"},
 		{args: "status", stdout: "rank 0: send to rank 4, WAIT_CLEAR: rank 0 has waited "},
 	} {
-		code, stdout, stderr := zrlctl(t, "", append(strings.Fields(tt.args), "--socket", socket)...)
+		code, stdout, stderr := zrlctl(t, "", append([]string{"--socket", socket}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
 			t.Errorf("%s: exit code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
