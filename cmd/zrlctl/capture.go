@@ -98,7 +98,7 @@ type captured struct {
 	File    string `json:"file"`
 	Packets int64  `json:"packets"`
 	// Seconds is the time from the first packet to the end.
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"duration_seconds"`
 	// Findings counts what analyze finds.
 	Findings int `json:"findings"`
 }
