@@ -35,6 +35,7 @@ func (d *Daemon) Status() control.Status {
 			if a.Rank == local.Rank {
 				local.Attached = append(local.Attached, control.Program{
 					PID: a.PID, UID: a.UID, Seconds: time.Since(a.Since).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
+					Stopped: control.Stopped(a.PID),
 				})
 			}
 		}

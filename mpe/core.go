@@ -7,6 +7,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // core is the state of an engine, and what it does for each event: a call, packets, the
@@ -37,6 +38,9 @@ type core struct {
 	timed []*peer
 	drops DropCounts // from addresses that are no peer's
 	state runState
+	// lastDrop is the last of drops, and lastEnd when an operation of the program last ended, or 0.
+	lastDrop lastDrop
+	lastEnd  handshake.Instant
 
 	pending  pending
 	inbounds inboundPool
@@ -181,6 +185,7 @@ func (e *core) receive(tr Transport, a *RxPacket) {
 	p := e.source(a)
 	if p == nil {
 		e.drops[DropUnknownAddress]++
+		e.lastDrop.set(e.at, protocol.CloudFPGA, a, &Drop{Reason: DropUnknownAddress})
 		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: DropUnknownAddress, Packet: a, At: e.at})
 		return
 	}

@@ -34,6 +34,9 @@ type peer struct {
 
 	peerCounts
 	sendErr error // the last error of the transport, until a send succeeds
+	// heard is when the last packet arrived, or 0, and lastDrop the last one that was dropped.
+	heard    handshake.Instant
+	lastDrop lastDrop
 }
 
 // peerCounts counts what every kind of peer has in common, since New.
@@ -203,12 +206,14 @@ func (e *core) checkRank(rank int) error {
 }
 
 func (p *peer) received(b []byte) {
+	p.heard = p.e.at
 	p.packetsIn++
 	p.bytesIn += uint64(len(b))
 }
 
 // receivedAll is received for datagrams of which each has so many bytes.
 func (p *peer) receivedAll(bytes, each int) {
+	p.heard = p.e.at
 	p.packetsIn += uint64((bytes + each - 1) / each)
 	p.bytesIn += uint64(bytes)
 }
@@ -230,6 +235,7 @@ func (p *peer) sendResult(err error) {
 // that about.
 func (p *peer) dropped(a *RxPacket, d Drop) {
 	p.drops[d.Reason]++
+	p.lastDrop.set(p.e.at, p.profile(), a, &d)
 	d.Packet, d.At = a, p.e.at
 	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, d)
 }

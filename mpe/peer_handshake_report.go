@@ -100,10 +100,10 @@ func (l *handshakeLink) retransmissions() uint64 {
 func (l *handshakeLink) snapshot(s *PeerSnapshot, now handshake.Instant) {
 	s.Retransmissions = l.retransmissions()
 	if h, since, ok := l.pair.Deferred(); ok {
-		s.Deferred = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+		s.Deferred = &DeferredSnapshot{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
 	if h, since, ok := l.pair.UnansweredClear(); ok {
-		s.UnansweredClear = &DeferredSnapshot{Call: h.Call.String(), Seconds: (now - since).Seconds()}
+		s.UnansweredClear = &DeferredSnapshot{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
 	if err := l.pair.Refuses(); err != nil {
 		s.Refuses = err.Error()

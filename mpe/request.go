@@ -131,6 +131,7 @@ func (e *core) finish(r *Request, err error) {
 		}
 	}
 	r.err = err
+	e.lastEnd = e.at
 	switch {
 	case r.kind == opCollective && err != nil:
 		e.cfg.Observer.CallFailed(e.rank, err)

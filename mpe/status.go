@@ -19,15 +19,21 @@ type Snapshot struct {
 	Unexpected int `json:"unexpected"`
 	// AnySource is the oldest receive from any source that waits.
 	AnySource *WaitSnapshot `json:"any_source,omitempty"`
-	// Calls are the collective calls under way, and Collectives counts all that there
-	// were.
+	// Calls are the collective calls under way; Collectives counts all that there were.
 	Calls       []collective.Snapshot `json:"calls,omitempty"`
 	Collectives []collective.Count    `json:"collectives,omitempty"`
+	// EndedCalls are the collective calls that ended last, the oldest first.
+	EndedCalls []collective.Ended `json:"ended_calls,omitempty"`
 	// Disagreements counts communicators whose members are configured differently
 	// for collectives, so that they go by the default table.
 	Disagreements uint64 `json:"disagreements,omitempty"`
-	// Dropped counts what came from addresses that are no rank's, by reason.
-	Dropped DropCounts `json:"dropped,omitzero"`
+	// Dropped counts what came from addresses that are no rank's, by reason, and LastDrop is
+	// the last of them.
+	Dropped  DropCounts    `json:"dropped,omitzero"`
+	LastDrop *DropSnapshot `json:"last_drop,omitempty"`
+	// Ended is how long ago the last operation of the rank's program ended, in seconds; nil if
+	// none has.
+	Ended *float64 `json:"ended_seconds"`
 }
 
 // PeerSnapshot is what a rank is doing with one peer.
@@ -63,12 +69,18 @@ type PeerSnapshot struct {
 	PacketsIn  uint64       `json:"packets_in"`
 	BytesIn    uint64       `json:"bytes_in"`
 	BytesOut   uint64       `json:"bytes_out"`
-	// Dropped counts what arrived and was not used, by reason; Events what
-	// else is worth knowing.
-	Dropped DropCounts  `json:"dropped,omitzero"`
-	Events  EventCounts `json:"events,omitzero"`
-	// Unexpected counts messages from the peer that no receive has matched.
-	Unexpected int `json:"unexpected"`
+	// Heard is how long ago the last packet of the peer arrived, used or not, in seconds; nil
+	// if none has.
+	Heard *float64 `json:"heard_seconds"`
+	// Dropped counts what arrived and was not used, by reason, and LastDrop is the last of it;
+	// Events what else is worth knowing.
+	Dropped  DropCounts    `json:"dropped,omitzero"`
+	LastDrop *DropSnapshot `json:"last_drop,omitempty"`
+	Events   EventCounts   `json:"events,omitzero"`
+	// Unexpected counts messages from the peer that no receive has matched, and Unmatched are
+	// the oldest of them.
+	Unexpected int        `json:"unexpected"`
+	Unmatched  []Envelope `json:"unmatched,omitempty"`
 	// TakenOver counts messages that a receive took over while they were
 	// arriving, and TakenOverBytes what was spared a second copy.
 	TakenOver      uint64 `json:"taken_over,omitempty"`
@@ -154,20 +166,28 @@ type WaitSnapshot struct {
 	Words           uint32  `json:"words"`
 	Retransmissions int     `json:"retransmissions"`
 	// Cancelled: the call of a send has ended, and its transfer goes on.
-	Cancelled bool   `json:"cancelled,omitempty"`
-	Text      string `json:"text"`
+	Cancelled bool `json:"cancelled,omitempty"`
+	// Got is how much of the message has arrived, or is acknowledged, in bytes.
+	Got int64 `json:"got_bytes,omitempty"`
+	// Envelope is that of the operation. Its length is that of a send's message, or of a receive's buffer.
+	Envelope Envelope `json:"envelope"`
+	// Deferred is the call of the peer's SEND_REQUEST that the posted receive does not match.
+	Deferred string `json:"deferred,omitempty"`
+	Text     string `json:"text"`
 }
 
 // DeferredSnapshot describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
-// operation which it fits.
+// operation which it fits. Tag is that of its header, which only profile v0.9 carries.
 type DeferredSnapshot struct {
 	Call    string  `json:"call"`
+	Tag     uint8   `json:"tag,omitempty"`
 	Seconds float64 `json:"age_seconds"`
 }
 
 func (e *core) snapshot() Snapshot {
-	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: e.drops}
+	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at), Ended: age(e.at, e.lastEnd)}
 	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
+	s.EndedCalls = e.calls.EndedCalls()
 	of := make([]*PeerSnapshot, len(e.peers)) // by rank
 	s.Peers = make([]PeerSnapshot, 0, len(e.peers))
 	for rank, p := range e.peers {
@@ -195,7 +215,7 @@ func (e *core) snapshot() Snapshot {
 		s.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(_, _ int32, in *inbound) bool {
 			if in.source != e.rank {
-				of[in.source].Unexpected++
+				of[in.source].unexpected(in)
 			}
 			return true
 		})
@@ -213,7 +233,11 @@ func (e *core) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
 	}
 	e.finishWait(w)
 	s := &WaitSnapshot{
-		State: w.State.String(), Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Cancelled: w.detached(), Text: w.Text,
+		State: w.State.String(), Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got, Text: w.Text,
+		Cancelled: w.detached(), Envelope: e.envelope(w),
+	}
+	if w.HasDeferred {
+		s.Deferred = w.Deferred.String()
 	}
 	if w.For != 0 {
 		s.WaitsFor = w.For.String()
@@ -229,6 +253,7 @@ func (p *peer) common() PeerSnapshot {
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
 		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,
+		Heard: age(p.e.at, p.heard), LastDrop: p.lastDrop.snapshot(p.e.at),
 	}
 	if p.sendErr != nil {
 		s.NetworkError = p.sendErr.Error()

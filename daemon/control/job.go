@@ -23,7 +23,9 @@ type Job struct {
 	// Reports are those of the ranks that have answered, in rank order, and Silent the others.
 	Reports []node.Report
 	Silent  []int
-	uid     int
+	// Processes are those of Silent that could be found, in rank order.
+	Processes []SilentProcess
+	uid       int
 }
 
 // jobTime is how long the ranks of jobs have to answer.
@@ -60,6 +62,9 @@ func Jobs(ctx context.Context, name string) ([]*Job, error) {
 			defer mu.Unlock()
 			if err != nil {
 				j.Silent = append(j.Silent, s.Rank)
+				if pid, err := s.PID(); err == nil {
+					j.Processes = append(j.Processes, SilentProcess{Rank: s.Rank, PID: pid, Stopped: Stopped(pid)})
+				}
 				return
 			}
 			j.Reports = append(j.Reports, *report)
@@ -70,6 +75,7 @@ func Jobs(ctx context.Context, name string) ([]*Job, error) {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		j := byName[name]
 		slices.Sort(j.Silent)
+		slices.SortFunc(j.Processes, func(a, b SilentProcess) int { return a.Rank - b.Rank })
 		slices.SortFunc(j.Reports, func(a, b node.Report) int { return a.Rank - b.Rank })
 		list = append(list, j)
 	}
@@ -97,7 +103,7 @@ func askRank(ctx context.Context, s jobs.Socket) (*node.Report, error) {
 
 // Status returns the job as a daemon's status: its ranks on this host are the local ones.
 func (j *Job) Status() Status {
-	s := Status{Version: Version(), Job: j.Name, Silent: j.Silent, Cluster: []Member{}, Ranks: []LocalRank{}}
+	s := Status{Version: Version(), Job: j.Name, Silent: j.Silent, SilentProcesses: j.Processes, Cluster: []Member{}, Ranks: []LocalRank{}}
 	for i := range j.Reports {
 		r := &j.Reports[i]
 		if s.Started.IsZero() || r.Started.Before(s.Started) {

@@ -23,6 +23,8 @@ type Status struct {
 	// processes are on this host and do not answer.
 	Job    string `json:"job,omitempty"`
 	Silent []int  `json:"silent,omitempty"`
+	// SilentProcesses are the processes of Silent that could be found.
+	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
 	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
 	HTTP string `json:"http,omitempty"`
 	// Cluster lists all ranks in rank order.
@@ -119,6 +121,8 @@ type Program struct {
 	// Operations counts its pending operations, Bytes their buffers.
 	Operations int   `json:"operations"`
 	Bytes      int64 `json:"bytes"`
+	// Stopped: a signal or a debugger has stopped it.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // The states of a stand-in's kernel.

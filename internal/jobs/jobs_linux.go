@@ -104,21 +104,21 @@ func answer(fd int, report func() []byte) {
 	}
 }
 
-// userOf returns the user of the process at the other end.
-func userOf(conn *net.UnixConn) (int, error) {
+// ownerOf returns the process at the other end.
+func ownerOf(conn *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var cred *unix.Ucred
 	var inner error
 	if err := raw.Control(func(fd uintptr) { cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if inner != nil {
-		return 0, os.NewSyscallError("getsockopt", inner)
+		return nil, os.NewSyscallError("getsockopt", inner)
 	}
-	return int(cred.Uid), nil
+	return cred, nil
 }
 
 // Find returns the sockets of this user's ranks on this host, and for root those of all users, sorted by user, job and rank.
@@ -135,6 +135,24 @@ func Find() ([]Socket, error) {
 	return found, err
 }
 
+// PID returns the process of the rank, which need not answer.
+func (s Socket) PID() (int, error) {
+	var d net.Dialer
+	conn, err := d.Dial("unix", s.String())
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	cred, err := ownerOf(conn.(*net.UnixConn))
+	if err != nil {
+		return 0, err
+	}
+	if int(cred.Uid) != s.UID {
+		return 0, ErrForeign
+	}
+	return int(cred.Pid), nil
+}
+
 // Ask returns what a rank answers.
 func (s Socket) Ask(ctx context.Context) ([]byte, error) {
 	var d net.Dialer
@@ -143,7 +161,7 @@ func (s Socket) Ask(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	if uid, err := userOf(conn.(*net.UnixConn)); err != nil || uid != s.UID {
+	if owner, err := ownerOf(conn.(*net.UnixConn)); err != nil || int(owner.Uid) != s.UID {
 		return nil, ErrForeign
 	}
 	defer context.AfterFunc(ctx, func() { conn.Close() })()

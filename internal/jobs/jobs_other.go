@@ -16,3 +16,6 @@ func Find() ([]Socket, error) { return nil, nil }
 
 // Ask cannot ask.
 func (Socket) Ask(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// PID fails.
+func (Socket) PID() (int, error) { return 0, errors.ErrUnsupported }

@@ -45,8 +45,8 @@ func (c Collective) String() string {
 	return collectiveNames[c]
 }
 
-// rooted reports whether one rank is different from the others.
-func (c Collective) rooted() bool {
+// Rooted reports whether one rank is different from the others.
+func (c Collective) Rooted() bool {
 	return c == Bcast || c == Reduce || c == Gather || c == Scatter
 }
 
@@ -152,7 +152,7 @@ func (c *Call) Check() error {
 		return bad("%d ranks; 1 to %d are possible", c.Ranks, maxRanks)
 	case c.Rank < 0 || c.Rank >= c.Ranks:
 		return bad("rank %d is not one of %d ranks", c.Rank, c.Ranks)
-	case c.Collective.rooted() && (c.Root < 0 || c.Root >= c.Ranks):
+	case c.Collective.Rooted() && (c.Root < 0 || c.Root >= c.Ranks):
 		return bad("root %d is not one of %d ranks", c.Root, c.Ranks)
 	case c.Elem < 0:
 		return bad("elements of %d bytes", c.Elem)
@@ -280,7 +280,7 @@ func (c *Call) Lengths() (send, recv int) {
 			recv = send
 		}
 	}
-	if c.InPlace && (!c.Collective.rooted() || root) {
+	if c.InPlace && (!c.Collective.Rooted() || root) {
 		send = 0
 	}
 	return send, recv
@@ -301,7 +301,7 @@ func (c *Call) extent(l *Layout) (end int) {
 
 // input is where the caller's contribution to a reduction begins.
 func (c *Call) input() Loc {
-	if c.InPlace && (c.Rank == c.Root || !c.Collective.rooted()) {
+	if c.InPlace && (c.Rank == c.Root || !c.Collective.Rooted()) {
 		return Loc{Buf: RecvBuf}
 	}
 	return Loc{Buf: SendBuf}

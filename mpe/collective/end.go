@@ -84,6 +84,9 @@ func (x *Execution) end(err error) {
 		}
 	}
 	remove(&e.calls, x)
+	if x.Request != nil {
+		e.noteEnd(x, err)
+	}
 	order, begun := x.order, x.begun
 	var sharing *sharing
 	if x.share != nil {

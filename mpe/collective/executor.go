@@ -123,6 +123,9 @@ type Executor struct {
 	offered    *agreement
 	// toBegin have calls by shared buffers that may begin.
 	toBegin []*sharing
+	// ended has the calls that ended last; endedCount counts all.
+	ended      [maxEnded]endedCall
+	endedCount uint64
 }
 
 // statuses are what a rank has last reported of what it has to send, and what was reported to it.

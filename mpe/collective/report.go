@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
 // Count counts the calls of a collective that were carried out by an algorithm.
@@ -27,6 +28,11 @@ type Snapshot struct {
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
 	Seconds   float64 `json:"age_seconds"`
+	// Root is the root, as a rank of the world; nil for a collective without one. Bytes is Call.Bytes.
+	Root  *int `json:"root,omitempty"`
+	Bytes int  `json:"bytes"`
+	// Members are the ranks of the world that take part, by their number in the communicator; nil is all of them in order.
+	Members []int `json:"members,omitempty"`
 	// WaitsFor are the ranks of the world with which messages are under way, or the one that it waits for.
 	WaitsFor []int  `json:"waits_for,omitempty"`
 	Text     string `json:"text"`
@@ -62,7 +68,13 @@ func (e *Executor) Disagreements() uint64 { return e.disagreements }
 func (e *Executor) Calls() (list []Snapshot) {
 	for _, x := range e.calls {
 		since := e.engine.Now() - x.posted
-		s := Snapshot{Collective: x.Call.Collective.String(), Comm: x.Comm, Number: x.Tag, Seconds: since.Seconds()}
+		s := Snapshot{
+			Collective: x.Call.Collective.String(), Comm: x.Comm, Number: x.Tag, Seconds: since.Seconds(),
+			Root: x.root(), Bytes: x.Call.Bytes,
+		}
+		if len(x.Members) < len(e.ranks) {
+			s.Members = slices.Clone(x.Members)
+		}
 		of := x
 		if x.begun {
 			s.Algorithm = x.algorithm.Name
@@ -85,6 +97,65 @@ func (m *Message) Of() string {
 		return fmt.Sprintf(" with which it begins %s in communicator %d", x.firstCall(), m.Call.Comm)
 	}
 	return fmt.Sprintf(" of call %d in communicator %d", m.Call.Tag, m.Call.Comm)
+}
+
+// root returns the root as a rank of the world, or nil if the collective has none.
+func (x *Execution) root() *int {
+	if !x.Call.Collective.Rooted() {
+		return nil
+	}
+	return new(x.Members[x.Call.Root])
+}
+
+// Ended is a collective call that has ended.
+type Ended struct {
+	Collective string `json:"collective"`
+	Comm       uint32 `json:"comm"`
+	Number     int    `json:"number"`
+	Root       *int   `json:"root,omitempty"`
+	Bytes      int    `json:"bytes"`
+	Failed     bool   `json:"failed,omitempty"`
+}
+
+// endedCall is an Ended in little memory: a call is noted without an allocation.
+type endedCall struct {
+	of            coll.Collective
+	failed        bool
+	comm          uint32
+	number, bytes int
+	root          int32
+}
+
+// maxEnded is how many calls that have ended are kept.
+const maxEnded = 8
+
+// noteEnd keeps a call that ends.
+func (e *Executor) noteEnd(x *Execution, err error) {
+	c := endedCall{of: x.Call.Collective, failed: err != nil, comm: x.Comm, number: x.Tag, bytes: x.Call.Bytes}
+	if c.of.Rooted() {
+		c.root = int32(x.Members[x.Call.Root])
+	}
+	e.ended[e.endedCount%maxEnded] = c
+	e.endedCount++
+}
+
+// EndedCalls returns the calls that ended last, the oldest first.
+func (e *Executor) EndedCalls() (list []Ended) {
+	for i := e.endedCount - min(e.endedCount, maxEnded); i < e.endedCount; i++ {
+		c := &e.ended[i%maxEnded]
+		s := Ended{Collective: c.of.String(), Comm: c.comm, Number: c.number, Bytes: c.bytes, Failed: c.failed}
+		if c.of.Rooted() {
+			s.Root = new(int(c.root))
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Collective returns the name of the collective and the number of the call that the message is of, and false for one by which
+// the members of a communicator agree.
+func (m *Message) Collective() (name string, number int, ok bool) {
+	return m.x.Call.Collective.String(), m.x.Tag, m.x.Request != nil
 }
 
 // OfCall says, to end a sentence with, which call the message is of.
