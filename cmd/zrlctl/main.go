@@ -24,6 +24,7 @@ const (
 	exitUsage       = 2
 	exitUnreachable = 3
 	exitTimeout     = 4
+	exitWaits       = 5
 )
 
 func main() {
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // printed reports whether an error was printed as the result of the command.
 func printed(err error) bool {
-	return errors.Is(err, errFindings) || errors.Is(err, errDiffers)
+	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) || errors.Is(err, errUnanswered)
 }
 
 // isJob reports whether an error is of a job, which has an exit code of its own.
@@ -92,6 +93,7 @@ Exit codes:
        read; analyze: it has no ZRLMPI packet
   3    no daemon answers on the control socket
   4    timed out
+  5    why: ranks wait
   130  interrupted by SIGINT (Ctrl-C); 143 by SIGTERM. What runs until it is
        interrupted, such as top, ends with 0
 
@@ -116,7 +118,7 @@ func newRoot() (*cobra.Command, *app) {
 	a.socketFlag(root, socket)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
 	for _, cmd := range []*cobra.Command{
-		a.statusCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
+		a.statusCommand(), a.whyCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
 		a.captureCommand(),
 	} {
 		a.socketFlag(cmd, socket)
@@ -176,6 +178,12 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*control.UnreachableError](err); ok {
+		return exitUnreachable
+	}
+	switch {
+	case errors.Is(err, errWaits):
+		return exitWaits
+	case errors.Is(err, errUnanswered):
 		return exitUnreachable
 	}
 	switch control.KindOf(err) {

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+)
+
+func (a *app) whyCommand() *cobra.Command {
+	w := &why{}
+	cmd := &cobra.Command{
+		Use: "why [RANK]", Short: "Explain why ranks wait, and what to do", Args: cobra.MaximumNArgs(1),
+		Long: `Explain why ranks wait: follow the waits from rank to rank to the root cause, and print it
+with the evidence and the next step. With RANK, print only why that rank waits, and who
+waits for it.
+
+A daemon knows the state of its own ranks. --daemons asks other daemons as well, so that
+causes on other hosts are found: URLs of their HTTP servers, or paths of control sockets.
+Ranks that were not asked, and deployed nodes, which cannot be, are named.
+
+Exit codes: 0 no rank waits; 5 ranks wait, and the causes are printed; 3 no rank is known
+to wait, but a daemon has not answered; otherwise as zrlctl.`,
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			if err := w.take(args); err != nil {
+				return err
+			}
+			w.local, w.out, w.json = w.target.open(cmd), cmd.OutOrStdout(), a.json
+			if w.watch {
+				return w.run(cmd.Context())
+			}
+			d, err := w.ask(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := w.write(d); err != nil {
+				return err
+			}
+			return result(d)
+		}),
+	}
+	w.target = a.targetFlags(cmd)
+	cmd.Flags().StringSliceVar(&w.daemons, "daemons", nil, "ask these daemons as well: URL,… or control socket,…")
+	cmd.Flags().DurationVar(&w.after, "after", time.Second, "ignore waits that are younger than this")
+	cmd.Flags().BoolVar(&w.watch, "watch", false, "print again whenever the causes change, until interrupted")
+	return cmd
+}
+
+// why asks for states, and explains them.
+type why struct {
+	rank    int // or -1
+	daemons []string
+	after   time.Duration
+	watch   bool
+	json    bool
+	target  *target
+	local   func(context.Context) (control.Status, error)
+	out     io.Writer
+}
+
+// take reads the command line.
+func (w *why) take(args []string) (err error) {
+	w.rank = -1
+	if len(args) > 0 {
+		if w.rank, err = strconv.Atoi(args[0]); err != nil || w.rank < 0 {
+			return usagef("rank %q: give a rank number, 0 or higher", args[0])
+		}
+	}
+	if w.after < 0 {
+		return usagef("--after %v: must be at least 0", w.after)
+	}
+	return nil
+}
+
+var (
+	errWaits      = errors.New("ranks wait")
+	errUnanswered = errors.New("a daemon has not answered")
+)
+
+// result returns the error whose exit code says what was found.
+func result(d *diagnosis.Diagnosis) error {
+	switch {
+	case len(d.Findings) > 0:
+		return errWaits
+	case len(d.Unanswered) > 0:
+		return errUnanswered
+	}
+	return nil
+}
+
+// ask asks all daemons at the same time. Without any answer it fails.
+func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, control.Errorf(control.Timeout, "no answer for %s", digest.Duration(answerTime.Seconds())))
+	defer cancel()
+	sources := make([]diagnosis.Source, len(w.daemons)+1)
+	var asked sync.WaitGroup
+	for i, name := range w.daemons {
+		asked.Go(func() {
+			sources[i+1] = source("daemon "+name, func() (control.Status, error) { return control.Ask(ctx, name) })
+		})
+	}
+	sources[0] = source("this host", func() (control.Status, error) { return w.local(ctx) })
+	asked.Wait()
+	if sources[0].Status == nil {
+		_, none := errors.AsType[*control.UnreachableError](sources[0].Err)
+		if len(w.daemons) == 0 || !none || w.target.named || w.target.job != "" {
+			return nil, sources[0].Err
+		}
+		sources = sources[1:] // this host has none
+	}
+	ranks, answered := 0, false
+	for _, s := range sources {
+		if s.Status != nil {
+			ranks, answered = max(ranks, len(s.Status.Cluster)), true
+		}
+	}
+	if answered && w.rank >= ranks {
+		return nil, control.Errorf(control.Usage, "there is no rank %d: the cluster has ranks 0 to %d", w.rank, ranks-1)
+	}
+	d := diagnosis.Of(sources, w.after)
+	if w.rank >= 0 {
+		d = d.For(w.rank)
+	}
+	return d, nil
+}
+
+// source asks for a state.
+func source(name string, ask func() (control.Status, error)) diagnosis.Source {
+	s, err := ask()
+	if err != nil {
+		return diagnosis.Source{Name: name, Err: err}
+	}
+	if s.Job != "" {
+		name = "job " + s.Job
+	}
+	return diagnosis.Source{Name: name, Status: &s}
+}
+
+func (w *why) write(d *diagnosis.Diagnosis) error {
+	if w.json && !w.watch {
+		return writeJSON(w.out, d)
+	}
+	if w.json {
+		return json.NewEncoder(w.out).Encode(d)
+	}
+	_, err := io.WriteString(w.out, d.Text())
+	return err
+}
+
+// watchInterval is the time between two queries of --watch.
+const watchInterval = time.Second
+
+// run prints the diagnosis whenever its causes have changed, until ctx is done.
+func (w *why) run(ctx context.Context) error {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	last := "none"
+	for {
+		d, err := w.ask(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if key := d.Key(); key != last {
+			last = key
+			if !w.json {
+				fmt.Fprintf(w.out, "%s\n", time.Now().Format(time.TimeOnly))
+			}
+			if err := w.write(d); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

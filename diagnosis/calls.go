@@ -1,0 +1,240 @@
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// findDatatype: one side uses INT and the other FLOAT, which the profiles cloudfpga and v0.9 match.
+func findDatatype(v *view, e *edge) (p proof, ok bool) {
+	from, to := v.both(e)
+	sender, receiver, at := e.from, e.to, to
+	if !e.send {
+		sender, receiver, at = e.to, e.from, from
+	}
+	if at == nil || at.Receiving == nil || at.Receiving.Deferred == "" {
+		return p, false
+	}
+	w := at.Receiving
+	expects := "RECV_INT"
+	if w.Envelope.Datatype == protocol.Float.String() {
+		expects = "RECV_FLOAT"
+	}
+	if w.Deferred == strings.Replace(expects, "RECV", "SEND", 1) { // the tags of profile v0.9 differ
+		return p, false
+	}
+	return proof{
+		why:      fmt.Sprintf("rank %d sends with %s, and rank %d receives with %s: INT and FLOAT do not match", sender, w.Deferred, receiver, expects),
+		evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d has arrived at rank %d, whose posted receive does not match it", sender, receiver)},
+		step:     fmt.Sprintf("use the same datatype (MPI_INT or MPI_FLOAT) in the send of rank %d and the receive of rank %d", sender, receiver),
+		rank:     &receiver,
+	}, true
+}
+
+// findTag: what one side sends, and what the other expects, differ in their tags only.
+func findTag(v *view, e *edge) (proof, bool) { return v.findMatching(e, true) }
+
+// findCommunicator: they differ in their communicators.
+func findCommunicator(v *view, e *edge) (proof, bool) { return v.findMatching(e, false) }
+
+// findMatching finds a receive that waits while messages of its source wait for another one. tags chooses between those that
+// differ in the tag, and those of another communicator.
+func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
+	if e.call != nil || e.wait == nil {
+		return p, false
+	}
+	receiver, wait := e.from, e.wait
+	if e.send {
+		at := v.about(e.to, e.from)
+		if at == nil || at.Receiving == nil || at.Receiving.State != handshake.WaitRequest.String() {
+			return p, false
+		}
+		receiver, wait = e.to, at.Receiving
+	}
+	if wait.State != handshake.WaitRequest.String() || wait.Envelope.Collective != "" {
+		return p, false
+	}
+	for i := range v.ranks[receiver].Engine.Peers {
+		at := &v.ranks[receiver].Engine.Peers[i]
+		if source := sourceOf(e, receiver); source != AnyRank && at.Rank != source {
+			continue
+		}
+		for j := range at.Unmatched {
+			m := &at.Unmatched[j]
+			if differsInTag(&wait.Envelope, m) && tags || m.Comm != wait.Envelope.Comm && !tags {
+				return mismatch(receiver, at, wait, m, tags), true
+			}
+		}
+		if d := at.Deferred; tags && d != nil && wait.Deferred != "" { // of profile v0.9
+			if want := wait.Envelope.Tag; want != nil && *want != int(d.Tag) {
+				return mismatch(receiver, at, wait, &mpe.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength}, true), true
+			}
+		}
+	}
+	return p, false
+}
+
+// sourceOf returns the source of the receive that takes part in a wait.
+func sourceOf(e *edge, receiver int) int {
+	if e.from == receiver {
+		return e.to
+	}
+	return e.from
+}
+
+func differsInTag(recv, message *mpe.Envelope) bool {
+	return recv.Comm == message.Comm && recv.Tag != nil && message.Tag != nil && *recv.Tag != *message.Tag
+}
+
+func mismatch(receiver int, at *mpe.PeerSnapshot, wait *mpe.WaitSnapshot, m *mpe.Envelope, tags bool) proof {
+	sent, expected := tagText(m.Tag), tagText(wait.Envelope.Tag)
+	what := "tag"
+	if !tags {
+		sent, expected = fmt.Sprintf("communicator %d", m.Comm), fmt.Sprintf("communicator %d", wait.Envelope.Comm)
+		what = "communicator"
+	}
+	return proof{
+		why: fmt.Sprintf("rank %d has sent with %s, and rank %d receives with %s", at.Rank, sent, receiver, expected),
+		evidence: []string{fmt.Sprintf("rank %d has %s of rank %d that no receive has matched, the oldest with %s%s", receiver,
+			digest.Plural(max(at.Unexpected, 1), "message"), at.Rank, sent, bytesText(" and ", m.Bytes))},
+		step: fmt.Sprintf("use the same %s in the send of rank %d and the receive of rank %d", what, at.Rank, receiver),
+		rank: new(receiver),
+	}
+}
+
+// member is a member of a communicator, and the call that it is in or has ended.
+type member struct {
+	rank  int
+	call  collective.Ended
+	ended bool
+}
+
+// sameNumber returns the members of a call that have answered, with their calls of the same number, in rank order.
+func (v *view) sameNumber(c *collective.Snapshot) (list []member) {
+	for _, rank := range v.membersOf(c) {
+		r := v.ranks[rank]
+		if r == nil {
+			continue
+		}
+		for i := range r.Engine.Calls {
+			if o := &r.Engine.Calls[i]; o.Comm == c.Comm && o.Number == c.Number {
+				list = append(list, member{rank, collective.Ended{Collective: o.Collective, Comm: o.Comm, Number: o.Number, Root: o.Root, Bytes: o.Bytes}, false})
+			}
+		}
+		for _, o := range r.Engine.EndedCalls {
+			if o.Comm == c.Comm && o.Number == c.Number {
+				list = append(list, member{rank, o, true})
+			}
+		}
+	}
+	return list
+}
+
+// membersOf returns the ranks of the world that take part in a call.
+func (v *view) membersOf(c *collective.Snapshot) []int {
+	if c.Members != nil {
+		return c.Members
+	}
+	all := make([]int, len(v.members))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// differ finds a call whose members do not agree in what of returns, and returns them by that, the smallest group first.
+func (v *view) differ(e *edge, of func(c *collective.Ended) string) (groups [][]member) {
+	if e.call == nil {
+		return nil
+	}
+	list := v.sameNumber(e.call)
+	for _, m := range list {
+		i := slices.IndexFunc(groups, func(g []member) bool { return of(&g[0].call) == of(&m.call) })
+		if i < 0 {
+			groups = append(groups, nil)
+			i = len(groups) - 1
+		}
+		groups[i] = append(groups[i], m)
+	}
+	if len(groups) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(groups, func(a, b []member) int { return cmp.Compare(len(a), len(b)) })
+	return groups
+}
+
+// findCallOrder: the ranks have made different collective calls.
+func findCallOrder(v *view, e *edge) (p proof, ok bool) {
+	return callProof(v.differ(e, func(c *collective.Ended) string { return c.Collective }), e,
+		func(c *collective.Ended) string { return c.Collective },
+		"make the same collective calls in the same order on all ranks of the communicator")
+}
+
+// findRoot: they name different roots.
+func findRoot(v *view, e *edge) (p proof, ok bool) {
+	of := func(c *collective.Ended) string {
+		if c.Root == nil {
+			return c.Collective
+		}
+		return fmt.Sprintf("%s with root %d", c.Collective, *c.Root)
+	}
+	return callProof(v.differ(e, of), e, of, "name the same root on all ranks")
+}
+
+// findCount: they have vectors or blocks of different lengths, in a call in which all have the same.
+func findCount(v *view, e *edge) (p proof, ok bool) {
+	if e.call != nil {
+		of := func(c *collective.Ended) string { return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes) }
+		return callProof(v.differ(e, of), e, of, "use the same count and datatype on all ranks")
+	}
+	// A receive of upstream's library that expects more than what was sent.
+	from, to := v.both(e)
+	sender, receiver, at := e.to, e.from, from
+	if e.send {
+		sender, receiver, at = e.from, e.to, to
+	}
+	if at == nil || at.Receiving == nil || e.wait == nil {
+		return p, false
+	}
+	w := at.Receiving
+	if w.State != handshake.Receiving.String() || int64(w.Words)*protocol.WordLen == w.Envelope.Bytes || w.Envelope.Bytes < 0 {
+		return p, false
+	}
+	return proof{
+		why:      fmt.Sprintf("rank %d sends %d bytes, and rank %d receives %d", sender, int64(w.Words)*protocol.WordLen, receiver, w.Envelope.Bytes),
+		evidence: []string{w.Text}, step: "use the same count in the send and in the receive", rank: &receiver,
+	}, true
+}
+
+func callProof(groups [][]member, e *edge, of func(c *collective.Ended) string, step string) (p proof, ok bool) {
+	if groups == nil {
+		return p, false
+	}
+	var words []string
+	for _, g := range groups {
+		ranks := make([]int, len(g))
+		for i, m := range g {
+			ranks[i] = m.rank
+		}
+		words = append(words, fmt.Sprintf("%s has called %s", ranksText(ranks), of(&g[0].call)))
+	}
+	for i, w := range words {
+		if g := groups[i]; len(g) > 1 {
+			words[i] = strings.Replace(w, " has called ", " have called ", 1)
+		}
+	}
+	last := len(words) - 1
+	return proof{
+		why:      strings.Join(words[:last], ", ") + ", and " + words[last],
+		evidence: []string{fmt.Sprintf("all are call %d in communicator %d", e.call.Number, e.call.Comm)},
+		step:     step, rank: new(groups[0][0].rank),
+	}, true
+}

@@ -1,0 +1,92 @@
+package diagnosis
+
+// Cause is a reason why ranks wait.
+type Cause struct {
+	ID string
+	// Title is the cause in a noun phrase.
+	Title string
+	// find finds it in the states of the pair of a wait, and returns false if it is not there. It is nil for the causes
+	// that follow from the graph of all waits.
+	find func(v *view, e *edge) (proof, bool)
+}
+
+// proof is what shows a cause.
+type proof struct {
+	// why is the cause in words: the end of the sentence.
+	why string
+	// evidence are facts, step is what to do.
+	evidence []string
+	step     string
+	// rank is the rank at fault if it is not the one that is waited for.
+	rank *int
+}
+
+// The IDs of the causes.
+const (
+	Stopped         = "process_stopped"
+	ProcessEnded    = "process_ended"
+	NotAttached     = "no_program"
+	WrongProfile    = "wrong_profile"
+	WrongAddress    = "wrong_address"
+	DeadEnd         = "fpga_dead_end"
+	MTU             = "path_mtu"
+	NetworkError    = "network_error"
+	NeverHeard      = "never_heard"
+	Blocked         = "packets_blocked"
+	HalfOpen        = "half_open_tcp"
+	Datatype        = "int_against_float"
+	Tag             = "tag_mismatch"
+	Communicator    = "communicator_mismatch"
+	CallOrder       = "call_order"
+	Root            = "root_mismatch"
+	Count           = "count_mismatch"
+	LostPacket      = "lost_packet"
+	LostAck         = "lost_ack"
+	Silent          = "peer_silent"
+	Cycle           = "cycle"
+	KernelFailed    = "kernel_failed"
+	KernelWaits     = "kernel_waits"
+	Credit          = "credit_exhausted"
+	Computes        = "program_computes"
+	NothingSent     = "nothing_sent"
+	NoReceive       = "no_receive"
+	AnySourceUnmet  = "any_source"
+	StateUnknown    = "state_unknown"
+	ProcessNoAnswer = "process_silent"
+)
+
+// Causes are all causes: first those that the states of a pair show for certain, in the order in
+// which they are looked for, then those that follow from the graph of all waits.
+var Causes = []Cause{
+	{Stopped, "process stopped by a signal or a debugger", findStopped},
+	{ProcessEnded, "process has ended", findEnded},
+	{WrongProfile, "different profiles or versions", findProfile},
+	{WrongAddress, "rank at another address", findAddress},
+	{DeadEnd, "FPGA in a documented dead end", findDeadEnd},
+	{MTU, "datagrams longer than the path carries", findMTU},
+	{NetworkError, "the network refuses packets", findNetworkError},
+	{NeverHeard, "never heard from", findNeverHeard},
+	{HalfOpen, "half-open TCP connection", findHalfOpen},
+	{Blocked, "packets do not arrive", findBlocked},
+	{Datatype, "INT against FLOAT", findDatatype},
+	{CallOrder, "collective calls in different order", findCallOrder},
+	{Root, "different roots of a collective call", findRoot},
+	{Count, "different counts", findCount},
+	{Communicator, "different communicators", findCommunicator},
+	{Tag, "different tags", findTag},
+	{LostAck, "lost ACK", findLostAck},
+	{LostPacket, "lost packet", findLostPacket},
+	{Silent, "peer does not answer any more", findSilent},
+
+	{ID: Cycle, Title: "cycle of waits"},
+	{ID: ProcessNoAnswer, Title: "process does not answer"},
+	{ID: KernelFailed, Title: "kernel of a stand-in has ended"},
+	{ID: NotAttached, Title: "no program is attached"},
+	{ID: Credit, Title: "message credit exhausted"},
+	{ID: Computes, Title: "program computes"},
+	{ID: KernelWaits, Title: "kernel waits for work"},
+	{ID: NothingSent, Title: "has sent nothing"},
+	{ID: NoReceive, Title: "has posted no receive"},
+	{ID: AnySourceUnmet, Title: "no rank has sent"},
+	{ID: StateUnknown, Title: "state is not known"},
+}

@@ -1,0 +1,105 @@
+package diagnosis
+
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// AnyRank is the peer of a receive from any source.
+const AnyRank = -1
+
+// edge is a wait: of one rank, for another one or any.
+type edge struct {
+	from, to int
+	send     bool
+	seconds  float64
+	// state is that of a handshake, and missing the packet that would end it; empty if the message is held back.
+	state, missing string
+	// wait is the operation, nil if the wait is known from the packet that its rank has sent, whose call is in deferred.
+	wait     *mpe.WaitSnapshot
+	deferred *mpe.DeferredSnapshot
+	// call is the collective call that the message is of, or nil.
+	call *collective.Snapshot
+	// peer is what from knows of to; nil for any, and if from has not answered.
+	peer *mpe.PeerSnapshot
+	// idle: a stand-in's kernel waits for work.
+	idle bool
+	// found is what a certain cause has found in the states of the pair, or nil.
+	found *Finding
+}
+
+// old reports whether the wait has lasted long enough to count.
+func (v *view) old(e *edge) bool { return e.seconds >= v.after }
+
+// addEdges adds the waits of a rank that has answered.
+func (v *view) addEdges(r *rankState) {
+	standin := r.Role == control.RoleStandin
+	from := len(v.edges)
+	if w := r.Engine.AnySource; w != nil {
+		v.addWait(r, &edge{from: r.Rank, to: AnyRank, wait: w, idle: standin})
+	}
+	for i := range r.Engine.Peers {
+		p := &r.Engine.Peers[i]
+		if r.peers[p.Rank] != p { // no rank of the cluster: a status comes from elsewhere
+			continue
+		}
+		if w := p.Sending; w != nil {
+			v.addWait(r, &edge{from: r.Rank, to: p.Rank, send: true, wait: w, peer: p})
+		}
+		if w := p.Receiving; w != nil {
+			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p, idle: standin && w.State == handshake.WaitRequest.String()})
+		}
+		if v.ranks[p.Rank] != nil {
+			continue // it reports its own waits
+		}
+		if d := p.Deferred; d != nil {
+			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, send: true, seconds: d.Seconds, state: handshake.WaitClear.String(),
+				missing: protocol.ClearToSend.String(), deferred: d})
+		}
+		if d := p.UnansweredClear; d != nil {
+			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, seconds: d.Seconds, state: handshake.WaitData.String(),
+				missing: protocol.Data.String(), deferred: d})
+		}
+	}
+	for i := range r.Engine.Calls {
+		v.addCall(r, &r.Engine.Calls[i], v.edges[from:])
+	}
+}
+
+func (v *view) addWait(r *rankState, e *edge) {
+	e.seconds, e.state, e.missing = e.wait.Seconds, e.wait.State, e.wait.WaitsFor
+	of := &e.wait.Envelope
+	for i := range r.Engine.Calls {
+		c := &r.Engine.Calls[i]
+		begun := c.Algorithm != ""
+		if c.Comm == of.Comm && (of.Agreement && !begun || of.Collective == c.Collective && of.Number == c.Number) {
+			e.call = c
+			e.seconds = max(e.seconds, c.Seconds)
+			break
+		}
+	}
+	v.edges = append(v.edges, e)
+}
+
+// addCall adds the waits of a collective call that are not among those of messages: by shared buffers, and behind other messages
+// of the same pair.
+func (v *view) addCall(r *rankState, c *collective.Snapshot, known []*edge) {
+	for _, peer := range c.WaitsFor {
+		if r.peers[peer] == nil {
+			continue
+		}
+		i := slices.IndexFunc(known, func(e *edge) bool { return e.from == r.Rank && e.to == peer })
+		if i < 0 {
+			v.edges = append(v.edges, &edge{from: r.Rank, to: peer, seconds: c.Seconds, call: c, peer: r.peers[peer]})
+			continue
+		}
+		if e := known[i]; e.call == nil && e.wait.Envelope.Bytes == mpe.UnknownLength { // by shared buffers
+			e.call, e.missing, e.seconds = c, "", max(e.seconds, c.Seconds)
+		}
+	}
+}

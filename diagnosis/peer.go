@@ -1,0 +1,211 @@
+package diagnosis
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// findStopped: the process of the peer is stopped.
+func findStopped(v *view, e *edge) (p proof, ok bool) {
+	pid := 0
+	if s, silent := v.silent[e.to]; silent && s.process.Stopped {
+		pid = s.process.PID
+	} else if r := v.ranks[e.to]; r != nil {
+		for _, a := range r.Attached {
+			if a.Stopped {
+				pid = a.PID
+			}
+		}
+	}
+	if pid == 0 {
+		return p, false
+	}
+	return proof{
+		why:      fmt.Sprintf("process %d, which is rank %d, is stopped by a signal or a debugger", pid, e.to),
+		evidence: []string{fmt.Sprintf("its state in /proc/%d/stat is T", pid)},
+		step:     fmt.Sprintf("continue it: kill -CONT %d, or in the debugger", pid),
+	}, true
+}
+
+// findEnded: the process of the peer is not there any more.
+func findEnded(v *view, e *edge) (p proof, ok bool) {
+	if r := v.ranks[e.to]; r != nil {
+		if r.Role != control.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.Ended == nil || len(v.out[e.to]) > 0 {
+			return p, false
+		}
+		return proof{
+			why:      fmt.Sprintf("the program of rank %d has ended: no process is attached to the rank", e.to),
+			evidence: []string{fmt.Sprintf("its last operation ended %s ago", digest.Duration(*r.Engine.Ended))},
+			step:     fmt.Sprintf("look for the exit code, or a core file, of the program of rank %d; then start all ranks again", e.to),
+		}, true
+	}
+	if _, silent := v.silent[e.to]; silent || v.deployed(e.to) {
+		return p, false
+	}
+	at, err := netip.ParseAddrPort(v.address(e.to))
+	job := v.hosts[at.Addr()]
+	if err != nil || job == "" {
+		return p, false
+	}
+	return proof{
+		why:      fmt.Sprintf("rank %d has no process on this host, where it belongs: it has ended, or has not called MPI_Init", e.to),
+		evidence: []string{fmt.Sprintf("the other ranks of job %s at %s answer", job, at.Addr())},
+		step:     fmt.Sprintf("look at what zrlctl run or the launcher says of rank %d; then start the job again", e.to),
+	}, true
+}
+
+// end returns the cause at the end of a path: what is known of the rank for which e waits, which waits for none itself.
+func (v *view) end(e *edge) (cause string, p proof) {
+	if e.to == AnyRank {
+		return AnySourceUnmet, proof{
+			why: "no rank has sent a message that it matches", evidence: v.others(e.from),
+			step: "look which rank should send: zrlctl status shows what each waits for",
+		}
+	}
+	if s, silent := v.silent[e.to]; silent {
+		return ProcessNoAnswer, proof{
+			why:      fmt.Sprintf("process %d, which is rank %d, is there and does not answer", s.process.PID, e.to),
+			evidence: []string{"its socket is there, and has not answered within 2 s"},
+			step:     fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", s.process.PID, s.process.PID),
+		}
+	}
+	if r := v.ranks[e.to]; r != nil {
+		return v.endKnown(e, r)
+	}
+	return v.endUnknown(e)
+}
+
+// endKnown is end for a rank that has answered.
+func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
+	if r.KernelState == control.KernelFailed || r.KernelState == control.KernelEnded {
+		return KernelFailed, proof{
+			why: fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, e.to), evidence: []string{"its state is " + r.KernelState + errorText(r.KernelError)},
+			step: "restart zrlmpid, with the kernel for this program",
+		}
+	}
+	if r.Role == control.RoleHost && r.job == "" && len(r.Attached) == 0 {
+		return NotAttached, proof{
+			why:      fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),
+			evidence: []string{fmt.Sprintf("rank %d has run: host, and no process is attached to it", e.to)},
+			step:     fmt.Sprintf("start the program of rank %d: ZRLMPI_SOCKET=… ZRLMPI_RANK=%d PROGRAM, or zrlctl send or recv", e.to, e.to),
+		}
+	}
+	for _, o := range v.out[e.to] {
+		if o.idle {
+			return KernelWaits, proof{
+				why:      fmt.Sprintf("the kernel %s of stand-in %d waits for a message itself", r.Kernel, e.to),
+				evidence: []string{o.wait.Text},
+				step:     fmt.Sprintf("send rank %d what its kernel expects, or give it another kernel", e.to),
+			}
+		}
+	}
+	if e.peer != nil && e.state == handshake.Held.String() && e.peer.Extended != nil && e.peer.Extended.MessageCredit == 0 {
+		return Credit, proof{
+			why: fmt.Sprintf("as many messages of rank %d as rank %d allows wait there for receives, and its program posts none", e.from, e.to),
+			evidence: []string{fmt.Sprintf("the message credit of rank %d is 0; rank %d has %s of it that no receive has matched", e.from, e.to,
+				digest.Plural(v.unexpected(e), "message"))},
+			step: fmt.Sprintf("look why rank %d does not receive: it computes, or is in another part of the program; or send less ahead of it", e.to),
+		}
+	}
+	return Computes, v.computes(e, r)
+}
+
+// computes says that a program runs, and what it has not done.
+func (v *view) computes(e *edge, r *rankState) (p proof) {
+	missing := "posted the receive"
+	switch {
+	case e.call != nil:
+		missing = fmt.Sprintf("called %s (call %d in communicator %d)", e.call.Collective, e.call.Number, e.call.Comm)
+	case !e.send:
+		missing = "sent the message"
+	}
+	p.why = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and has not %s", e.to, missing)
+	if r.Engine.Ended == nil {
+		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d has ended yet, and none is pending", e.to))
+	} else {
+		p.evidence = append(p.evidence, fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to, digest.Duration(*r.Engine.Ended)))
+	}
+	for i := range v.out[e.to] {
+		if o := v.out[e.to][i]; !v.old(o) && !o.idle {
+			p.why = fmt.Sprintf("rank %d exchanges messages with other ranks, and has not %s", e.to, missing)
+			p.evidence = []string{fmt.Sprintf("its longest wait is %s old", digest.Duration(o.seconds))}
+			break
+		}
+	}
+	p.step = fmt.Sprintf("look what rank %d does (top, gdb)", e.to)
+	for _, a := range r.Attached {
+		p.step = fmt.Sprintf("look what process %d does, which is rank %d: top -p %d, gdb -p %d", a.PID, e.to, a.PID, a.PID)
+	}
+	return p
+}
+
+// endUnknown is end for a rank whose state is not known.
+func (v *view) endUnknown(e *edge) (cause string, p proof) {
+	from := e.peer
+	deployed := v.deployed(e.to)
+	if from != nil {
+		p.evidence = []string{lastHeard(from)}
+	}
+	ask := fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", host(v.address(e.to)))
+	switch {
+	case from != nil && e.state == handshake.Held.String() && from.Extended != nil && from.Extended.PeerSession != 0 && from.Extended.MessageCredit == 0:
+		p.why = fmt.Sprintf("as many messages of rank %d as rank %d allows wait there for receives", e.from, e.to)
+		p.evidence, p.step = append(p.evidence, fmt.Sprintf("the message credit of rank %d is 0", e.from)), ask
+		return Credit, p
+	case from != nil && !e.send && !heard(from):
+		p.why = fmt.Sprintf("rank %d has sent nothing: it has not been started, or has not come so far", e.to)
+		p.step = ask
+		if deployed {
+			p.step = fmt.Sprintf("check that %s runs its role or program with this rank map; a deployed node cannot be asked", from.Address)
+		}
+		return NothingSent, p
+	case !deployed:
+		p.why = fmt.Sprintf("rank %d answers, and its state is not known here", e.to)
+		if from != nil && from.Kind != string(config.PeerSoftware) || from != nil && from.Extended == nil {
+			p.why = fmt.Sprintf("what rank %d waits for is not known here", e.to)
+		}
+		p.step = ask
+		return StateUnknown, p
+	case e.send:
+		p.why = fmt.Sprintf("rank %d has posted no receive that matches: it computes, has made another call, or uses FLOAT for INT, which a deployed node does not say", e.to)
+		p.step = fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what rank %d sends", e.to)
+		return NoReceive, p
+	}
+	p.why = fmt.Sprintf("rank %d sends nothing: it computes, or waits itself, which a deployed node does not say", e.to)
+	p.step = fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what rank %d sends", e.to)
+	return NothingSent, p
+}
+
+// unexpected returns how many messages of its sender a rank has that no receive has matched.
+func (v *view) unexpected(e *edge) int {
+	if at := v.about(e.to, e.from); at != nil {
+		return at.Unexpected
+	}
+	return 0
+}
+
+// others says what the other ranks do, for a receive from any source.
+func (v *view) others(rank int) (facts []string) {
+	idle := []int{}
+	for other := range v.members {
+		if r := v.ranks[other]; r != nil && other != rank && len(v.out[other]) == 0 {
+			idle = append(idle, other)
+		}
+	}
+	if len(idle) > 0 {
+		facts = append(facts, fmt.Sprintf("no operation is pending on %s", ranksText(idle)))
+	}
+	return facts
+}
+
+func errorText(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}

@@ -1,0 +1,332 @@
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+// Of diagnoses the states of all sources. Waits that are younger than after do not count.
+func Of(sources []Source, after time.Duration) *Diagnosis {
+	v := newView(sources, after.Seconds())
+	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unasked: []Unasked{}, Unanswered: []Unanswered{}, After: after.Seconds()}
+	for _, src := range sources {
+		if src.Status == nil {
+			d.Unanswered = append(d.Unanswered, Unanswered{src.Name, src.Err.Error()})
+		}
+	}
+	r := newRoots(v)
+	for _, rank := range slices.Sorted(maps.Keys(v.out)) {
+		if !slices.ContainsFunc(v.out[rank], func(e *edge) bool { return v.old(e) && !e.idle }) {
+			continue
+		}
+		d.Waiting = append(d.Waiting, rank)
+		r.follow(rank)
+	}
+	for _, key := range r.order {
+		d.Findings = append(d.Findings, *r.found[key])
+	}
+	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
+		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)), cmp.Compare(b.Seconds, a.Seconds))
+	})
+	for _, rank := range slices.Sorted(maps.Keys(r.unasked)) {
+		d.Unasked = append(d.Unasked, r.unasked[rank])
+	}
+	return d
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// For returns what of the diagnosis concerns a rank: why it waits, and who waits for it.
+func (d *Diagnosis) For(rank int) *Diagnosis {
+	only := *d
+	only.Findings = []Finding{}
+	for _, f := range d.Findings {
+		if f.Rank == rank || f.Peer == rank || slices.Contains(f.Waiting, rank) {
+			only.Findings = append(only.Findings, f)
+		}
+	}
+	return &only
+}
+
+// roots collects the root causes.
+type roots struct {
+	v       *view
+	part    map[int]int // the strongly connected part of each rank
+	found   map[rootKey]*Finding
+	order   []rootKey
+	unasked map[int]Unasked
+}
+
+type rootKey struct {
+	cause string
+	rank  int
+}
+
+func newRoots(v *view) *roots {
+	r := &roots{v: v, found: map[rootKey]*Finding{}, unasked: map[int]Unasked{}}
+	for _, e := range v.edges {
+		if v.old(e) && !e.idle {
+			e.found = v.certain(e)
+		}
+	}
+	r.part = parts(v)
+	return r
+}
+
+// certain returns what the states of the pair of a wait show, or nil.
+func (v *view) certain(e *edge) *Finding {
+	for i := range Causes {
+		c := &Causes[i]
+		if c.find == nil {
+			break
+		}
+		if p, ok := c.find(v, e); ok {
+			f := v.finding(e, c.ID, p)
+			f.Certain = true
+			return f
+		}
+	}
+	return nil
+}
+
+// finding makes a finding of a wait and its cause.
+func (v *view) finding(e *edge, cause string, p proof) *Finding {
+	f := &Finding{
+		Cause: cause, Rank: e.to, Peer: e.from, Call: "Recv", Missing: e.missing, Seconds: e.seconds,
+		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{},
+	}
+	if f.Evidence == nil {
+		f.Evidence = []string{}
+	}
+	if p.rank != nil {
+		f.Rank = *p.rank
+		if f.Rank == e.from {
+			f.Peer = e.to
+		}
+	}
+	switch {
+	case e.call != nil:
+		f.Call, f.Comm, f.Bytes = e.call.Collective, e.call.Comm, new(int64(e.call.Bytes))
+	case e.send:
+		f.Call = "Send"
+	}
+	if e.wait != nil && e.call == nil {
+		f.Tag, f.Comm = e.wait.Envelope.Tag, e.wait.Envelope.Comm
+		if n := e.wait.Envelope.Bytes; n >= 0 {
+			f.Bytes = &n
+		}
+	}
+	return f
+}
+
+// follow follows the waits from a rank to their causes, and notes that it waits because of them.
+func (r *roots) follow(start int) {
+	seen := map[int]bool{start: true}
+	cycles := map[int]int{} // a rank of each cycle, by its part
+	ended := false          // there is a cause that is no cycle
+	note := func(f *Finding) {
+		ended = true
+		r.note(f, start)
+	}
+	for todo := []int{start}; len(todo) > 0; todo = todo[1:] {
+		rank := todo[0]
+		for _, e := range r.v.out[rank] {
+			switch {
+			case !r.v.old(e) || e.idle:
+			case e.found != nil:
+				note(e.found)
+			case r.ends(e):
+				note(r.endOf(e))
+			default:
+				if r.part[rank] == r.part[e.to] {
+					cycles[r.part[rank]] = rank
+				}
+				if !seen[e.to] {
+					seen[e.to] = true
+					todo = append(todo, e.to)
+				}
+			}
+		}
+	}
+	for _, part := range slices.Sorted(maps.Keys(cycles)) {
+		if f := r.cycle(cycles[part]); f != nil && (!ended || f.Call == "Send" || f.Call == "Recv") {
+			r.note(f, start)
+		}
+	}
+}
+
+// ends reports whether nothing is known that the rank for which e waits waits for.
+func (r *roots) ends(e *edge) bool {
+	if e.to == AnyRank {
+		return true
+	}
+	for _, o := range r.v.out[e.to] {
+		if r.v.old(o) && !o.idle {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *roots) endOf(e *edge) *Finding {
+	if u, ok := r.v.unasked(e.to); ok {
+		r.unasked[e.to] = u
+	}
+	cause, p := r.v.end(e)
+	return r.v.finding(e, cause, p)
+}
+
+// note keeps a finding, of which the oldest wait speaks for all, and that a rank waits because of it.
+func (r *roots) note(f *Finding, waiting int) {
+	key := rootKey{f.Cause, f.Rank}
+	known := r.found[key]
+	switch {
+	case known == nil:
+		f.Waiting = []int{}
+		known = f
+		r.found[key] = f
+		r.order = append(r.order, key)
+	case known != f && f.Seconds > known.Seconds:
+		waits := known.Waiting
+		*known = *f
+		known.Waiting = waits
+	}
+	if !slices.Contains(known.Waiting, waiting) && (waiting != f.Rank || len(f.Cycle) > 0) {
+		known.Waiting = append(known.Waiting, waiting)
+		slices.Sort(known.Waiting)
+	}
+}
+
+// cycle returns the cycle of the part of a rank, or nil if there is none: a shortest through its lowest rank.
+func (r *roots) cycle(rank int) *Finding {
+	part := r.part[rank]
+	first := slices.Min(slices.Collect(func(yield func(int) bool) {
+		for other, p := range r.part {
+			if p == part && !yield(other) {
+				return
+			}
+		}
+	}))
+	path := r.path(first)
+	if path == nil {
+		return nil
+	}
+	oldest, youngest := path[0], path[0]
+	ranks, evidence := make([]int, len(path)), make([]string, 0, len(path))
+	for i, e := range path {
+		ranks[i] = e.from
+		if len(evidence) < maxRanks {
+			evidence = append(evidence, r.v.sentence(e))
+		}
+		if e.seconds > oldest.seconds {
+			oldest = e
+		}
+		if e.seconds < youngest.seconds {
+			youngest = e
+		}
+	}
+	f := r.v.finding(oldest, Cycle, proof{
+		why:      fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks), digest.Duration(youngest.seconds)),
+		evidence: evidence, step: cycleStep(path), rank: &first,
+	})
+	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
+	return f
+}
+
+// cycleStep says how to break a cycle.
+func cycleStep(path []*edge) string {
+	sends := 0
+	for _, e := range path {
+		if e.send {
+			sends++
+		}
+	}
+	switch sends {
+	case len(path):
+		return "all of them send: have one rank receive first, or use Sendrecv or Isend"
+	case 0:
+		return "all of them receive: have one rank send first; compare the order of the calls of these ranks"
+	}
+	return "compare the order of the calls of these ranks: one of them has to make the call that another one waits for"
+}
+
+// path returns the waits of a shortest cycle through a rank, or nil.
+func (r *roots) path(first int) []*edge {
+	type step struct {
+		e    *edge
+		back int // the step before, or -1
+	}
+	var steps []step
+	seen := map[int]bool{}
+	expand := func(rank, back int) {
+		for _, e := range r.v.out[rank] {
+			if r.follows(e) && r.part[e.to] == r.part[first] && !seen[e.to] {
+				seen[e.to] = true
+				steps = append(steps, step{e, back})
+			}
+		}
+	}
+	expand(first, -1)
+	for i := 0; i < len(steps); i++ {
+		if steps[i].e.to == first {
+			var back []*edge
+			for at := i; at >= 0; at = steps[at].back {
+				back = append(back, steps[at].e)
+			}
+			slices.Reverse(back)
+			return back
+		}
+		expand(steps[i].e.to, i)
+	}
+	return nil
+}
+
+// follows reports whether a wait leads on to the rank for which it waits.
+func (r *roots) follows(e *edge) bool { return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e) }
+
+// parts numbers the strongly connected parts of the graph, by Tarjan's algorithm. A rank that is in none has one of its own.
+func parts(v *view) map[int]int {
+	r := &roots{v: v}
+	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
+	var open []int
+	var visit func(rank int)
+	visit = func(rank int) {
+		order[rank] = len(order) + 1
+		low[rank] = order[rank]
+		open = append(open, rank)
+		for _, e := range v.out[rank] {
+			switch {
+			case !r.follows(e):
+			case order[e.to] == 0:
+				visit(e.to)
+				low[rank] = min(low[rank], low[e.to])
+			case part[e.to] == 0:
+				low[rank] = min(low[rank], order[e.to])
+			}
+		}
+		for low[rank] == order[rank] && part[rank] == 0 {
+			last := open[len(open)-1]
+			open = open[:len(open)-1]
+			part[last] = order[rank]
+		}
+	}
+	for _, rank := range slices.Sorted(maps.Keys(v.out)) {
+		if order[rank] == 0 {
+			visit(rank)
+		}
+	}
+	return part
+}

@@ -1,0 +1,121 @@
+package diagnosis
+
+import (
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// view is what all sources together know.
+type view struct {
+	members []control.Member
+	ranks   map[int]*rankState
+	silent  map[int]silentRank
+	// hosts are the IP addresses of which all ranks that run are known: those of a job's ranks on a host.
+	hosts map[netip.Addr]string // the job
+	edges []*edge
+	// out are the edges of each rank that waits.
+	out map[int][]*edge
+	// after is the age in seconds from which a wait counts.
+	after float64
+}
+
+// rankState is the state of a rank that has answered.
+type rankState struct {
+	*control.LocalRank
+	job   string // or empty: it is a daemon's
+	peers map[int]*mpe.PeerSnapshot
+}
+
+// silentRank is a rank of a job whose process is there and does not answer.
+type silentRank struct {
+	process control.SilentProcess
+	job     string
+}
+
+func newView(sources []Source, after float64) *view {
+	v := &view{ranks: map[int]*rankState{}, silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after}
+	for _, src := range sources {
+		if src.Status != nil {
+			v.add(src.Status)
+		}
+	}
+	for rank := range v.members {
+		if r := v.ranks[rank]; r != nil {
+			v.addEdges(r)
+		}
+	}
+	for _, e := range v.edges {
+		v.out[e.from] = append(v.out[e.from], e)
+	}
+	return v
+}
+
+// add joins a status with those before.
+func (v *view) add(s *control.Status) {
+	for _, m := range s.Cluster[min(len(v.members), len(s.Cluster)):] {
+		v.members = append(v.members, m)
+	}
+	for i := range s.Ranks {
+		r := &s.Ranks[i]
+		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) {
+			continue
+		}
+		state := &rankState{LocalRank: r, job: s.Job, peers: make(map[int]*mpe.PeerSnapshot, len(r.Engine.Peers))}
+		for j := range r.Engine.Peers {
+			if p := &r.Engine.Peers[j]; p.Rank >= 0 && p.Rank < len(s.Cluster) {
+				state.peers[p.Rank] = p
+			}
+		}
+		v.ranks[r.Rank] = state
+		if at, err := netip.ParseAddrPort(r.Address); err == nil && s.Job != "" {
+			v.hosts[at.Addr()] = s.Job
+		}
+	}
+	for _, rank := range s.Silent {
+		v.silent[rank] = silentRank{job: s.Job}
+	}
+	for _, p := range s.SilentProcesses {
+		v.silent[p.Rank] = silentRank{p, s.Job}
+	}
+}
+
+// about returns what a rank that has answered knows of a peer, or nil.
+func (v *view) about(rank, peer int) *mpe.PeerSnapshot {
+	if r := v.ranks[rank]; r != nil {
+		return r.peers[peer]
+	}
+	return nil
+}
+
+// address returns where a rank is, as the others have it.
+func (v *view) address(rank int) string {
+	if rank < 0 || rank >= len(v.members) {
+		return ""
+	}
+	return v.members[rank].Address
+}
+
+// deployed reports whether a rank is a deployed node, which nobody can ask.
+func (v *view) deployed(rank int) bool {
+	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil || v.members[rank].Role != "" {
+		return false
+	}
+	kind := v.members[rank].Kind
+	return kind == string(config.PeerFPGA) || kind == string(config.PeerCPU)
+}
+
+// unasked returns why the state of a rank is not known, and false if it is.
+func (v *view) unasked(rank int) (Unasked, bool) {
+	_, silent := v.silent[rank]
+	if rank < 0 || v.ranks[rank] != nil || silent {
+		return Unasked{}, false
+	}
+	u := Unasked{Rank: rank, Address: v.address(rank), Reason: "its host was not asked: name its daemon with --daemons"}
+	if v.deployed(rank) {
+		u.Reason = "a deployed node cannot be asked"
+	}
+	return u, true
+}

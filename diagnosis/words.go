@@ -1,0 +1,195 @@
+package diagnosis
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// sentence puts a wait into words: who waits in which call, for which packet, since when.
+func (v *view) sentence(e *edge) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d has waited %s", e.from, digest.Duration(e.seconds))
+	if c := e.call; c != nil {
+		fmt.Fprintf(&b, " in %s", callText(c.Collective, c.Number, c.Comm))
+	}
+	switch {
+	case e.deferred != nil && e.send:
+		fmt.Fprintf(&b, " in a send (%s) to rank %d", e.deferred.Call, e.to)
+	case e.deferred != nil:
+		fmt.Fprintf(&b, " in a receive (%s) from rank %d", e.deferred.Call, e.to)
+	case e.wait == nil || e.wait.Envelope.Bytes == mpe.UnknownLength:
+		fmt.Fprintf(&b, " for rank %d", e.to)
+	case e.call != nil && e.send:
+		fmt.Fprintf(&b, " to send to rank %d", e.to)
+	case e.call != nil:
+		fmt.Fprintf(&b, " to receive from rank %d", e.to)
+	default:
+		b.WriteString(operationText(e))
+	}
+	if m := missingText(e); m != "" {
+		b.WriteString(", " + m)
+	}
+	return b.String()
+}
+
+// callText names a collective call.
+func callText(name string, number int, comm uint32) string {
+	if comm == 0 {
+		return fmt.Sprintf("%s (call %d)", name, number)
+	}
+	return fmt.Sprintf("%s (call %d in communicator %d)", name, number, comm)
+}
+
+// operationText returns what a send or a receive is.
+func operationText(e *edge) string {
+	v := &e.wait.Envelope
+	of := ""
+	if v.Tag != nil {
+		of = " with " + tagText(v.Tag)
+	}
+	if v.Comm != 0 {
+		of += fmt.Sprintf(" in communicator %d", v.Comm)
+	}
+	what := digest.Plural(int(v.Bytes), "byte")
+	switch {
+	case e.send:
+		return fmt.Sprintf(" to send %s%s to rank %d", what, of, e.to)
+	case e.to == AnyRank:
+		return fmt.Sprintf(" to receive up to %s%s from any rank", what, of)
+	}
+	return fmt.Sprintf(" to receive up to %s%s from rank %d", what, of, e.to)
+}
+
+// missingText says which packet has not come.
+func missingText(e *edge) string {
+	if e.missing == "" {
+		return ""
+	}
+	s := e.missing + " is missing"
+	switch w := e.wait; {
+	case e.missing == protocol.SendRequest.String() && (e.to == AnyRank || e.peer != nil && e.peer.Extended != nil):
+		s = "no message has come that matches" // it may come without being announced
+	case w == nil:
+	case e.state == handshake.Receiving.String():
+		s += fmt.Sprintf(" after %d of %d bytes", w.Got, int64(w.Words)*protocol.WordLen)
+	case e.state == handshake.WaitAck.String() && e.peer != nil && e.peer.Extended != nil:
+		s += fmt.Sprintf(" (%d of %d bytes are acknowledged)", w.Got, w.Envelope.Bytes)
+	}
+	if e.wait != nil && e.wait.Retransmissions > 0 {
+		s += fmt.Sprintf(" despite %s", digest.Plural(e.wait.Retransmissions, "retransmission"))
+	}
+	return s
+}
+
+func tagText(tag *int) string {
+	if tag == nil {
+		return "any tag"
+	}
+	return fmt.Sprintf("tag %d", *tag)
+}
+
+// bytesText returns a length after a word, or nothing if it is unknown.
+func bytesText(before string, n int64) string {
+	if n < 0 {
+		return ""
+	}
+	return before + digest.Plural(int(n), "byte")
+}
+
+// maxRanks bounds the ranks that a text names.
+const maxRanks = 8
+
+// ranksText names ranks: rank 3, or ranks 1, 2 and 3.
+func ranksText(ranks []int) string {
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
+	}
+	words := make([]string, 0, maxRanks)
+	for _, r := range ranks[:min(len(ranks), maxRanks)] {
+		words = append(words, fmt.Sprint(r))
+	}
+	last := fmt.Sprintf("%d more", len(ranks)-maxRanks)
+	if len(ranks) <= maxRanks {
+		last, words = words[len(words)-1], words[:len(words)-1]
+	}
+	return "ranks " + strings.Join(words, ", ") + " and " + last
+}
+
+// cycleText returns "2 → 0 → 1 → 2".
+func cycleText(ranks []int) string {
+	var b strings.Builder
+	for i, r := range ranks {
+		if i == maxRanks && len(ranks) > maxRanks+1 {
+			fmt.Fprintf(&b, "(%d more) → ", len(ranks)-maxRanks)
+			break
+		}
+		fmt.Fprintf(&b, "%d → ", r)
+	}
+	fmt.Fprintf(&b, "%d", ranks[0])
+	return b.String()
+}
+
+// Text returns the diagnosis as it is printed.
+func (d *Diagnosis) Text() string {
+	var b strings.Builder
+	if len(d.Findings) == 0 {
+		fmt.Fprintf(&b, "no rank has waited for longer than %s\n", digest.Duration(d.After))
+	}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(f.Block())
+	}
+	for _, u := range d.Unasked {
+		fmt.Fprintf(&b, "not asked: rank %d at %s: %s\n", u.Rank, u.Address, u.Reason)
+	}
+	for _, u := range d.Unanswered {
+		fmt.Fprintf(&b, "no answer: %s: %s\n", u.Name, u.Error)
+	}
+	return b.String()
+}
+
+// Block returns the finding in some lines.
+func (f *Finding) Block() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, digest.Clean(digest.Sentence(f.Text), maxText))
+	for _, fact := range f.Evidence {
+		fmt.Fprintf(&b, "  evidence: %s\n", digest.Clean(fact, maxText))
+	}
+	if others := f.others(); len(others) > 0 {
+		fmt.Fprintf(&b, "  also waiting because of it: %s\n", ranksText(others))
+	}
+	fmt.Fprintf(&b, "  next: %s\n", digest.Clean(f.Step, maxText))
+	return b.String()
+}
+
+// others are the ranks that wait because of it, but for the one that the text names.
+func (f *Finding) others() (list []int) {
+	for _, r := range f.Waiting {
+		if r != f.Peer && len(f.Cycle) == 0 {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// maxText bounds a line, in characters.
+const maxText = 600
+
+// Key changes when the causes do, and not while only time passes.
+func (d *Diagnosis) Key() string {
+	var b strings.Builder
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		fmt.Fprintf(&b, "%s %d %d %v;", f.Cause, f.Rank, f.Peer, f.Waiting)
+	}
+	fmt.Fprint(&b, d.Unasked, d.Unanswered)
+	return b.String()
+}

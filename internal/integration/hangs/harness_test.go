@@ -1,0 +1,180 @@
+package hangs_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// after is from what age on waits count in these tests, and patience how long a cause may take to show.
+const (
+	after    = 100 * time.Millisecond
+	patience = 20 * time.Second
+)
+
+// namespace is where the sockets of a rank are: a network namespace, or the process's.
+type namespace interface{ Do(f func()) }
+
+type here struct{}
+
+func (here) Do(f func()) { f() }
+
+// cluster has ranks in this process. Each is a job of its own, as on a host of its own: the tools ask each by its socket.
+type cluster struct {
+	t    *testing.T
+	name string
+	net  string // the first three numbers of the addresses
+	// ctx is that of the programs, which cancel ends.
+	ctx    context.Context
+	cancel func()
+
+	mu    sync.Mutex
+	ranks map[int]*node.Rank
+	ended sync.WaitGroup
+}
+
+var clusters int
+
+func newCluster(t *testing.T) *cluster {
+	clusters++
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &cluster{t: t, ctx: ctx, cancel: cancel, ranks: map[int]*node.Rank{}, net: fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250)),
+		name: fmt.Sprintf("hangs_%d_%d", os.Getpid(), clusters)}
+	return c
+}
+
+// text is a configuration of ranks whose addresses end with the given numbers. An entry may have more: "2, peer: fpga".
+func (c *cluster) text(defaults string, ranks ...string) string {
+	b := strings.Builder{}
+	fmt.Fprintf(&b, "control: {socket: \"\"}\nhttp: {listen: \"\"}\ndefaults: {%s}\nranks:\n", defaults)
+	for i, r := range ranks {
+		fmt.Fprintf(&b, "  - {rank: %d, address: %s%s}\n", i, c.net, r)
+	}
+	return b.String()
+}
+
+// start starts a rank of a configuration, and answers the tools.
+func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
+	c.t.Helper()
+	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m, err := node.Map(cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, err := node.Plan(cfg, cfg.Rank(rank))
+	if err == nil {
+		ns.Do(func() { err = r.Bind(m) })
+	}
+	if err == nil {
+		err = r.Start(nil)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	answers := r.Serve(fmt.Sprintf("%s_%d", c.name, rank))
+	c.t.Cleanup(func() {
+		answers.Close()
+		c.cancel()
+		c.ended.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_ = r.Close(ctx) // what hangs does not end
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ranks[rank] = r
+	return r
+}
+
+// run runs the program of a rank until the test ends. It may fail then.
+func (c *cluster) run(rank int, program func(ctx context.Context, world *mpi.Comm) error) {
+	c.t.Helper()
+	world, err := mpi.New(c.ranks[rank].Engine)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.ended.Go(func() {
+		if err := program(c.ctx, world); err != nil && c.ctx.Err() == nil {
+			c.t.Errorf("rank %d: %v", rank, err)
+		}
+	})
+}
+
+// sources asks the ranks, or only some.
+func (c *cluster) sources(only ...int) (list []diagnosis.Source) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(only) == 0 {
+		for rank := range 16 {
+			if c.ranks[rank] != nil {
+				only = append(only, rank)
+			}
+		}
+	}
+	for _, rank := range only {
+		name := fmt.Sprintf("%s_%d", c.name, rank)
+		jobs, err := control.Jobs(context.Background(), name)
+		if err != nil || len(jobs) != 1 || len(jobs[0].Reports) != 1 {
+			c.t.Fatalf("rank %d: %v, %v", rank, jobs, err)
+		}
+		s := jobs[0].Status()
+		s.Job = "" // it is one rank of several on its host
+		s.Ranks[0].Attached = nil
+		s.Ranks[0].Attached = append(s.Ranks[0].Attached, control.Program{PID: os.Getpid()})
+		list = append(list, diagnosis.Source{Name: name, Status: &s})
+	}
+	return list
+}
+
+const anyPeer = -2
+
+// want is what is to be found.
+type want struct {
+	cause      string
+	rank, peer int
+	call       string
+	// peer is anyPeer where several ranks wait for the same rank. step and text are in the finding's Step and Text.
+	step, text string
+}
+
+func (w want) of(f *diagnosis.Finding) bool {
+	return f.Cause == w.cause && f.Rank == w.rank && (f.Peer == w.peer || w.peer == anyPeer) && (f.Call == w.call || w.call == "") && strings.Contains(f.Step, w.step) && strings.Contains(f.Text, w.text)
+}
+
+// explained waits until the diagnosis of all ranks has exactly one finding, which is the one that is wanted, and looks at it from each rank that waits.
+func (c *cluster) explained(w want, only ...int) *diagnosis.Diagnosis {
+	c.t.Helper()
+	var d *diagnosis.Diagnosis
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+		d = diagnosis.Of(c.sources(only...), after)
+		if len(d.Findings) != 1 || !w.of(&d.Findings[0]) {
+			continue
+		}
+		for _, rank := range d.Waiting {
+			if seen := d.For(rank); len(seen.Findings) != 1 {
+				c.t.Errorf("from rank %d: %s", rank, seen.Text())
+			}
+		}
+		c.t.Logf("\n%s", d.Text())
+		return d
+	}
+	c.t.Errorf("want %+v, found\n%s%+v", w, d.Text(), d.Findings)
+	return d
+}
