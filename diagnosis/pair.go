@@ -11,10 +11,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// slack is by how many seconds the times of two daemons may differ: they are asked one after the other, and a status page serves
-// a state that is up to half a second old.
-const slack = 1
-
 // heard reports whether a packet has ever come from a peer.
 func heard(p *mpe.PeerSnapshot) bool { return p.Heard != nil }
 
@@ -28,9 +24,10 @@ func attempted(p *mpe.PeerSnapshot) bool {
 	return p.Extended != nil && p.Extended.Hellos > 0
 }
 
-// silentSince reports whether nothing has come from a peer since a wait of so many seconds began.
-func silentSince(p *mpe.PeerSnapshot, seconds float64) bool {
-	return p.Heard == nil || *p.Heard > seconds+slack
+// silentSince reports whether nothing has come from a peer since a wait of so many seconds began, which another rank may have
+// reported.
+func (v *view) silentSince(p *mpe.PeerSnapshot, seconds float64) bool {
+	return p.Heard == nil || *p.Heard > seconds+v.slack
 }
 
 // overNetwork reports whether the packets of a pair cross a network.
@@ -195,14 +192,14 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 	if strings.Contains(from.NetworkError, "message too long") {
 		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to), evidence: []string{from.NetworkError}, step: step}, true
 	}
-	if to == nil || e.state != handshake.WaitAck.String() || e.wait == nil || to.Receiving == nil || silentSince(to, e.wait.Seconds+60) {
+	if to == nil || e.state != handshake.WaitAck.String() || e.wait == nil || to.Receiving == nil || v.silentSince(to, e.wait.Seconds+60) {
 		return p, false
 	}
 	// Its CLEAR_TO_SEND shows that short packets pass in both directions.
 	if w := to.Receiving; w.State == handshake.WaitData.String() && e.wait.Envelope.Bytes >= longData {
 		return proof{
 			why:      fmt.Sprintf("short packets pass between ranks %d and %d, and DATA does not: the path carries no datagrams as long as that", e.from, e.to),
-			evidence: []string{fmt.Sprintf("rank %d has cleared rank %d to send %s ago, and none of its DATA has arrived", e.to, e.from, digest.Duration(w.Seconds)), lastHeard(to)},
+			evidence: []string{fmt.Sprintf("rank %d has cleared rank %d to send %s ago, and none of its DATA has arrived", e.to, e.from, digest.Duration(w.Seconds)), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
 			step:     step,
 		}, true
 	}
@@ -274,6 +271,9 @@ func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 func packetsOut(p *mpe.PeerSnapshot) string {
 	var words []string
 	for t, n := range p.PacketsOut {
+		if p.Extended != nil && protocol.Type(t) == protocol.Ack {
+			n -= min(n, p.Extended.Hellos) // a HELLO is an ACK
+		}
 		if n > 0 {
 			words = append(words, fmt.Sprintf("%d %v", n, protocol.Type(t)))
 		}
@@ -296,9 +296,9 @@ func (v *view) oneWay(e *edge) (sender, receiver int, knows *mpe.PeerSnapshot, o
 	}
 	sends := e.state == handshake.WaitClear.String() || e.state == handshake.WaitAck.String() || e.state == handshake.Held.String() && from.Extended != nil && from.Extended.PeerSession == 0
 	switch {
-	case sends && attempted(from) && silentSince(to, e.wait.Seconds):
+	case sends && attempted(from) && v.silentSince(to, e.wait.Seconds):
 		return e.from, e.to, to, true
-	case attempted(to) && silentSince(from, e.wait.Seconds) && to.Sending != nil && to.Sending.Seconds >= v.after && to.Sending.Envelope.Bytes != mpe.UnknownLength:
+	case attempted(to) && v.silentSince(from, e.wait.Seconds) && to.Sending != nil && to.Sending.Seconds >= v.after && to.Sending.Envelope.Bytes != mpe.UnknownLength:
 		return e.to, e.from, from, true
 	case sends && attempted(to) && !heard(from):
 		return e.to, e.from, from, true
@@ -315,6 +315,7 @@ func findHalfOpen(v *view, e *edge) (p proof, ok bool) {
 	return proof{
 		why:      fmt.Sprintf("the TCP connection between ranks %d and %d is half-open: what rank %d sends does not arrive at rank %d", e.from, e.to, sender, receiver),
 		evidence: []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))},
+		rank:     &sender,
 		step:     fmt.Sprintf("check the firewalls between %s and %s for connections that they have forgotten (TCP port 2718), and restart rank %d if it does not reconnect", v.address(sender), v.address(receiver), sender),
 	}, true
 }
@@ -333,6 +334,7 @@ func findBlocked(v *view, e *edge) (p proof, ok bool) {
 		why: fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: a firewall or a route between %s and %s drops them",
 			sender, receiver, since, v.address(sender), v.address(receiver)),
 		evidence: []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))},
+		rank:     &sender,
 		step:     fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list ruleset), and check the routes in both directions", host(v.address(sender)), receiver),
 	}, true
 }
@@ -387,7 +389,7 @@ func findLostPacket(v *view, e *edge) (p proof, ok bool) {
 // findSilent: an engine that acknowledges packets whatever its program does has stopped to.
 func findSilent(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
-	if from == nil || to != nil || from.Extended == nil || !overNetwork(from) || !heard(from) || from.Extended.InFlight == 0 || *from.Heard < max(v.after, slack) {
+	if from == nil || to != nil || from.Extended == nil || !overNetwork(from) || !heard(from) || from.Extended.InFlight == 0 || *from.Heard < max(v.after, 1) {
 		return p, false
 	}
 	return proof{

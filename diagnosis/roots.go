@@ -106,7 +106,7 @@ func (v *view) certain(e *edge) *Finding {
 func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	f := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: "Recv", Missing: e.missing, Seconds: e.seconds,
-		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{},
+		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: e.from,
 	}
 	if f.Evidence == nil {
 		f.Evidence = []string{}
@@ -147,6 +147,7 @@ func (r *roots) follow(start int) {
 			switch {
 			case !r.v.old(e) || e.idle:
 			case e.found != nil:
+				r.unknown(e)
 				note(e.found)
 			case r.ends(e):
 				note(r.endOf(e))
@@ -182,11 +183,16 @@ func (r *roots) ends(e *edge) bool {
 }
 
 func (r *roots) endOf(e *edge) *Finding {
+	r.unknown(e)
+	cause, p := r.v.end(e)
+	return r.v.finding(e, cause, p)
+}
+
+// unknown notes that a rank that is waited for has not been asked.
+func (r *roots) unknown(e *edge) {
 	if u, ok := r.v.unasked(e.to); ok {
 		r.unasked[e.to] = u
 	}
-	cause, p := r.v.end(e)
-	return r.v.finding(e, cause, p)
 }
 
 // note keeps a finding, of which the oldest wait speaks for all, and that a rank waits because of it.
@@ -204,7 +210,7 @@ func (r *roots) note(f *Finding, waiting int) {
 		*known = *f
 		known.Waiting = waits
 	}
-	if !slices.Contains(known.Waiting, waiting) && (waiting != f.Rank || len(f.Cycle) > 0) {
+	if !slices.Contains(known.Waiting, waiting) {
 		known.Waiting = append(known.Waiting, waiting)
 		slices.Sort(known.Waiting)
 	}
@@ -295,7 +301,9 @@ func (r *roots) path(first int) []*edge {
 }
 
 // follows reports whether a wait leads on to the rank for which it waits.
-func (r *roots) follows(e *edge) bool { return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e) }
+func (r *roots) follows(e *edge) bool {
+	return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e)
+}
 
 // parts numbers the strongly connected parts of the graph, by Tarjan's algorithm. A rank that is in none has one of its own.
 func parts(v *view) map[int]int {

@@ -1,6 +1,10 @@
 package diagnosis
 
-import "github.com/zrlmpi/zrlmpid/daemon/control"
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+)
 
 // Source is a daemon, or the ranks of a job on a host, that was asked for its state.
 type Source struct {
@@ -9,6 +13,8 @@ type Source struct {
 	// Status is nil if there was no answer; then Err says why.
 	Status *control.Status
 	Err    error
+	// Age is how old the state may be.
+	Age time.Duration
 }
 
 // Diagnosis is why ranks wait.
@@ -53,6 +59,8 @@ type Finding struct {
 	Step     string   `json:"step"`
 	// Waiting are the ranks that wait because of it, in rank order.
 	Waiting []int `json:"waiting"`
+
+	named int // the rank whose wait Text describes
 }
 
 // Unasked is a rank whose state is not known.

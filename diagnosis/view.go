@@ -18,6 +18,8 @@ type view struct {
 	edges []*edge
 	// out are the edges of each rank that waits.
 	out map[int][]*edge
+	// slack is by how many seconds the times of two sources may differ.
+	slack float64
 	// after is the age in seconds from which a wait counts.
 	after float64
 }
@@ -35,11 +37,15 @@ type silentRank struct {
 	job     string
 }
 
+// slack is how many seconds may pass until the last of all sources is asked.
+const slack = 0.1
+
 func newView(sources []Source, after float64) *view {
-	v := &view{ranks: map[int]*rankState{}, silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after}
+	v := &view{ranks: map[int]*rankState{}, silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after, slack: slack}
 	for _, src := range sources {
 		if src.Status != nil {
 			v.add(src.Status)
+			v.slack = max(v.slack, src.Age.Seconds()+slack)
 		}
 	}
 	for rank := range v.members {

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
@@ -67,7 +68,11 @@ func operationText(e *edge) string {
 
 // missingText says which packet has not come.
 func missingText(e *edge) string {
-	if e.missing == "" {
+	switch {
+	case e.missing != "":
+	case e.peer != nil && e.peer.Extended != nil && e.peer.Extended.PeerSession == 0 && e.peer.Extended.Hellos > 0:
+		return fmt.Sprintf("the answer to HELLO is missing despite %s", digest.Plural(int(e.peer.Extended.Hellos), "transmission"))
+	default:
 		return ""
 	}
 	s := e.missing + " is missing"
@@ -148,7 +153,7 @@ func (d *Diagnosis) Text() string {
 		b.WriteString(f.Block())
 	}
 	for _, u := range d.Unasked {
-		fmt.Fprintf(&b, "not asked: rank %d at %s: %s\n", u.Rank, u.Address, u.Reason)
+		fmt.Fprintf(&b, "state not known: rank %d at %s: %s\n", u.Rank, u.Address, u.Reason)
 	}
 	for _, u := range d.Unanswered {
 		fmt.Fprintf(&b, "no answer: %s: %s\n", u.Name, u.Error)
@@ -173,7 +178,7 @@ func (f *Finding) Block() string {
 // others are the ranks that wait because of it, but for the one that the text names.
 func (f *Finding) others() (list []int) {
 	for _, r := range f.Waiting {
-		if r != f.Peer && len(f.Cycle) == 0 {
+		if r != f.named && !slices.Contains(f.Cycle, r) {
 			list = append(list, r)
 		}
 	}

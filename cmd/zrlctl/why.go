@@ -134,6 +134,9 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	return d, nil
 }
 
+// statusAge is how old the state of a daemon may be that serves it by HTTP.
+const statusAge = time.Second
+
 // source asks for a state.
 func source(name string, ask func() (control.Status, error)) diagnosis.Source {
 	s, err := ask()
@@ -143,7 +146,7 @@ func source(name string, ask func() (control.Status, error)) diagnosis.Source {
 	if s.Job != "" {
 		name = "job " + s.Job
 	}
-	return diagnosis.Source{Name: name, Status: &s}
+	return diagnosis.Source{Name: name, Status: &s, Age: statusAge}
 }
 
 func (w *why) write(d *diagnosis.Diagnosis) error {

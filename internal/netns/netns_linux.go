@@ -27,8 +27,7 @@ type Namespace struct {
 func New() (*Namespace, error) {
 	n := &Namespace{jobs: make(chan func())}
 	ready := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	go onThread(func() {
 		n.thread = unix.Gettid()
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if ready <- err; err != nil {
@@ -37,11 +36,28 @@ func New() (*Namespace, error) {
 		for job := range n.jobs {
 			job()
 		}
-	}()
+	})
 	if err := <-ready; err != nil {
 		return nil, fmt.Errorf("cannot create a network namespace: %w; run as root", err)
 	}
 	return n, nil
+}
+
+// onThread runs f on a thread that ends with it. It is not the first thread of the process, whose namespace is that of the
+// process to others: /proc/net shows it.
+func onThread(f func()) {
+	runtime.LockOSThread() // and never unlocked, but on the first thread
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		onThread(f)
+	}()
+	<-ended
+	runtime.UnlockOSThread()
 }
 
 // Do runs f in the namespace, and waits for it.

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -156,25 +157,76 @@ func (w want) of(f *diagnosis.Finding) bool {
 	return f.Cause == w.cause && f.Rank == w.rank && (f.Peer == w.peer || w.peer == anyPeer) && (f.Call == w.call || w.call == "") && strings.Contains(f.Step, w.step) && strings.Contains(f.Text, w.text)
 }
 
-// explained waits until the diagnosis of all ranks has exactly one finding, which is the one that is wanted, and looks at it from each rank that waits.
+// explained waits until the diagnosis of all ranks, or only some, is what is wanted.
 func (c *cluster) explained(w want, only ...int) *diagnosis.Diagnosis {
 	c.t.Helper()
-	var d *diagnosis.Diagnosis
+	return explained(c.t, w, func() []diagnosis.Source { return c.sources(only...) })
+}
+
+// explained waits until the diagnosis has exactly one finding, which is the one that is wanted, and looks at it from each rank that waits.
+func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosis.Diagnosis) {
+	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
-		d = diagnosis.Of(c.sources(only...), after)
+		d = diagnosis.Of(ask(), after)
 		if len(d.Findings) != 1 || !w.of(&d.Findings[0]) {
 			continue
 		}
 		for _, rank := range d.Waiting {
 			if seen := d.For(rank); len(seen.Findings) != 1 {
-				c.t.Errorf("from rank %d: %s", rank, seen.Text())
+				t.Errorf("from rank %d: %s", rank, seen.Text())
 			}
 		}
-		c.t.Logf("\n%s", d.Text())
+		t.Logf("\n%s", d.Text())
 		return d
 	}
-	c.t.Errorf("want %+v, found\n%s%+v", w, d.Text(), d.Findings)
+	t.Errorf("want %+v, found\n%s%+v", w, d.Text(), d.Findings)
 	return d
+}
+
+// until waits until the diagnosis of all ranks is as it should be.
+func (c *cluster) until(what string, ok func(d *diagnosis.Diagnosis) bool) {
+	c.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		d := diagnosis.Of(c.sources(), after)
+		if ok(d) {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%s is not so:\n%s", what, d.Text())
+		}
+	}
+}
+
+// exchange has two ranks exchange messages, and waits until a while has passed since.
+func (c *cluster) exchange(a, b int) {
+	c.t.Helper()
+	for _, pair := range [][2]int{{a, b}, {b, a}} {
+		ctx, cancel := context.WithTimeout(c.ctx, patience)
+		from, to := c.ranks[pair[0]].Engine, c.ranks[pair[1]].Engine
+		r, err := to.Irecv(pair[0], make([]byte, 4), mpe.Options{})
+		if err == nil {
+			_, err = from.Send(ctx, pair[1], make([]byte, 4), mpe.Options{})
+		}
+		if err == nil {
+			_, err = r.Wait(ctx)
+		}
+		cancel()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.until("a while has passed", func(*diagnosis.Diagnosis) bool {
+		for _, pair := range [][2]int{{a, b}, {b, a}} {
+			for _, p := range c.ranks[pair[0]].Engine.Snapshot().Peers {
+				if p.Rank == pair[1] && (p.Heard == nil || *p.Heard < 1) {
+					return false
+				}
+			}
+		}
+		return true
+	})
 }

@@ -1,0 +1,223 @@
+package hangs_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+)
+
+// hosts are two hosts, 10.9.0.1 and 10.9.1.2, with a router between them, each in a network namespace.
+type hosts struct {
+	t                *testing.T
+	one, router, two *netns.Namespace
+}
+
+// newHosts returns two hosts.
+func newHosts(t *testing.T) *hosts {
+	t.Helper()
+	needs.Root(t, "hangs between hosts", "can create network namespaces")
+	needs.Program(t, "hangs between hosts", "ip", "iproute2")
+	h := &hosts{t: t}
+	for _, n := range []**netns.Namespace{&h.one, &h.router, &h.two} {
+		made, err := netns.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(made.Close)
+		*n = made
+	}
+	for i, n := range []*netns.Namespace{h.one, h.two} {
+		h.ip(n, "link set lo up", fmt.Sprintf("link add eth0 type veth peer name port%d netns %s", i, h.router.Name()), "link set eth0 up",
+			fmt.Sprintf("addr add 10.9.%d.%d/24 dev eth0", i, i+1), fmt.Sprintf("route add default via 10.9.%d.254", i))
+		h.ip(h.router, fmt.Sprintf("link set port%d up", i), fmt.Sprintf("addr add 10.9.%d.254/24 dev port%d", i, i))
+	}
+	h.ip(h.two, "link set lo up")
+	if err := h.router.Set("net.ipv4.ip_forward", "1"); err != nil {
+		t.Fatal(err)
+	}
+	// The router reports nothing.
+	h.ip(h.router, "rule add from 10.9.0.254 blackhole", "rule add from 10.9.1.254 blackhole")
+	return h
+}
+
+func (h *hosts) ip(n *netns.Namespace, lines ...string) {
+	h.t.Helper()
+	if err := n.IP(lines...); err != nil {
+		h.t.Fatalf("%v: %v", lines, err)
+	}
+}
+
+// blocks has the router drop all packets from an address.
+func (h *hosts) blocks(from string) {
+	h.ip(h.router, "rule add from "+from+" iif port"+string(from[5])+" blackhole")
+}
+
+func (c *cluster) twoHosts(defaults string) string {
+	c.net = "10.9."
+	return c.text(defaults, "0.1, run: host", "1.2, run: host")
+}
+
+// TestFirewall: packets of one direction are dropped on the way, from the beginning or later.
+func TestFirewall(t *testing.T) {
+	for _, tt := range []struct {
+		name, defaults, drops string
+		later                 bool
+		programs              [2]program
+		want                  want
+	}{
+		{"back", cloudFPGA, "10.9.1.2", false, [2]program{sends(1, 0, 4), receives(0, 0, 4)},
+			want{diagnosis.Blocked, 1, 0, "", "from 10.9.1.2", "packets from rank 1 to rank 0 have never arrived"}},
+		{"forth", cloudFPGA, "10.9.0.1", false, [2]program{sends(1, 0, 4), receives(0, 0, 4)},
+			want{diagnosis.Blocked, 0, 1, "", "from 10.9.0.1", "packets from rank 0 to rank 1 have never arrived"}},
+		{"extended", extendedUDP, "10.9.1.2", false, [2]program{allreduces(1), allreduces(1)},
+			want{diagnosis.Blocked, 1, 0, "Allreduce", "from 10.9.1.2", "have never arrived"}},
+		{"later", extendedUDP, "10.9.0.1", true, [2]program{sends(1, 1, long), receives(0, 1, long)},
+			want{diagnosis.Blocked, 0, 1, "", "from 10.9.0.1", "packets from rank 0 to rank 1 have not arrived since"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHosts(t)
+			c := newCluster(t)
+			text := c.twoHosts(tt.defaults)
+			c.start(h.one, text, 0)
+			c.start(h.two, text, 1)
+			if tt.later {
+				c.exchange(0, 1)
+			}
+			h.blocks(tt.drops)
+			for rank, program := range tt.programs {
+				c.run(rank, program)
+			}
+			c.explained(tt.want)
+		})
+	}
+}
+
+// startDaemon starts a daemon in a namespace, and returns a client of it.
+func startDaemon(t *testing.T, n *netns.Namespace, ranks string) *control.Client {
+	t.Helper()
+	program, err := zrlmpid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	config, socket := filepath.Join(folder, "z.yaml"), filepath.Join(folder, "c.sock")
+	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\ndefaults: {%s}\n%s\n", socket, extendedTCP, ranks)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "-config", config)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	n.Do(func() { err = cmd.Start() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := control.NewClient(socket)
+	t.Cleanup(func() {
+		client.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s", &log)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := client.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// zrlmpid builds the daemon once, and returns its path.
+var zrlmpid = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "hangs")
+	if err != nil {
+		return "", err
+	}
+	atEnd = append(atEnd, func() { _ = os.RemoveAll(folder) })
+	path := filepath.Join(folder, "zrlmpid")
+	if out, err := exec.Command("go", "build", "-o", path, "../../../cmd/zrlmpid").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("zrlmpid: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// atEnd are called when all tests have ended.
+var atEnd []func()
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, f := range atEnd {
+		f()
+	}
+	os.Exit(code)
+}
+
+// TestHalfOpen: a TCP connection is there, and a firewall has forgotten it. Each host has a daemon.
+func TestHalfOpen(t *testing.T) {
+	h := newHosts(t)
+	const remote, local = ", peer: software", ", run: host"
+	ranks := "ranks: [{rank: 0, address: 10.9.0.1%s}, {rank: 1, address: 10.9.1.2%s}]"
+	one := startDaemon(t, h.one, fmt.Sprintf(ranks, local, remote))
+	two := startDaemon(t, h.two, fmt.Sprintf(ranks, remote, local))
+	var under sync.WaitGroup
+	defer under.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	exchange := func(words int) {
+		under.Go(func() { _, _ = one.Send(ctx, control.SendRequest{To: 1}, bytes.NewReader(make([]byte, 4*words))) })
+		under.Go(func() { _, _, _ = two.Recv(ctx, control.RecvRequest{Words: words}) })
+	}
+	exchange(1)
+	under.Wait()
+	ask := func() (list []diagnosis.Source) {
+		for _, d := range []*control.Client{one, two} {
+			s, err := d.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, diagnosis.Source{Status: &s})
+		}
+		return list
+	}
+	// Some time later, of which the firewall has heard nothing of the connection.
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for quiet := false; !quiet; <-tick.C {
+		quiet = true
+		for _, s := range ask() {
+			heard := s.Status.Ranks[0].Engine.Peers[0].Heard
+			quiet = quiet && heard != nil && *heard > 1
+		}
+	}
+	h.blocks("10.9.0.1")
+	exchange(long)
+	explained(t, want{diagnosis.HalfOpen, 0, 1, "", "restart rank 0", "what rank 0 sends does not arrive at rank 1"}, ask)
+
+}
+
+// TestMTU: the path does not carry datagrams as long as DATA, and says nothing.
+func TestMTU(t *testing.T) {
+	h := newHosts(t)
+	h.ip(h.router, "link set port0 mtu 1000") // and host one has 1500: the link drops what is longer
+	c := newCluster(t)
+	text := strings.Replace(c.twoHosts(cloudFPGA), "ranks:", "limits: {offload: off}\nranks:", 1) // segments would pass the virtual link
+	c.start(h.one, text, 0)
+	c.start(h.two, text, 1)
+	c.run(0, sends(1, 0, 5000))
+	c.run(1, receives(0, 0, 5000))
+	c.explained(want{diagnosis.MTU, 1, 0, "Send", "compare the MTU", "short packets pass"})
+}
