@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -112,30 +113,32 @@ func mismatch(receiver int, at *mpe.PeerSnapshot, wait *mpe.WaitSnapshot, m *mpe
 
 // member is a member of a communicator, and the call that it is in or has ended.
 type member struct {
-	rank  int
-	call  collective.Ended
-	ended bool
+	rank int
+	call collective.Ended
 }
 
-// sameNumber returns the members of a call that have answered, with their calls of the same number, in rank order.
-func (v *view) sameNumber(c *collective.Snapshot) (list []member) {
+// calls returns the calls in the communicator of a call that its members are in or have ended, by their number.
+func (v *view) calls(c *collective.Snapshot) map[int][]member {
+	byNumber := map[int][]member{}
+	add := func(rank int, call collective.Ended) {
+		if call.Comm == c.Comm {
+			byNumber[call.Number] = append(byNumber[call.Number], member{rank, call})
+		}
+	}
 	for _, rank := range v.membersOf(c) {
 		r := v.ranks[rank]
 		if r == nil {
 			continue
 		}
-		for i := range r.Engine.Calls {
-			if o := &r.Engine.Calls[i]; o.Comm == c.Comm && o.Number == c.Number {
-				list = append(list, member{rank, collective.Ended{Collective: o.Collective, Comm: o.Comm, Number: o.Number, Root: o.Root, Bytes: o.Bytes}, false})
-			}
-		}
 		for _, o := range r.Engine.EndedCalls {
-			if o.Comm == c.Comm && o.Number == c.Number {
-				list = append(list, member{rank, o, true})
-			}
+			add(rank, o)
+		}
+		for i := range r.Engine.Calls {
+			o := &r.Engine.Calls[i]
+			add(rank, collective.Ended{Collective: o.Collective, Comm: o.Comm, Number: o.Number, Root: o.Root, Bytes: o.Bytes})
 		}
 	}
-	return list
+	return byNumber
 }
 
 // membersOf returns the ranks of the world that take part in a call.
@@ -150,12 +153,25 @@ func (v *view) membersOf(c *collective.Snapshot) []int {
 	return all
 }
 
-// differ finds a call whose members do not agree in what of returns, and returns them by that, the smallest group first.
-func (v *view) differ(e *edge, of func(c *collective.Ended) string) (groups [][]member) {
-	if e.call == nil {
-		return nil
+// The ways in which the members of a call may contradict each other.
+func collectiveOf(c *collective.Ended) string { return c.Collective }
+
+func rootOf(c *collective.Ended) string {
+	if c.Root == nil {
+		return c.Collective
 	}
-	list := v.sameNumber(e.call)
+	return fmt.Sprintf("%s with root %d", c.Collective, *c.Root)
+}
+
+func bytesOf(c *collective.Ended) string {
+	if c.Bytes < 0 {
+		return c.Collective
+	}
+	return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes)
+}
+
+// groups returns members by what of returns for their calls, the smallest group first.
+func groups(list []member, of func(c *collective.Ended) string) (groups [][]member) {
 	for _, m := range list {
 		i := slices.IndexFunc(groups, func(g []member) bool { return of(&g[0].call) == of(&m.call) })
 		if i < 0 {
@@ -164,38 +180,46 @@ func (v *view) differ(e *edge, of func(c *collective.Ended) string) (groups [][]
 		}
 		groups[i] = append(groups[i], m)
 	}
-	if len(groups) < 2 {
-		return nil
-	}
 	slices.SortStableFunc(groups, func(a, b []member) int { return cmp.Compare(len(a), len(b)) })
 	return groups
 }
 
+// contradiction finds the first call, up to that of a wait, in which its members contradict each other: what comes later follows
+// from it. It is a proof if they do by what of returns.
+func (v *view) contradiction(e *edge, of func(c *collective.Ended) string, step string) (p proof, ok bool) {
+	if e.call == nil {
+		return p, false
+	}
+	byNumber := v.calls(e.call)
+	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+		for _, by := range []func(*collective.Ended) string{collectiveOf, rootOf, bytesOf} {
+			if g := groups(byNumber[number], by); len(g) > 1 {
+				if of(&g[0][0].call) == of(&g[1][0].call) || by(&g[0][0].call) != of(&g[0][0].call) {
+					return p, false // another cause
+				}
+				return callProof(g, e.call.Comm, number, of, step), true
+			}
+		}
+	}
+	return p, false
+}
+
 // findCallOrder: the ranks have made different collective calls.
-func findCallOrder(v *view, e *edge) (p proof, ok bool) {
-	return callProof(v.differ(e, func(c *collective.Ended) string { return c.Collective }), e,
-		func(c *collective.Ended) string { return c.Collective },
-		"make the same collective calls in the same order on all ranks of the communicator")
+func findCallOrder(v *view, e *edge) (proof, bool) {
+	return v.contradiction(e, collectiveOf, "make the same collective calls in the same order on all ranks of the communicator")
 }
 
 // findRoot: they name different roots.
-func findRoot(v *view, e *edge) (p proof, ok bool) {
-	of := func(c *collective.Ended) string {
-		if c.Root == nil {
-			return c.Collective
-		}
-		return fmt.Sprintf("%s with root %d", c.Collective, *c.Root)
-	}
-	return callProof(v.differ(e, of), e, of, "name the same root on all ranks")
+func findRoot(v *view, e *edge) (proof, bool) {
+	return v.contradiction(e, rootOf, "name the same root on all ranks")
 }
 
-// findCount: they have vectors or blocks of different lengths, in a call in which all have the same.
+// findCount: they have vectors or blocks of different lengths, in a call in which all have the same; or a receive of upstream's
+// library expects more than what was sent.
 func findCount(v *view, e *edge) (p proof, ok bool) {
 	if e.call != nil {
-		of := func(c *collective.Ended) string { return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes) }
-		return callProof(v.differ(e, of), e, of, "use the same count and datatype on all ranks")
+		return v.contradiction(e, bytesOf, "use the same count and datatype on all ranks")
 	}
-	// A receive of upstream's library that expects more than what was sent.
 	from, to := v.both(e)
 	sender, receiver, at := e.to, e.from, from
 	if e.send {
@@ -214,27 +238,23 @@ func findCount(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-func callProof(groups [][]member, e *edge, of func(c *collective.Ended) string, step string) (p proof, ok bool) {
-	if groups == nil {
-		return p, false
-	}
+func callProof(groups [][]member, comm uint32, number int, of func(c *collective.Ended) string, step string) proof {
 	var words []string
 	for _, g := range groups {
 		ranks := make([]int, len(g))
 		for i, m := range g {
 			ranks[i] = m.rank
 		}
-		words = append(words, fmt.Sprintf("%s has called %s", ranksText(ranks), of(&g[0].call)))
-	}
-	for i, w := range words {
-		if g := groups[i]; len(g) > 1 {
-			words[i] = strings.Replace(w, " has called ", " have called ", 1)
+		verb := "has"
+		if len(g) > 1 {
+			verb = "have"
 		}
+		words = append(words, fmt.Sprintf("%s %s called %s", ranksText(ranks), verb, of(&g[0].call)))
 	}
 	last := len(words) - 1
 	return proof{
 		why:      strings.Join(words[:last], ", ") + ", and " + words[last],
-		evidence: []string{fmt.Sprintf("all are call %d in communicator %d", e.call.Number, e.call.Comm)},
+		evidence: []string{fmt.Sprintf("all are call %d in communicator %d", number, comm)},
 		step:     step, rank: new(groups[0][0].rank),
-	}, true
+	}
 }

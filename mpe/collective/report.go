@@ -28,7 +28,8 @@ type Snapshot struct {
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
 	Seconds   float64 `json:"age_seconds"`
-	// Root is the root, as a rank of the world; nil for a collective without one. Bytes is Call.Bytes.
+	// Root is the root, as a rank of the world; nil for a collective without one. Bytes is Call.Bytes, or -1 in a v-form, where
+	// the members' may differ.
 	Root  *int `json:"root,omitempty"`
 	Bytes int  `json:"bytes"`
 	// Members are the ranks of the world that take part, by their number in the communicator; nil is all of them in order.
@@ -70,7 +71,7 @@ func (e *Executor) Calls() (list []Snapshot) {
 		since := e.engine.Now() - x.posted
 		s := Snapshot{
 			Collective: x.Call.Collective.String(), Comm: x.Comm, Number: x.Tag, Seconds: since.Seconds(),
-			Root: x.root(), Bytes: x.Call.Bytes,
+			Root: x.root(), Bytes: x.bytes(),
 		}
 		if len(x.Members) < len(e.ranks) {
 			s.Members = slices.Clone(x.Members)
@@ -107,7 +108,14 @@ func (x *Execution) root() *int {
 	return new(x.Members[x.Call.Root])
 }
 
-// Ended is a collective call that has ended.
+func (x *Execution) bytes() int {
+	if x.Call.Vector {
+		return -1
+	}
+	return x.Call.Bytes
+}
+
+// Ended is a collective call that has ended. Its fields are as in Snapshot.
 type Ended struct {
 	Collective string `json:"collective"`
 	Comm       uint32 `json:"comm"`
@@ -131,7 +139,7 @@ const maxEnded = 8
 
 // noteEnd keeps a call that ends.
 func (e *Executor) noteEnd(x *Execution, err error) {
-	c := endedCall{of: x.Call.Collective, failed: err != nil, comm: x.Comm, number: x.Tag, bytes: x.Call.Bytes}
+	c := endedCall{of: x.Call.Collective, failed: err != nil, comm: x.Comm, number: x.Tag, bytes: x.bytes()}
 	if c.of.Rooted() {
 		c.root = int32(x.Members[x.Call.Root])
 	}

@@ -82,7 +82,7 @@ func TestPrograms(t *testing.T) {
 		{"INT against FLOAT", cloudFPGA, []program{sends(1, 0, 4), func(ctx context.Context, world *mpi.Comm) error {
 			_, err := mpi.Recv(ctx, world, make([]float32, 4), 0, 0)
 			return err
-		}}, want{diagnosis.Datatype, 1, 0, "Send", "the same datatype", "INT and FLOAT do not match"}},
+		}}, want{diagnosis.Datatype, 1, 0, "", "the same datatype", "INT and FLOAT do not match"}},
 		{"cycle of two", extendedUDP, []program{receives(1, 0, 4), receives(0, 0, 4)},
 			want{diagnosis.Cycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"}},
 		{"cycle of two sends", extendedSHM, []program{sends(1, 0, long), sends(0, 0, long)},
