@@ -60,9 +60,9 @@ const (
 var Causes = []Cause{
 	{Stopped, "process stopped by a signal or a debugger", findStopped},
 	{ProcessEnded, "process has ended", findEnded},
+	{DeadEnd, "FPGA in a documented dead end", findDeadEnd},
 	{WrongProfile, "different profiles or versions", findProfile},
 	{WrongAddress, "rank at another address", findAddress},
-	{DeadEnd, "FPGA in a documented dead end", findDeadEnd},
 	{MTU, "datagrams longer than the path carries", findMTU},
 	{NetworkError, "the network refuses packets", findNetworkError},
 	{NeverHeard, "never heard from", findNeverHeard},

@@ -165,9 +165,13 @@ func findDeadEnd(v *view, e *edge) (p proof, ok bool) {
 	if from == nil || from.Refuses == "" {
 		return p, false
 	}
+	p.evidence = []string{from.Refuses}
+	if heard(from) {
+		p.evidence = append(p.evidence, lastHeard(from))
+	}
 	return proof{
 		why:      fmt.Sprintf("rank %d, an FPGA, is in a dead end: %s", e.to, firstClause(from.Refuses)),
-		evidence: []string{from.Refuses, lastHeard(from)},
+		evidence: p.evidence,
 		step:     fmt.Sprintf("restart the role of the FPGA at %s, then zrlctl reset %d --from %d", from.Address, e.to, e.from),
 	}, true
 }
@@ -188,7 +192,7 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	step := fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)",
-		host(from.Address), longestPacket)
+		hostOf(from.Address), longestPacket)
 	if strings.Contains(from.NetworkError, "message too long") {
 		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to), evidence: []string{from.NetworkError}, step: step}, true
 	}
@@ -213,7 +217,7 @@ const (
 	longData = 548
 )
 
-func host(address string) string {
+func hostOf(address string) string {
 	if i := strings.LastIndexByte(address, ':'); i > 0 {
 		return strings.Trim(address[:i], "[]")
 	}
@@ -258,9 +262,9 @@ func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 	}
 	switch from.Kind {
 	case string(config.PeerFPGA):
-		p.step = fmt.Sprintf("check that the FPGA at %s runs its role and has this rank map; then ping %s, and the firewall of this host", from.Address, host(from.Address))
+		p.step = fmt.Sprintf("check that the FPGA at %s runs its role and has this rank map; then ping %s, and the firewall of this host", from.Address, hostOf(from.Address))
 	case string(config.PeerCPU):
-		p.step = fmt.Sprintf("start the program of rank %d at %s with this rank map; then ping %s, and the firewalls", e.to, from.Address, host(from.Address))
+		p.step = fmt.Sprintf("start the program of rank %d at %s with this rank map; then ping %s, and the firewalls", e.to, from.Address, hostOf(from.Address))
 	default:
 		p.step = fmt.Sprintf("start rank %d at %s (its daemon, or its program); if it runs, compare its address with the rank map, and allow UDP and TCP port 2718 in the firewalls", e.to, from.Address)
 	}
@@ -335,7 +339,7 @@ func findBlocked(v *view, e *edge) (p proof, ok bool) {
 			sender, receiver, since, v.address(sender), v.address(receiver)),
 		evidence: []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))},
 		rank:     &sender,
-		step:     fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list ruleset), and check the routes in both directions", host(v.address(sender)), receiver),
+		step:     fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver),
 	}, true
 }
 
@@ -396,6 +400,6 @@ func findSilent(v *view, e *edge) (p proof, ok bool) {
 		why: fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its host is down, or packets are dropped on the way", e.to, from.Address),
 		evidence: []string{lastHeard(from), fmt.Sprintf("%s to it not acknowledged, %s", digest.Plural(from.Extended.InFlight, "packet"),
 			digest.Plural(int(from.Extended.Retransmissions), "retransmission"))},
-		step: fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the firewalls", e.to, host(from.Address)),
+		step: fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the firewalls", e.to, hostOf(from.Address)),
 	}, true
 }

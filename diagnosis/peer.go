@@ -151,7 +151,7 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 	if from != nil {
 		p.evidence = []string{lastHeard(from)}
 	}
-	ask := fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", host(v.address(e.to)))
+	ask := fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", hostOf(v.address(e.to)))
 	switch {
 	case from != nil && e.state == handshake.Held.String() && from.Extended != nil && from.Extended.PeerSession != 0 && from.Extended.MessageCredit == 0:
 		p.why = fmt.Sprintf("as many messages of rank %d as rank %d allows wait there for receives", e.from, e.to)

@@ -10,6 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
+// After is the age from which waits count for people.
+const After = time.Second
+
 // Of diagnoses the states of all sources. Waits that are younger than after do not count.
 func Of(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())

@@ -190,11 +190,11 @@ func TestStatusText(t *testing.T) {
 	  "ranks": [
 	    {"rank": 0, "role": "host", "transports": ["udp", "shm"], "receive_buffer": 212992, "receive_buffer_requested": 16777216,
 	     "offload": {"batches": true, "segmentation": true, "coalescing": true, "refused": [{"peer": 1, "error": "input/output error"}]},
-	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "oversubscribed": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1,
+	     "shm_ring": 1048576, "shm_links": 3, "shm_single_copy": 2, "oversubscribed": true, "engine": {"dropped": {"unknown_address": 4}, "peers": [{"rank": 1, "address": "10.0.0.2:2718",
 	      "sending": {"state": "WAIT_CLEAR", "age_seconds": 3, "text": "rank 0 waits for CLEAR_TO_SEND from rank 1", "retransmissions": 2}, "queued_sends": 5,
 	      "deferred": {"call": "SEND_FLOAT", "age_seconds": 4.5}, "unanswered_clear": {"call": "RECV_INT", "age_seconds": 6}, "unexpected": 1,
 	      "refuses": "never acknowledged", "network_error": "no route to host", "dropped": {"stale": 2, "unknown_address": 1}}]}},
-	    {"rank": 1, "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",
+	    {"rank": 1, "address": "10.0.0.2:2718", "role": "standin", "kernel": "echo", "kernel_state": "failed", "kernel_error": "no such peer",
 	     "transports": ["udp"], "receive_buffer": 65536, "receive_buffer_requested": 65536, "offload": {"batches": true, "disabled": true},
 	     "engine": {"peers": [{"rank": 0, "receiving": {"state": "WAIT_REQUEST", "text": "idle"}}]}}]}`), &s); err != nil {
 		t.Fatal(err)
@@ -202,6 +202,10 @@ func TestStatusText(t *testing.T) {
 	const want = `WAITING RANKS
     AGE  RANK     PEER  WHAT
   3.0 s     0  →  1     rank 0 waits for CLEAR_TO_SEND from rank 1, 2 retransmissions, 5 messages queued behind it
+CAUSES
+  Rank 0 has waited 3.0 s to send 0 bytes to rank 1: rank 1, an FPGA, is in a dead end: never acknowledged
+    evidence: never acknowledged
+    next: restart the role of the FPGA at 10.0.0.2:2718, then zrlctl reset 1 --from 0
 PROBLEMS
   failure: rank 0 refuses to send to rank 1: never acknowledged (when rank 1 has recovered: zrlctl reset 1 --from 0)
   failure: rank 1: kernel echo failed: no such peer (restart zrlmpid)

@@ -71,9 +71,9 @@ func statusText(s *control.Status) string {
 	d := digest.Of(s, nil)
 	page := topPage{sample: &sample{status: s, digest: d}}
 	var b strings.Builder
-	for _, lines := range [][]text{page.waits(), page.problems()} {
-		b.WriteString(plainText(lines[1:])) // without the empty line above the heading
-	}
+	b.WriteString(plainText(page.waits()[1:])) // without the empty line above the heading
+	b.WriteString(causesText(s))
+	b.WriteString(plainText(page.problems()[1:]))
 	for _, lines := range [][]string{failures(s), calls(s), unexpected(d), attached(d), drops(s)} {
 		for _, l := range lines {
 			fmt.Fprintln(&b, l)

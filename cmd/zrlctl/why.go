@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ to wait, but a daemon has not answered; otherwise as zrlctl.`,
 	}
 	w.target = a.targetFlags(cmd)
 	cmd.Flags().StringSliceVar(&w.daemons, "daemons", nil, "ask these daemons as well: URL,… or control socket,…")
-	cmd.Flags().DurationVar(&w.after, "after", time.Second, "ignore waits that are younger than this")
+	cmd.Flags().DurationVar(&w.after, "after", diagnosis.After, "ignore waits that are younger than this")
 	cmd.Flags().BoolVar(&w.watch, "watch", false, "print again whenever the causes change, until interrupted")
 	return cmd
 }
@@ -86,6 +87,16 @@ var (
 	errWaits      = errors.New("ranks wait")
 	errUnanswered = errors.New("a daemon has not answered")
 )
+
+// causesText returns why ranks wait, as a part of the status.
+func causesText(s *control.Status) string {
+	d := diagnosis.Of([]diagnosis.Source{{Status: s}}, diagnosis.After)
+	if len(d.Findings) == 0 {
+		return ""
+	}
+	text := strings.TrimRight(d.Text(), "\n")
+	return "CAUSES\n  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
+}
 
 // result returns the error whose exit code says what was found.
 func result(d *diagnosis.Diagnosis) error {

@@ -157,6 +157,9 @@ func (v *view) fill(add func(name, template, key string, data any)) {
 	for i := range s.Cycles {
 		add("cycles", "cycle", fmt.Sprintf("c%d", s.Cycles[i].Ranks[0]), &s.Cycles[i])
 	}
+	for i := range s.Causes {
+		add("causes", "cause", fmt.Sprintf("%s %d", s.Causes[i].Cause, s.Causes[i].Rank), &s.Causes[i])
+	}
 	for i := range s.Waits {
 		w := s.Waits[i]
 		add("waits", "wait", fmt.Sprintf("%d>%d/%s", w.Rank, w.Peer, w.Direction), w)
@@ -180,4 +183,4 @@ func (v *view) fill(add func(name, template, key string, data any)) {
 	}
 }
 
-var listNames = []string{"cycles", "waits", "problems", "ranks", "peers", "log", "failures"}
+var listNames = []string{"cycles", "causes", "waits", "problems", "ranks", "peers", "log", "failures"}

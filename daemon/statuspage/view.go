@@ -6,12 +6,14 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
 // The bounds of what is shown of each kind; the others are counted.
 const (
 	maxWaits    = 40
 	maxCycles   = 4
+	maxCauses   = 8
 	maxChain    = 8
 	maxProblems = 20
 	maxRanks    = 32
@@ -34,6 +36,8 @@ type shown struct {
 	Slow    chart
 
 	Cycles []cycleView
+	// Causes are why ranks wait.
+	Causes []diagnosis.Finding
 	// Waits are those shown; Brief counts waits too short to be shown, AllWaits the
 	// others, and FitWaits those of them that match the filter.
 	Waits                     []*digest.Wait
@@ -81,6 +85,8 @@ func (p *Page) show(s *sample, q query) *shown {
 	for _, c := range d.Cycles[:min(len(d.Cycles), maxCycles)] {
 		v.Cycles = append(v.Cycles, cycleOf(c, d.Waits))
 	}
+	causes := diagnosis.Of([]diagnosis.Source{{Status: &s.status}}, diagnosis.After).Findings
+	v.Causes = causes[:min(len(causes), maxCauses)]
 	v.Ranks, v.Idle = f.Ranks(d, q.All || q.Filter != "")
 	v.FitRanks = len(v.Ranks) + len(v.Idle)
 	slices.SortStableFunc(v.Ranks, failedFirst)

@@ -1,0 +1,292 @@
+package diagnosis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// status is one of the given local ranks, of a world of so many.
+func status(size int, ranks ...control.LocalRank) *control.Status {
+	s := &control.Status{Ranks: ranks, Cluster: make([]control.Member, size)}
+	for i := range s.Cluster {
+		s.Cluster[i] = control.Member{Rank: i, Address: address(i), Kind: "software"}
+	}
+	for i := range ranks {
+		s.Cluster[ranks[i].Rank].Role = ranks[i].Role
+	}
+	return s
+}
+
+func address(rank int) string { return fmt.Sprintf("10.0.0.%d:2718", rank+1) }
+
+// host is a rank with a program, and standin one with a kernel.
+func host(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
+	for i := range peers {
+		if peers[i].Address == "" {
+			peers[i].Address = address(peers[i].Rank)
+		}
+	}
+	return control.LocalRank{
+		RankInfo: control.RankInfo{Rank: rank, Role: control.RoleHost, Address: address(rank), Attached: []control.Program{{PID: 4700 + rank}}},
+		Engine:   mpe.Snapshot{Rank: rank, Peers: peers},
+	}
+}
+
+func standin(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
+	r := host(rank, peers...)
+	r.Role, r.Kernel, r.KernelState, r.Attached = control.RoleStandin, "echo", control.KernelRunning, nil
+	return r
+}
+
+type peerOption func(p *mpe.PeerSnapshot)
+
+func peer(rank int, options ...peerOption) mpe.PeerSnapshot {
+	p := mpe.PeerSnapshot{Rank: rank, Kind: "software", Profile: "cloudfpga", Transport: "udp", Heard: new(0.1), PacketsOut: mpe.PacketCounts{protocol.SendRequest: 3}}
+	for _, o := range options {
+		o(&p)
+	}
+	return p
+}
+
+func sending(state string, seconds float64) peerOption {
+	return func(p *mpe.PeerSnapshot) {
+		p.Sending = &mpe.WaitSnapshot{State: state, Seconds: seconds, Envelope: mpe.Envelope{Bytes: 16, Tag: new(3)}}
+		switch state {
+		case "WAIT_CLEAR":
+			p.Sending.WaitsFor = "CLEAR_TO_SEND"
+		case "WAIT_ACK":
+			p.Sending.WaitsFor = "ACK"
+		}
+	}
+}
+
+func receiving(seconds float64) peerOption {
+	return func(p *mpe.PeerSnapshot) {
+		p.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: seconds, Text: "it waits", Envelope: mpe.Envelope{Bytes: 16}}
+	}
+}
+
+func extended(x mpe.ExtendedSnapshot) peerOption {
+	return func(p *mpe.PeerSnapshot) { p.Profile, p.Extended = "extended", &x }
+}
+
+func with(change func(p *mpe.PeerSnapshot)) peerOption { return change }
+
+func neverHeard(p *mpe.PeerSnapshot) { p.Heard = nil }
+
+func fpga(p *mpe.PeerSnapshot) { p.Kind = "fpga" }
+
+func call(name string, number int, root *int, waitsFor ...int) collective.Snapshot {
+	return collective.Snapshot{Collective: name, Algorithm: "flat", Comm: 1, Number: number, Seconds: 9, Root: root, Bytes: 16, WaitsFor: waitsFor}
+}
+
+func calling(r control.LocalRank, c collective.Snapshot) control.LocalRank {
+	r.Engine.Calls = append(r.Engine.Calls, c)
+	return r
+}
+
+func had(r control.LocalRank, c collective.Ended) control.LocalRank {
+	r.Engine.EndedCalls = append(r.Engine.EndedCalls, c)
+	return r
+}
+
+func stopped(r control.LocalRank) control.LocalRank {
+	r.Attached[0].Stopped = true
+	return r
+}
+
+func detached(r control.LocalRank, ended *float64) control.LocalRank {
+	r.Attached, r.Engine.Ended = nil, ended
+	return r
+}
+
+// TestCauses: what each state of ranks shows. In the tests of package hangs such states come from real sockets.
+func TestCauses(t *testing.T) {
+	anySource := host(0)
+	anySource.Engine.AnySource = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: 9, Envelope: mpe.Envelope{Bytes: 16, Tag: new(5)}}
+	anySource.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2)}
+	anyTag := anySource
+	anyTag.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2, with(func(p *mpe.PeerSnapshot) { p.Unexpected, p.Unmatched = 7, []mpe.Envelope{{Tag: new(6), Bytes: 4}} }))}
+	failed := standin(1)
+	failed.KernelState, failed.KernelError = control.KernelFailed, "exit status 1"
+	unknown := host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard))
+	unknown.Engine.LastDrop = &mpe.DropSnapshot{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
+	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
+	job.Job, job.Silent, job.SilentProcesses = "zrlctl_1", []int{2}, []control.SilentProcess{{Rank: 2, PID: 99}}
+	for i := range job.Cluster {
+		job.Cluster[i].Address = fmt.Sprintf("10.0.0.1:%d", 2718+i)
+	}
+	silentJob := *job
+	silentJob.Ranks = []control.LocalRank{host(0, peer(1), peer(2, receiving(9)))}
+	stoppedJob := silentJob
+	stoppedJob.SilentProcesses = []control.SilentProcess{{Rank: 2, PID: 99, Stopped: true}}
+	for name, tt := range map[string]struct {
+		status *control.Status
+		cause  string
+		rank   int
+		// text and step are parts of what is said.
+		text, step string
+	}{
+		"computes":          {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "gdb -p 4701"},
+		"busy":              {status(3, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks", "gdb"},
+		"follows":           {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)), Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
+		"stopped":           {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "kill -CONT 4701"},
+		"no program":        {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), nil)), NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
+		"ended":             {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), new(4.0))), ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
+		"job, ended":        {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
+		"job, silent":       {&silentJob, ProcessNoAnswer, 2, "process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
+		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "kill -CONT 99"},
+		"kernel failed":     {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1, "the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
+		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
+		"never heard, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
+		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *mpe.PeerSnapshot) { p.PacketsOut = mpe.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},
+		"not asked":         {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), StateUnknown, 1, "rank 1 answers, and its state is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
+		"silent": {status(2, host(0, peer(1, sending("WAIT_ACK", 9), with(func(p *mpe.PeerSnapshot) { p.Heard = new(9.0) }),
+			extended(mpe.ExtendedSnapshot{PeerSession: 5, InFlight: 2, Retransmissions: 4})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
+		"network error": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "write: connection refused" })))), NetworkError, 1,
+			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
+		"too long": {status(2, host(0, peer(1, sending("WAIT_ACK", 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
+			"does not carry datagrams as long as its DATA", "compare the MTU"},
+		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *mpe.PeerSnapshot) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
+			"rank 1, an FPGA, is in a dead end: rank 1 is in a message", "zrlctl reset 1 --from 0"},
+		"another rank's address": {status(3, host(0, peer(1, sending("WAIT_CLEAR", 9), with(func(p *mpe.PeerSnapshot) {
+			p.LastDrop = &mpe.DropSnapshot{Reason: "source_rank", Source: new(uint32(2))}
+		})))), WrongAddress, 1,
+			"which the rank map of rank 0 gives to rank 1, is that of rank 2", "correct the addresses of ranks 1 and 2"},
+		"unknown address": {status(2, unknown), WrongAddress, 1, "rank 1 is at 10.0.0.77:2718", "set the address of rank 1"},
+		"foreign profile": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), with(func(p *mpe.PeerSnapshot) { p.LastDrop = &mpe.DropSnapshot{Reason: "reserved", Profile: "extended"} })))), WrongProfile, 1,
+			"rank 1 speaks profile extended to rank 0, which is configured for profile cloudfpga", "set profile: extended for rank 1"},
+		"another version": {status(2, host(0, peer(1, with(func(p *mpe.PeerSnapshot) {
+			p.Sending = &mpe.WaitSnapshot{State: "HELD", Seconds: 9, Text: "rank 1 speaks version 0xe1"}
+		})))), WrongProfile, 1,
+			"another version of the extended profile", "the same release"},
+		"lost ACK": {status(2, host(0, peer(1, sending("WAIT_ACK", 9), with(func(p *mpe.PeerSnapshot) { p.Sending.Retransmissions = 3 }))), host(1, peer(0, with(func(p *mpe.PeerSnapshot) { p.Received = 1 })))), LostAck, 1,
+			"has received all of the message, and its ACK was lost", "zrlctl reset 1"},
+		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State = "WAIT_DATA" })))), LostPacket, 1,
+			"CLEAR_TO_SEND of rank 1 was lost on its way to rank 0", "zrlctl analyze"},
+		"count": {status(2, host(0, peer(1, sending("WAIT_ACK", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State, p.Receiving.Words = "RECEIVING", 400 })))), Count, 1,
+			"rank 0 sends 1600 bytes, and rank 1 receives 16", "the same count"},
+		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
+			p.Unexpected, p.Unmatched = 1, []mpe.Envelope{{Tag: new(3), Comm: 4, Bytes: 4}}
+		}))), host(1)), Communicator, 0,
+			"rank 1 has sent with communicator 4, and rank 0 receives with communicator 0", "the same communicator"},
+		"any source":      {status(3, anySource), AnySourceUnmet, AnyRank, "to receive up to 16 bytes with tag 5 from any rank", "which rank should send"},
+		"any source, tag": {status(3, anyTag), Tag, 0, "rank 2 has sent with tag 6, and rank 0 receives with tag 5", "the same tag"},
+		"blocked remote": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
+			p.Deferred = &mpe.DeferredSnapshot{Call: "SEND_FLOAT", Seconds: 9}
+			p.Receiving.Deferred = "SEND_FLOAT"
+			p.Receiving.Envelope.Datatype = "int"
+		})))), Datatype, 0, "rank 1 sends with SEND_FLOAT, and rank 0 receives with RECV_INT", "the same datatype"},
+		"call, by shared":      {status(2, calling(host(0, peer(1)), call("Barrier", 4, nil, 1)), host(1)), Computes, 1, "rank 0 has waited 9.0 s in Barrier (call 4 in communicator 1) for rank 1", "gdb"},
+		"call order":           {status(3, calling(host(0, peer(1)), call("Barrier", 4, nil, 1)), calling(host(1, peer(0)), call("Bcast", 4, new(0), 0)), calling(host(2, peer(1)), call("Barrier", 4, nil, 1))), CallOrder, 1, "rank 1 has called Bcast, and ranks 0 and 2 have called Barrier", "the same order"},
+		"earlier call":         {status(3, had(calling(host(0, peer(1)), call("Barrier", 5, nil, 1)), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(0)}), had(host(1), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(1)})), Root, 0, "Bcast with root 0", "the same root"},
+		"count of a call":      {status(2, calling(host(0, peer(1)), call("Allreduce", 4, nil, 1)), had(host(1), collective.Ended{Collective: "Allreduce", Comm: 1, Number: 4, Bytes: 8})), Count, 0, "Allreduce of 16 bytes", "the same count"},
+		"no receive, FPGA":     {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), fpga))), StateUnknown, 1, "what rank 1 waits for is not known here", "--daemons"},
+		"credit of an unknown": {status(2, host(0, peer(1, sending("HELD", 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
+	} {
+		d := Of([]Source{{Status: tt.status}}, After)
+		if len(d.Findings) != 1 {
+			t.Errorf("%s: %d findings:\n%s", name, len(d.Findings), d.Text())
+			continue
+		}
+		f := &d.Findings[0]
+		if f.Cause != tt.cause || f.Rank != tt.rank || !strings.Contains(f.Text, tt.text) || !strings.Contains(f.Step, tt.step) || len(f.Waiting) == 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if !slices.ContainsFunc(Causes, func(c Cause) bool { return c.ID == f.Cause }) {
+			t.Errorf("%s: cause %s is not in the table", name, f.Cause)
+		}
+	}
+}
+
+// TestDeployed: a deployed node is named as one that cannot be asked.
+func TestDeployed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wait  peerOption
+		cause string
+	}{"send": {sending("WAIT_CLEAR", 9), NoReceive}, "receive": {receiving(9), NothingSent}} {
+		s := status(2, host(0, peer(1, tt.wait, fpga)))
+		s.Cluster[1].Kind = "fpga"
+		d := Of([]Source{{Status: s}}, After)
+		if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || d.Findings[0].Certain {
+			t.Errorf("%s: %s", name, d.Text())
+		}
+		if want := []Unasked{{1, address(1), "a deployed node cannot be asked"}}; !slices.Equal(d.Unasked, want) {
+			t.Errorf("%s: %+v", name, d.Unasked)
+		}
+	}
+}
+
+// TestSources: states of several daemons are one graph, and one that has not answered is named.
+func TestSources(t *testing.T) {
+	one, two := status(3, host(0, peer(1, receiving(9)))), status(3, host(1, peer(2, receiving(8))))
+	three := status(3, host(2, peer(0, receiving(7))))
+	d := Of([]Source{{Status: one}, {Status: two}, {Status: three}}, After)
+	if len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !slices.Equal(d.Findings[0].Cycle, []int{0, 1, 2}) || d.Findings[0].Seconds != 9 ||
+		!strings.Contains(d.Findings[0].Text, "cycle 0 → 1 → 2 → 0, closed for 7.0 s") || !slices.Equal(d.Waiting, []int{0, 1, 2}) {
+		t.Errorf("%s", d.Text())
+	}
+	d = Of([]Source{{Status: one}, {Status: two}, {Name: "daemon http://10.0.0.3:9627", Err: errors.New("connection refused")}}, After)
+	if len(d.Findings) != 1 || d.Findings[0].Rank != 2 || len(d.Unasked) != 1 || len(d.Unanswered) != 1 {
+		t.Errorf("%+v", d)
+	}
+	const last = "no answer: daemon http://10.0.0.3:9627: connection refused\n"
+	if text := d.Text(); !strings.HasSuffix(text, "state not known: rank 2 at 10.0.0.3:2718: its host was not asked: name its daemon with --daemons\n"+last) {
+		t.Errorf("%s", text)
+	}
+	if f := d.Findings[0]; !slices.Equal(f.Waiting, []int{0, 1}) || !strings.Contains(f.Block(), "also waiting because of it: rank 0\n") {
+		t.Errorf("%+v\n%s", f, f.Block())
+	}
+}
+
+// TestNothing: brief waits, and those of kernels for work, are none.
+func TestNothing(t *testing.T) {
+	s := status(3, host(0, peer(1, receiving(.9))), standin(1, peer(0, receiving(100))))
+	d := Of([]Source{{Status: s}}, After)
+	if len(d.Findings)+len(d.Waiting) != 0 || d.Text() != "no rank has waited for longer than 1.0 s\n" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestFor: a rank's part of a diagnosis.
+func TestFor(t *testing.T) {
+	s := status(5, host(0, peer(1, receiving(9))), host(1), host(2, peer(3, sending("WAIT_CLEAR", 8))), host(3))
+	d := Of([]Source{{Status: s}}, After)
+	if len(d.Findings) != 2 {
+		t.Fatalf("%s", d.Text())
+	}
+	for rank, want := range []int{1, 1, 3, 3} {
+		if only := d.For(rank); len(only.Findings) != 1 || only.Findings[0].Rank != want {
+			t.Errorf("rank %d: %s", rank, only.Text())
+		}
+	}
+	if only := d.For(4); len(only.Findings) != 0 {
+		t.Errorf("%s", only.Text())
+	}
+	later := Of([]Source{{Status: status(5, host(0, peer(1, receiving(99))), host(1), host(2, peer(3, sending("WAIT_CLEAR", 98))), host(3))}}, After)
+	if d.Key() != later.Key() || d.Key() == d.For(0).Key() {
+		t.Errorf("%q, %q", d.Key(), later.Key())
+	}
+}
+
+// TestForeign: a status from elsewhere may have anything.
+func TestForeign(t *testing.T) {
+	r := calling(host(7, peer(-5, receiving(9)), peer(99, sending("WAIT_CLEAR", 9)), peer(1, receiving(9))), collective.Snapshot{
+		Collective: "Bcast", Algorithm: "x", Root: new(77), Members: []int{-1, 500}, WaitsFor: []int{-3, 400}, Seconds: 9,
+	})
+	s := status(8, host(1), r)
+	s.Ranks = append(s.Ranks, host(0))
+	s.Ranks[2].Rank = 1000
+	s.Silent = []int{-4, 2000}
+	if d := Of([]Source{{Status: s}, {Status: &control.Status{}}}, 0); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
+		t.Errorf("%s", d.Text())
+	}
+}
