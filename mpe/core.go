@@ -38,8 +38,8 @@ type core struct {
 	timed []*peer
 	drops DropCounts // from addresses that are no peer's
 	state runState
-	// lastDrop is the last of drops, and lastEnd when an operation of the program last ended, or 0.
-	lastDrop lastDrop
+	// lastDrop is the last of drops, or nil, and lastEnd when an operation of the program last ended, or 0.
+	lastDrop *lastDrop
 	lastEnd  handshake.Instant
 
 	pending  pending
@@ -185,6 +185,9 @@ func (e *core) receive(tr Transport, a *RxPacket) {
 	p := e.source(a)
 	if p == nil {
 		e.drops[DropUnknownAddress]++
+		if e.lastDrop == nil {
+			e.lastDrop = new(lastDrop)
+		}
 		e.lastDrop.set(e.at, protocol.CloudFPGA, a, &Drop{Reason: DropUnknownAddress})
 		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: DropUnknownAddress, Packet: a, At: e.at})
 		return

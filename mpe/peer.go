@@ -34,9 +34,9 @@ type peer struct {
 
 	peerCounts
 	sendErr error // the last error of the transport, until a send succeeds
-	// heard is when the last packet arrived, or 0, and lastDrop the last one that was dropped.
+	// heard is when the last packet arrived, or 0, and lastDrop the last one that was dropped, or nil.
 	heard    handshake.Instant
-	lastDrop lastDrop
+	lastDrop *lastDrop
 }
 
 // peerCounts counts what every kind of peer has in common, since New.
@@ -235,6 +235,9 @@ func (p *peer) sendResult(err error) {
 // that about.
 func (p *peer) dropped(a *RxPacket, d Drop) {
 	p.drops[d.Reason]++
+	if p.lastDrop == nil {
+		p.lastDrop = new(lastDrop)
+	}
 	p.lastDrop.set(p.e.at, p.profile(), a, &d)
 	d.Packet, d.At = a, p.e.at
 	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, d)

@@ -81,7 +81,7 @@ type DropSnapshot struct {
 	Profile string `json:"profile,omitempty"`
 }
 
-// lastDrop is the last packet that was dropped; none if at is 0.
+// lastDrop is the last packet that was dropped.
 type lastDrop struct {
 	at     handshake.Instant
 	reason DropReason
@@ -101,7 +101,7 @@ func (l *lastDrop) set(now handshake.Instant, of protocol.Profile, a *RxPacket, 
 }
 
 func (l *lastDrop) snapshot(now handshake.Instant) *DropSnapshot {
-	if l.at == 0 {
+	if l == nil {
 		return nil
 	}
 	s := &DropSnapshot{Reason: l.reason.String(), Seconds: (now - l.at).Seconds()}
