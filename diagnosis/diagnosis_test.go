@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -288,5 +289,18 @@ func TestForeign(t *testing.T) {
 	s.Silent = []int{-4, 2000}
 	if d := Of([]Source{{Status: s}, {Status: &control.Status{}}}, 0); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
 		t.Errorf("%s", d.Text())
+	}
+}
+
+// TestDocumented: the manual has all causes.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Causes {
+		if !strings.Contains(string(text), "`"+c.ID+"`") {
+			t.Errorf("docs/operations.md does not have %s", c.ID)
+		}
 	}
 }

@@ -198,6 +198,10 @@ func (r *roots) unknown(e *edge) {
 	}
 }
 
+// similar is by how many seconds a wait has to be older than another one to speak for both: which of the two it is does not change
+// from one diagnosis to the next.
+const similar = 0.5
+
 // note keeps a finding, of which the oldest wait speaks for all, and that a rank waits because of it.
 func (r *roots) note(f *Finding, waiting int) {
 	key := rootKey{f.Cause, f.Rank}
@@ -208,7 +212,7 @@ func (r *roots) note(f *Finding, waiting int) {
 		known = f
 		r.found[key] = f
 		r.order = append(r.order, key)
-	case known != f && f.Seconds > known.Seconds:
+	case known != f && f.Seconds > known.Seconds+similar:
 		waits := known.Waiting
 		*known = *f
 		known.Waiting = waits
@@ -240,7 +244,7 @@ func (r *roots) cycle(rank int) *Finding {
 		if len(evidence) < maxRanks {
 			evidence = append(evidence, r.v.sentence(e))
 		}
-		if e.seconds > oldest.seconds {
+		if e.seconds > oldest.seconds+similar {
 			oldest = e
 		}
 		if e.seconds < youngest.seconds {

@@ -193,7 +193,7 @@ func (d *Diagnosis) Key() string {
 	var b strings.Builder
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		fmt.Fprintf(&b, "%s %d %d %v;", f.Cause, f.Rank, f.Peer, f.Waiting)
+		fmt.Fprintf(&b, "%s %d %v;", f.Cause, f.Rank, f.Waiting)
 	}
 	fmt.Fprint(&b, d.Unasked, d.Unanswered)
 	return b.String()

@@ -45,7 +45,7 @@ func (t *target) open(cmd *cobra.Command) func(context.Context) (control.Status,
 // status queries the target.
 func (t *target) status(ctx context.Context) (control.Status, error) {
 	if t.job != "" {
-		return jobStatus(ctx, t.job)
+		return onlyJob(ctx, t.job)
 	}
 	client := t.app.client()
 	defer client.Close()
@@ -65,8 +65,8 @@ func (t *target) status(ctx context.Context) (control.Status, error) {
 	return list[0].Status(), nil
 }
 
-// jobStatus returns the state of a job.
-func jobStatus(ctx context.Context, name string) (s control.Status, err error) {
+// onlyJob returns the state of a job, or of the only one without a name.
+func onlyJob(ctx context.Context, name string) (s control.Status, err error) {
 	list, err := control.Jobs(ctx, name)
 	if err != nil {
 		return s, err
@@ -77,7 +77,12 @@ func jobStatus(ctx context.Context, name string) (s control.Status, err error) {
 	if list, err = control.Jobs(ctx, ""); err != nil {
 		return s, err
 	}
-	if len(list) == 0 {
+	switch {
+	case name == "" && len(list) > 0:
+		return s, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", jobsText(list))
+	case name == "":
+		return s, control.Errorf(control.Usage, "no job runs on this host")
+	case len(list) == 0:
 		return s, control.Errorf(control.Usage, "there is no job %q: no job of yours runs on this host", name)
 	}
 	return s, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))

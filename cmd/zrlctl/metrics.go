@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net/http"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/spf13/cobra"
@@ -22,7 +23,9 @@ func (a *app) metricsCommand() *cobra.Command {
 		Long: `Print the metrics of the ranks of this user's jobs on this host, and for root those of all users,
 in the text format of Prometheus. With --http, serve them at /metrics until interrupted: then
 each scrape finds the jobs that there are. They are those of a daemon's ranks, without
-histograms, and with the label mpi_job. A daemon serves its own metrics itself.`,
+histograms, and with the label mpi_job. A daemon serves its own metrics itself. The state of a
+job is served at /jobs/NAME/status.json, and that of the only one at /status.json, for
+"zrlctl why --daemons http://HOST:PORT/jobs/NAME" on other hosts.`,
 		Example: "  zrlctl metrics --http 127.0.0.1:9628",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			if listen != "" {
@@ -67,6 +70,8 @@ func serveMetrics(ctx context.Context, listen string, stderr io.Writer) error {
 		return list
 	})
 	s.Handle("GET /metrics", metrics.Handler(registry, errs))
+	s.Handle("GET /status.json", http.HandlerFunc(serveJobStatus))
+	s.Handle("GET /jobs/{job}/status.json", http.HandlerFunc(serveJobStatus))
 	fmt.Fprintf(stderr, "zrlctl: metrics at %smetrics\n", s.URL())
 	return s.Serve(ctx)
 }

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// serveJobStatus serves the state of a job's ranks on this host, as that of a daemon, for zrlctl why on other hosts. The path names
+// the job; without a name it is the only one.
+func serveJobStatus(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("job")
+	s, err := onlyJob(r.Context(), name)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(&s) // the client has gone
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// serveRank has a rank of two answer the tools, which has waited so long for the other one.
+func serveRank(t *testing.T, job string, rank int, seconds float64) {
+	t.Helper()
+	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "software"}}
+	peer := mpe.PeerSnapshot{Rank: 1 - rank, Address: cluster[1-rank].Address, Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 5}}
+	if seconds > 0 {
+		peer.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: seconds, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}
+	}
+	text, err := json.Marshal(&node.Report{
+		PID: 4711, Started: time.Now(), Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"}, Cluster: cluster,
+		Engine: mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{peer}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := jobs.Serve(job, rank, func() []byte { return text })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+}
+
+// TestWhy: the causes are printed, of this host alone and with those of others, and the exit code says whether there are any.
+func TestWhy(t *testing.T) {
+	name := func(of string) string { return fmt.Sprintf("why_test_%s_%d", of, os.Getpid()) }
+	serveRank(t, name("here"), 0, 9)
+	serveRank(t, name("there"), 1, 8)
+	serveRank(t, name("idle"), 0, 0)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /jobs/{job}/status.json", serveJobStatus)
+	mux.HandleFunc("GET /html/status.json", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	other := httptest.NewServer(mux)
+	defer other.Close()
+	there, none := other.URL+"/jobs/"+name("there"), filepath.Join(t.TempDir(), "none.sock")
+	t.Setenv(config.EnvControlSocket, "")
+	for _, tt := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{[]string{"--job", name("here")}, exitWaits, "Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message has come that matches: rank 1 answers, and its state is not known here\n", ""},
+		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: its host was not asked: name its daemon with --daemons\n", ""},
+		{[]string{"--job", name("here"), "--daemons", there}, exitWaits, "cycle 0 → 1 → 0, closed for 8.0 s", ""},
+		{[]string{"1", "--job", name("here"), "--daemons", there}, exitWaits, "cycle 0 → 1 → 0", ""},
+		{[]string{"--job", name("here"), "--after", "1m"}, exitOK, "no rank has waited for longer than 1 min 00 s\n", ""},
+		{[]string{"--job", name("idle")}, exitOK, "no rank has waited for longer than 1.0 s\n", ""},
+		{[]string{"--job", name("idle"), "--daemons", none}, exitUnreachable, "no answer: daemon " + none + ": no zrlmpid answers on ", ""},
+		{[]string{"--job", name("idle"), "--daemons", other.URL}, exitUnreachable, "/status.json: 404 Not Found", ""},
+		{[]string{"--job", name("idle"), "--daemons", other.URL + "/html"}, exitUnreachable, "no status of a zrlmpid", ""},
+		{[]string{"--job", name("idle"), "--daemons", other.URL + "/jobs/x"}, exitUnreachable, "404 Not Found", ""},
+		{[]string{"--daemons", there, "--socket", none}, exitUnreachable, "", "no zrlmpid answers on " + none},
+		{[]string{"2", "--job", name("here")}, exitUsage, "", "there is no rank 2: the cluster has ranks 0 to 1"},
+		{[]string{"x"}, exitUsage, "", `rank "x": give a rank number, 0 or higher`},
+		{[]string{"--after", "-1s"}, exitUsage, "", "--after -1s: must be at least 0"},
+	} {
+		code, stdout, stderr := zrlctl(t, "", append([]string{"why"}, tt.args...)...)
+		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("%q: exit code %d\n%s%s", tt.args, code, stdout, stderr)
+		}
+	}
+	code, stdout, _ := zrlctl(t, "", "why", "--json", "--job", name("here"))
+	var d diagnosis.Diagnosis
+	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitWaits || len(d.Findings) != 1 || d.Findings[0].Cause != diagnosis.StateUnknown || d.Findings[0].Missing != "SEND_REQUEST" {
+		t.Errorf("%v, exit code %d\n%s", err, code, stdout)
+	}
+}
