@@ -48,24 +48,7 @@ func TestLibraryHangs(t *testing.T) {
 			if tt.disturb != nil {
 				tt.disturb(t, pids[1])
 			}
-			var code int
-			var d diagnosis.Diagnosis
-			tick := time.NewTicker(100 * time.Millisecond)
-			defer tick.Stop()
-			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
-				code, d = job.why(t)
-				if code == 5 && len(d.Findings) == 1 && d.Findings[0].Cause == tt.cause {
-					break
-				}
-			}
-			if code != 5 || len(d.Findings) != 1 {
-				t.Fatalf("exit code %d, %+v", code, d)
-			}
-			f := &d.Findings[0]
-			if f.Cause != tt.cause || f.Rank != tt.rank || tt.call != "" && f.Call != tt.call || !strings.Contains(f.Text, tt.text) || !strings.Contains(f.Step, tt.step) {
-				t.Errorf("%+v", f)
-			}
-			t.Log(f.Text)
+			job.explained(t, tt.cause, tt.rank, tt.call, tt.text, tt.step)
 		})
 	}
 }
@@ -81,7 +64,7 @@ func signal(t *testing.T, pid int, s unix.Signal) {
 // hang is a job that hangs.
 type hang struct {
 	zrlctl string
-	name   string
+	args   []string // of zrlctl why
 	lines  *bufio.Scanner
 }
 
@@ -105,7 +88,7 @@ func startHang(t *testing.T, dir, program, mode string, ranks int) *hang {
 		_ = run.Process.Signal(unix.SIGTERM)
 		_ = run.Wait() // it has failed
 	})
-	h.name, h.lines = fmt.Sprintf("zrlctl_%d", run.Process.Pid), bufio.NewScanner(out)
+	h.args, h.lines = []string{"--job", fmt.Sprintf("zrlctl_%d", run.Process.Pid)}, bufio.NewScanner(out)
 	return h
 }
 
@@ -136,10 +119,33 @@ func (h *hang) pids(t *testing.T, ranks int) []int {
 	return pids
 }
 
+// explained waits until zrlctl why has one finding of a cause, and checks it.
+func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step string) {
+	t.Helper()
+	var code int
+	var d diagnosis.Diagnosis
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		code, d = h.why(t)
+		if code == 5 && len(d.Findings) == 1 && d.Findings[0].Cause == cause {
+			break
+		}
+	}
+	if code != 5 || len(d.Findings) != 1 {
+		t.Fatalf("exit code %d, %+v", code, d)
+	}
+	f := &d.Findings[0]
+	if f.Cause != cause || f.Rank != rank || call != "" && f.Call != call || !strings.Contains(f.Text, text) || !strings.Contains(f.Step, step) {
+		t.Errorf("%+v", f)
+	}
+	t.Log(f.Text)
+}
+
 // why runs zrlctl why, and returns its exit code.
 func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 	t.Helper()
-	c := exec.Command(h.zrlctl, "why", "--job", h.name, "--after", "100ms", "--json")
+	c := exec.Command(h.zrlctl, append([]string{"why", "--after", "100ms", "--json"}, h.args...)...)
 	text, err := c.Output()
 	code = c.ProcessState.ExitCode()
 	if code == 0 || code == 5 {
@@ -149,4 +155,68 @@ func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 		}
 	}
 	return code, d
+}
+
+// TestLibraryHangsKilled: programs of two daemons, as on two hosts, of which one is killed, or was not started: the other host's daemon, asked by
+// HTTP, has the cause.
+func TestLibraryHangsKilled(t *testing.T) {
+	dir := builtLibrary(t)
+	program := compile(t, dir, "standard", "hangs.c")
+	daemon := filepath.Join(dir, "zrlmpid")
+	if out, err := exec.Command("go", "build", "-o", daemon, "../cmd/zrlmpid").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	net := loopbackNet()
+	folders := []string{t.TempDir(), t.TempDir()}
+	for rank, folder := range folders {
+		text := fmt.Sprintf("control: {socket: %s/c.sock}\nhttp: {listen: \"%s%d:9627\"}\ndefaults: {profile: extended, transport: udp}\nranks:\n", folder, net, rank+1)
+		for other := range folders {
+			role := "peer: software"
+			if other == rank {
+				role = "run: host"
+			}
+			text += fmt.Sprintf("  - {rank: %d, address: %s%d, %s}\n", other, net, other+1, role)
+		}
+		background(t, nil, daemon, "-config", writeFile(t, "z.yaml", text))
+		if out, err := exec.Command(filepath.Join(dir, "zrlctl"), "status", "--wait", "20s", "--socket", folder+"/c.sock").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	h := &hang{zrlctl: filepath.Join(dir, "zrlctl"), args: []string{"--socket", folders[0] + "/c.sock", "--daemons", fmt.Sprintf("http://%s2:9627", net)}}
+	start := func(rank int) (*exec.Cmd, *bufio.Scanner) {
+		return background(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"), fmt.Sprintf("ZRLMPI_SOCKET=%s/c-attach.sock", folders[rank])}, program, "computes")
+	}
+	_, lines := start(0)
+	h.lines = lines
+	h.explained(t, diagnosis.NotAttached, 1, "", "no program uses rank 1", "start the program of rank 1")
+	late, lines := start(1)
+	for _, l := range []*bufio.Scanner{h.lines, lines} {
+		if !l.Scan() {
+			t.Fatalf("a program has ended: %v", l.Err())
+		}
+	}
+	h.explained(t, diagnosis.Computes, 1, "Allreduce", "has not called Allreduce", fmt.Sprint("gdb -p ", late.Process.Pid))
+	signal(t, late.Process.Pid, unix.SIGSTOP)
+	h.explained(t, diagnosis.Stopped, 1, "Allreduce", "is stopped by a signal", fmt.Sprint("kill -CONT ", late.Process.Pid))
+	signal(t, late.Process.Pid, unix.SIGKILL)
+	h.explained(t, diagnosis.ProcessEnded, 1, "Allreduce", "the program of rank 1 has ended", "start all ranks again")
+}
+
+// background starts a program that is ended with the test, and returns what it prints.
+func background(t *testing.T, env []string, name string, args ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Env = append(os.Environ(), env...)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c, bufio.NewScanner(out)
 }
