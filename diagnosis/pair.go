@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// heard reports whether a packet has ever come from a peer.
-func heard(p *mpe.PeerSnapshot) bool { return p.Heard != nil }
+// heard reports whether a packet has ever come from a peer. Daemons of earlier versions do not say when.
+func heard(p *mpe.PeerSnapshot) bool { return p.Heard != nil || p.PacketsIn > 0 }
 
 // attempted reports whether anything was sent to a peer that it would have answered.
 func attempted(p *mpe.PeerSnapshot) bool {
@@ -27,7 +27,7 @@ func attempted(p *mpe.PeerSnapshot) bool {
 // silentSince reports whether nothing has come from a peer since a wait of so many seconds began, which another rank may have
 // reported.
 func (v *view) silentSince(p *mpe.PeerSnapshot, seconds float64) bool {
-	return p.Heard == nil || *p.Heard > seconds+v.slack
+	return !heard(p) || p.Heard != nil && *p.Heard > seconds+v.slack
 }
 
 // overNetwork reports whether the packets of a pair cross a network.
@@ -35,8 +35,11 @@ func overNetwork(p *mpe.PeerSnapshot) bool { return p.Transport != string(config
 
 // lastHeard says when the last packet of a peer came.
 func lastHeard(p *mpe.PeerSnapshot) string {
-	if p.Heard == nil {
+	switch {
+	case !heard(p):
 		return fmt.Sprintf("no packet has ever come from %s", p.Address)
+	case p.Heard == nil:
+		return fmt.Sprintf("packets have come from %s", p.Address)
 	}
 	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, digest.Duration(*p.Heard))
 }
@@ -393,7 +396,7 @@ func findLostPacket(v *view, e *edge) (p proof, ok bool) {
 // findSilent: an engine that acknowledges packets whatever its program does has stopped to.
 func findSilent(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
-	if from == nil || to != nil || from.Extended == nil || !overNetwork(from) || !heard(from) || from.Extended.InFlight == 0 || *from.Heard < max(v.after, 1) {
+	if from == nil || to != nil || from.Extended == nil || !overNetwork(from) || from.Heard == nil || from.Extended.InFlight == 0 || *from.Heard < max(v.after, 1) {
 		return p, false
 	}
 	return proof{

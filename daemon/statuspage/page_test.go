@@ -48,6 +48,7 @@ func TestPage(t *testing.T) {
 	w := get(t, p, "/")
 	body := w.Body.String()
 	expect(t, body, "<h1>node7</h1>", "1 wait, longest 2 min 13 s", "rank 0 waits for SEND_REQUEST from rank 3", `data-key="0&gt;3/receive"`,
+		"Rank 0 has waited 2 min 13 s to receive up to 0 bytes from rank 3, SEND_REQUEST is missing", `data-key="nothing_sent 3"`, "<b>Next: ",
 		"rank 0 refuses to send to rank 7: it is wedged", "zrlctl reset 7 --from 0", "12 µs <span class=\"sep\">/</span> 3 ms", "10.12.0.13:2718", "lost <small>3 times</small>",
 		"<title>(1) zrlmpid node7</title>", `<noscript><meta http-equiv="refresh"`)
 	if w.Code != http.StatusOK || strings.Contains(body, "{{") || strings.Contains(body, "ZgotmplZ") {
