@@ -61,9 +61,7 @@ func newView(sources []Source, after float64) *view {
 
 // add joins a status with those before.
 func (v *view) add(s *control.Status) {
-	for _, m := range s.Cluster[min(len(v.members), len(s.Cluster)):] {
-		v.members = append(v.members, m)
-	}
+	v.members = append(v.members, s.Cluster[min(len(v.members), len(s.Cluster)):]...)
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
 		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) {

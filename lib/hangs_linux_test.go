@@ -146,12 +146,10 @@ func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step 
 func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 	t.Helper()
 	c := exec.Command(h.zrlctl, append([]string{"why", "--after", "100ms", "--json"}, h.args...)...)
-	text, err := c.Output()
-	code = c.ProcessState.ExitCode()
-	if code == 0 || code == 5 {
-		err = json.Unmarshal(text, &d)
-		if err != nil {
-			t.Fatalf("%v in %q", err, text)
+	text, failed := c.Output() // the exit code says how
+	if code = c.ProcessState.ExitCode(); code == 0 || code == 5 {
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatalf("%v, %v in %q", failed, err, text)
 		}
 	}
 	return code, d

@@ -31,12 +31,6 @@ func allreduces(words int) program {
 	}
 }
 
-func bcasts(root, words int) program {
-	return func(ctx context.Context, world *mpi.Comm) error {
-		return mpi.Bcast(ctx, world, make([]int32, words), root)
-	}
-}
-
 func reduces(root, words int) program {
 	return func(ctx context.Context, world *mpi.Comm) error {
 		return mpi.Reduce(ctx, world, make([]int32, words), make([]int32, words), mpi.Sum, root)
