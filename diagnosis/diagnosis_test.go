@@ -129,6 +129,8 @@ func TestCauses(t *testing.T) {
 	silentJob.Ranks = []control.LocalRank{host(0, peer(1), peer(2, receiving(9)))}
 	stoppedJob := silentJob
 	stoppedJob.SilentProcesses = []control.SilentProcess{{Rank: 2, PID: 99, Stopped: true}}
+	unknownJob := silentJob
+	unknownJob.SilentProcesses = nil
 	for name, tt := range map[string]struct {
 		status *control.Status
 		cause  string
@@ -144,6 +146,7 @@ func TestCauses(t *testing.T) {
 		"ended":             {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), new(4.0))), ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
 		"job, ended":        {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
 		"job, silent":       {&silentJob, ProcessNoAnswer, 2, "process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
+		"job, unknown":      {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer", "state T of ps"},
 		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "kill -CONT 99"},
 		"kernel failed":     {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1, "the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},

@@ -68,11 +68,16 @@ func (v *view) end(e *edge) (cause string, p proof) {
 		}
 	}
 	if s, silent := v.silent[e.to]; silent {
-		return ProcessNoAnswer, proof{
+		p = proof{
 			why:      fmt.Sprintf("process %d, which is rank %d, is there and does not answer", s.process.PID, e.to),
 			evidence: []string{"its socket is there, and has not answered within 2 s"},
 			step:     fmt.Sprintf("look what it does: cat /proc/%d/stack as root, or gdb -p %d", s.process.PID, s.process.PID),
 		}
+		if s.process.PID == 0 { // too many tools wait for its answer
+			p.why = fmt.Sprintf("the process of rank %d is there and does not answer", e.to)
+			p.step = "find it among the processes of its host, and whether it is stopped: state T of ps"
+		}
+		return ProcessNoAnswer, p
 	}
 	if r := v.ranks[e.to]; r != nil {
 		return v.endKnown(e, r)
