@@ -48,7 +48,7 @@ func (v *view) addEdges(r *rankState) {
 		if r.peers[p.Rank] != p { // no rank of the cluster: a status comes from elsewhere
 			continue
 		}
-		if w := p.Sending; w != nil {
+		if w := p.Sending; w != nil && !w.Cancelled {
 			v.addWait(r, &edge{from: r.Rank, to: p.Rank, send: true, wait: w, peer: p})
 		}
 		if w := p.Receiving; w != nil {

@@ -50,7 +50,7 @@ type Finding struct {
 	Bytes *int64 `json:"bytes"`
 	// Missing is the packet that has not come, empty if the message is held back. Seconds is how long Peer has waited.
 	Missing string  `json:"missing,omitempty"`
-	Seconds float64 `json:"waited_seconds"`
+	Seconds float64 `json:"age_seconds"`
 	// Text is the finding in one sentence: who waits in which call, for which packet, since when, and why.
 	Text string `json:"text"`
 	// Why is the cause in words, Evidence what shows it, and Step what to do.

@@ -71,7 +71,7 @@ func age(now, at handshake.Instant) *float64 {
 // DropSnapshot describes a packet that was dropped.
 type DropSnapshot struct {
 	Reason  string  `json:"reason"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"age_seconds"`
 	// From is the address that it came from, if the transport knows it.
 	From string `json:"from,omitempty"`
 	// Source and Destination are the ranks that its header names; nil if it has none that can be read.

@@ -21,7 +21,7 @@ import (
 func (a *app) whyCommand() *cobra.Command {
 	w := &why{}
 	cmd := &cobra.Command{
-		Use: "why [RANK]", Short: "Explain why ranks wait, and what to do", Args: cobra.MaximumNArgs(1),
+		Use: "why [RANK]", Short: "Explain why ranks wait, and what to do", Args: arguments(0, 1),
 		Long: `Explain why ranks wait: follow the waits from rank to rank to the root cause, and print it
 with the evidence and the next step. With RANK, print only why that rank waits, and who
 waits for it.
