@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,7 +118,7 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	var asked sync.WaitGroup
 	for i, name := range w.daemons {
 		asked.Go(func() {
-			sources[i+1] = source("daemon "+name, func() (control.Status, error) { return control.Ask(ctx, name) })
+			sources[i+1] = source("daemon "+redacted(name), func() (control.Status, error) { return control.Ask(ctx, name) })
 		})
 	}
 	sources[0] = source("this host", func() (control.Status, error) { return w.local(ctx) })
@@ -143,6 +144,14 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 		d = d.For(w.rank)
 	}
 	return d, nil
+}
+
+// redacted returns the address of a daemon without a password.
+func redacted(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Redacted()
+	}
+	return address
 }
 
 // statusAge is how old the state of a daemon may be that serves it by HTTP.

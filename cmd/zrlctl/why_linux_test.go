@@ -68,6 +68,7 @@ func TestWhy(t *testing.T) {
 		{[]string{"--job", name("idle"), "--daemons", other.URL}, exitUnreachable, "/status.json: 404 Not Found", ""},
 		{[]string{"--job", name("idle"), "--daemons", other.URL + "/html"}, exitUnreachable, "no status of a zrlmpid", ""},
 		{[]string{"--job", name("idle"), "--daemons", other.URL + "/jobs/x"}, exitUnreachable, "404 Not Found", ""},
+		{[]string{"--job", name("idle"), "--daemons", "http://user:secret@127.0.0.1:1"}, exitUnreachable, "no answer: daemon http://user:xxxxx@127.0.0.1:1: dial tcp", ""},
 		{[]string{"--daemons", there, "--socket", none}, exitUnreachable, "", "no zrlmpid answers on " + none},
 		{[]string{"2", "--job", name("here")}, exitUsage, "", "there is no rank 2: the cluster has ranks 0 to 1"},
 		{[]string{"x"}, exitUsage, "", `rank "x": give a rank number, 0 or higher`},
