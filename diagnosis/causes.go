@@ -65,7 +65,7 @@ var Causes = []Cause{
 	{WrongAddress, "rank at another address", findAddress},
 	{MTU, "datagrams longer than the path carries", findMTU},
 	{NetworkError, "the network refuses packets", findNetworkError},
-	{NeverHeard, "never heard from", findNeverHeard},
+	{NeverHeard, "no packet was ever received from it", findNeverHeard},
 	{HalfOpen, "half-open TCP connection", findHalfOpen},
 	{Blocked, "packets do not arrive", findBlocked},
 	{Datatype, "INT against FLOAT", findDatatype},

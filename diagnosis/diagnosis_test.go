@@ -89,7 +89,7 @@ func call(name string, number int, root *int, waitsFor ...int) collective.Snapsh
 	return collective.Snapshot{Collective: name, Algorithm: "flat", Comm: 1, Number: number, Seconds: 9, Root: root, Bytes: 16, WaitsFor: waitsFor}
 }
 
-func calling(r control.LocalRank, c collective.Snapshot) control.LocalRank {
+func inCall(r control.LocalRank, c collective.Snapshot) control.LocalRank {
 	r.Engine.Calls = append(r.Engine.Calls, c)
 	return r
 }
@@ -175,7 +175,7 @@ func TestCauses(t *testing.T) {
 		"lost ACK": {status(2, host(0, peer(1, sending("WAIT_ACK", 9), with(func(p *mpe.PeerSnapshot) { p.Sending.Retransmissions = 3 }))), host(1, peer(0, with(func(p *mpe.PeerSnapshot) { p.Received = 1 })))), LostAck, 1,
 			"has received all of the message, and its ACK was lost", "zrlctl reset 1"},
 		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State = "WAIT_DATA" })))), LostPacket, 1,
-			"CLEAR_TO_SEND of rank 1 was lost on its way to rank 0", "zrlctl analyze"},
+			"CLEAR_TO_SEND of rank 1 was lost in transit to rank 0", "zrlctl analyze"},
 		"count": {status(2, host(0, peer(1, sending("WAIT_ACK", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State, p.Receiving.Words = "RECEIVING", 400 })))), Count, 1,
 			"rank 0 sends 1600 bytes, and rank 1 receives 16", "the same count"},
 		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
@@ -189,10 +189,10 @@ func TestCauses(t *testing.T) {
 			p.Receiving.Deferred = "SEND_FLOAT"
 			p.Receiving.Envelope.Datatype = "int"
 		})))), Datatype, 0, "rank 1 sends with SEND_FLOAT, and rank 0 receives with RECV_INT", "the same datatype"},
-		"call, by shared":      {status(2, calling(host(0, peer(1)), call("Barrier", 4, nil, 1)), host(1)), Computes, 1, "rank 0 has waited 9.0 s in Barrier (call 4 in communicator 1) for rank 1", "gdb"},
-		"call order":           {status(3, calling(host(0, peer(1)), call("Barrier", 4, nil, 1)), calling(host(1, peer(0)), call("Bcast", 4, new(0), 0)), calling(host(2, peer(1)), call("Barrier", 4, nil, 1))), CallOrder, 1, "rank 1 has called Bcast, and ranks 0 and 2 have called Barrier", "the same order"},
-		"earlier call":         {status(3, had(calling(host(0, peer(1)), call("Barrier", 5, nil, 1)), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(0)}), had(host(1), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(1)})), Root, 0, "Bcast with root 0", "the same root"},
-		"count of a call":      {status(2, calling(host(0, peer(1)), call("Allreduce", 4, nil, 1)), had(host(1), collective.Ended{Collective: "Allreduce", Comm: 1, Number: 4, Bytes: 8})), Count, 0, "Allreduce of 16 bytes", "the same count"},
+		"call, by shared":      {status(2, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)), host(1)), Computes, 1, "rank 0 has waited 9.0 s in Barrier (call 4 in communicator 1) for rank 1", "gdb"},
+		"call order":           {status(3, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)), inCall(host(1, peer(0)), call("Bcast", 4, new(0), 0)), inCall(host(2, peer(1)), call("Barrier", 4, nil, 1))), CallOrder, 1, "rank 1 has called Bcast, and ranks 0 and 2 have called Barrier", "the same order"},
+		"earlier call":         {status(3, had(inCall(host(0, peer(1)), call("Barrier", 5, nil, 1)), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(0)}), had(host(1), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(1)})), Root, 0, "Bcast with root 0", "the same root"},
+		"count of a call":      {status(2, inCall(host(0, peer(1)), call("Allreduce", 4, nil, 1)), had(host(1), collective.Ended{Collective: "Allreduce", Comm: 1, Number: 4, Bytes: 8})), Count, 0, "Allreduce of 16 bytes", "the same count"},
 		"no receive, FPGA":     {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), fpga))), StateUnknown, 1, "what rank 1 waits for is not known here", "--daemons"},
 		"credit of an unknown": {status(2, host(0, peer(1, sending("HELD", 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
 	} {
@@ -223,8 +223,8 @@ func TestDeployed(t *testing.T) {
 		if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || d.Findings[0].Certain {
 			t.Errorf("%s: %s", name, d.Text())
 		}
-		if want := []Unasked{{1, address(1), "a deployed node cannot be asked"}}; !slices.Equal(d.Unasked, want) {
-			t.Errorf("%s: %+v", name, d.Unasked)
+		if want := []Unknown{{1, address(1), "a deployed node cannot be asked"}}; !slices.Equal(d.Unknown, want) {
+			t.Errorf("%s: %+v", name, d.Unknown)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestSources(t *testing.T) {
 		t.Errorf("%s", d.Text())
 	}
 	d = Of([]Source{{Status: one}, {Status: two}, {Name: "daemon http://10.0.0.3:9627", Err: errors.New("connection refused")}}, After)
-	if len(d.Findings) != 1 || d.Findings[0].Rank != 2 || len(d.Unasked) != 1 || len(d.Unanswered) != 1 {
+	if len(d.Findings) != 1 || d.Findings[0].Rank != 2 || len(d.Unknown) != 1 || len(d.Unanswered) != 1 {
 		t.Errorf("%+v", d)
 	}
 	const last = "no answer: daemon http://10.0.0.3:9627: connection refused\n"
@@ -283,7 +283,7 @@ func TestFor(t *testing.T) {
 
 // TestForeign: a status from elsewhere may have anything.
 func TestForeign(t *testing.T) {
-	r := calling(host(7, peer(-5, receiving(9)), peer(99, sending("WAIT_CLEAR", 9)), peer(1, receiving(9))), collective.Snapshot{
+	r := inCall(host(7, peer(-5, receiving(9)), peer(99, sending("WAIT_CLEAR", 9)), peer(1, receiving(9))), collective.Snapshot{
 		Collective: "Bcast", Algorithm: "x", Root: new(77), Members: []int{-1, 500}, WaitsFor: []int{-3, 400}, Seconds: 9,
 	})
 	s := status(8, host(1), r)

@@ -387,7 +387,7 @@ func findLostPacket(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		why:      fmt.Sprintf("%s of rank %d was lost on its way to rank %d", packet, by, at),
+		why:      fmt.Sprintf("%s of rank %d was lost in transit to rank %d", packet, by, at),
 		evidence: []string{w.Text, lastHeard(from), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
 		step:     fmt.Sprintf("look for drops between %s and %s: zrlctl analyze -i INTERFACE on both hosts, zrlctl status for full receive buffers", v.address(e.from), v.address(e.to)),
 	}, true
@@ -400,7 +400,7 @@ func findSilent(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		why: fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its host is down, or packets are dropped on the way", e.to, from.Address),
+		why: fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its host is down, or packets are dropped in transit", e.to, from.Address),
 		evidence: []string{lastHeard(from), fmt.Sprintf("%s to it not acknowledged, %s", digest.Plural(from.Extended.InFlight, "packet"),
 			digest.Plural(int(from.Extended.Retransmissions), "retransmission"))},
 		step: fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the firewalls", e.to, hostOf(from.Address)),

@@ -16,7 +16,7 @@ const After = time.Second
 // Of diagnoses the states of all sources. Waits that are younger than after do not count.
 func Of(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())
-	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unasked: []Unasked{}, Unanswered: []Unanswered{}, After: after.Seconds()}
+	d := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []Unknown{}, Unanswered: []Unanswered{}, After: after.Seconds()}
 	for _, src := range sources {
 		if src.Status == nil {
 			d.Unanswered = append(d.Unanswered, Unanswered{src.Name, src.Err.Error()})
@@ -36,8 +36,8 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
 		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)), cmp.Compare(b.Seconds, a.Seconds))
 	})
-	for _, rank := range slices.Sorted(maps.Keys(r.unasked)) {
-		d.Unasked = append(d.Unasked, r.unasked[rank])
+	for _, rank := range slices.Sorted(maps.Keys(r.unknown)) {
+		d.Unknown = append(d.Unknown, r.unknown[rank])
 	}
 	return d
 }
@@ -70,7 +70,7 @@ type roots struct {
 	part    map[int]int // the strongly connected part of each rank
 	found   map[rootKey]*Finding
 	order   []rootKey
-	unasked map[int]Unasked
+	unknown map[int]Unknown
 }
 
 type rootKey struct {
@@ -79,7 +79,7 @@ type rootKey struct {
 }
 
 func newRoots(v *view) *roots {
-	r := &roots{v: v, found: map[rootKey]*Finding{}, unasked: map[int]Unasked{}}
+	r := &roots{v: v, found: map[rootKey]*Finding{}, unknown: map[int]Unknown{}}
 	for _, e := range v.edges {
 		if v.old(e) && !e.idle {
 			e.found = v.certain(e)
@@ -150,7 +150,7 @@ func (r *roots) follow(start int) {
 			switch {
 			case !r.v.old(e) || e.idle:
 			case e.found != nil:
-				r.unknown(e)
+				r.noteUnknown(e)
 				note(e.found)
 			case r.ends(e):
 				note(r.endOf(e))
@@ -186,15 +186,15 @@ func (r *roots) ends(e *edge) bool {
 }
 
 func (r *roots) endOf(e *edge) *Finding {
-	r.unknown(e)
+	r.noteUnknown(e)
 	cause, p := r.v.end(e)
 	return r.v.finding(e, cause, p)
 }
 
-// unknown notes that a rank that is waited for has not been asked.
-func (r *roots) unknown(e *edge) {
-	if u, ok := r.v.unasked(e.to); ok {
-		r.unasked[e.to] = u
+// noteUnknown notes that a rank that is waited for has not been asked.
+func (r *roots) noteUnknown(e *edge) {
+	if u, ok := r.v.unknown(e.to); ok {
+		r.unknown[e.to] = u
 	}
 }
 

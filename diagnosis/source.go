@@ -25,8 +25,8 @@ type Diagnosis struct {
 	After float64 `json:"after_seconds"`
 	// Waiting are the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
-	// Unasked are ranks for which others wait, and whose state is not known, in rank order.
-	Unasked []Unasked `json:"unasked"`
+	// Unknown are ranks for which others wait, and whose state is not known, in rank order.
+	Unknown []Unknown `json:"unknown"`
 	// Unanswered are the sources that have not answered.
 	Unanswered []Unanswered `json:"unanswered"`
 }
@@ -63,8 +63,8 @@ type Finding struct {
 	named int // the rank whose wait Text describes
 }
 
-// Unasked is a rank whose state is not known.
-type Unasked struct {
+// Unknown is a rank whose state is not known.
+type Unknown struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	// Reason says why: it is a deployed node, which cannot be asked, or on a host that was not.

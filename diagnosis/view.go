@@ -111,13 +111,13 @@ func (v *view) deployed(rank int) bool {
 	return kind == string(config.PeerFPGA) || kind == string(config.PeerCPU)
 }
 
-// unasked returns why the state of a rank is not known, and false if it is.
-func (v *view) unasked(rank int) (Unasked, bool) {
+// unknown returns why the state of a rank is not known, and false if it is.
+func (v *view) unknown(rank int) (Unknown, bool) {
 	_, silent := v.silent[rank]
 	if rank < 0 || v.ranks[rank] != nil || silent {
-		return Unasked{}, false
+		return Unknown{}, false
 	}
-	u := Unasked{Rank: rank, Address: v.address(rank), Reason: "its host was not asked: name its daemon with --daemons"}
+	u := Unknown{Rank: rank, Address: v.address(rank), Reason: "its host was not asked: name its daemon with --daemons"}
 	if v.deployed(rank) {
 		u.Reason = "a deployed node cannot be asked"
 	}

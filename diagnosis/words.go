@@ -152,7 +152,7 @@ func (d *Diagnosis) Text() string {
 		}
 		b.WriteString(f.Block())
 	}
-	for _, u := range d.Unasked {
+	for _, u := range d.Unknown {
 		fmt.Fprintf(&b, "state not known: rank %d at %s: %s\n", u.Rank, u.Address, u.Reason)
 	}
 	for _, u := range d.Unanswered {
@@ -195,6 +195,6 @@ func (d *Diagnosis) Key() string {
 		f := &d.Findings[i]
 		fmt.Fprintf(&b, "%s %d %v;", f.Cause, f.Rank, f.Waiting)
 	}
-	fmt.Fprint(&b, d.Unasked, d.Unanswered)
+	fmt.Fprint(&b, d.Unknown, d.Unanswered)
 	return b.String()
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// after is from what age on waits count in these tests, and patience how long a cause may take to show.
+// after is from what age on waits count in these tests, and causeTime how long a cause may take to show.
 const (
-	after    = 100 * time.Millisecond
-	patience = 20 * time.Second
+	after     = 100 * time.Millisecond
+	causeTime = 20 * time.Second
 )
 
 // namespace is where the sockets of a rank are: a network namespace, or the process's.
@@ -168,7 +168,7 @@ func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosi
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(causeTime); time.Now().Before(deadline); <-tick.C {
 		d = diagnosis.Of(ask(), after)
 		if len(d.Findings) != 1 || !w.of(&d.Findings[0]) {
 			continue
@@ -190,7 +190,7 @@ func (c *cluster) until(what string, ok func(d *diagnosis.Diagnosis) bool) {
 	c.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
+	for deadline := time.Now().Add(causeTime); ; <-tick.C {
 		d := diagnosis.Of(c.sources(), after)
 		if ok(d) {
 			return
@@ -205,7 +205,7 @@ func (c *cluster) until(what string, ok func(d *diagnosis.Diagnosis) bool) {
 func (c *cluster) exchange(a, b int) {
 	c.t.Helper()
 	for _, pair := range [][2]int{{a, b}, {b, a}} {
-		ctx, cancel := context.WithTimeout(c.ctx, patience)
+		ctx, cancel := context.WithTimeout(c.ctx, causeTime)
 		from, to := c.ranks[pair[0]].Engine, c.ranks[pair[1]].Engine
 		r, err := to.Irecv(pair[0], make([]byte, 4), mpe.Options{})
 		if err == nil {

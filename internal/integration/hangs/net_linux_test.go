@@ -133,7 +133,7 @@ func startDaemon(t *testing.T, n *netns.Namespace, ranks string) *control.Client
 			t.Logf("%s", &log)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), causeTime)
 	defer cancel()
 	if _, err := client.WaitReady(ctx); err != nil {
 		t.Fatal(err)

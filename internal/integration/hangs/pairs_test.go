@@ -86,7 +86,7 @@ func TestConfigurations(t *testing.T) {
 			c.start(here{}, others, 2)
 			c.run(0, tt.sends)
 			c.explained(tt.want)
-			if d := c.explained(tt.alone, 0); len(d.Unasked) == 0 {
+			if d := c.explained(tt.alone, 0); len(d.Unknown) == 0 {
 				t.Errorf("no rank is named as not asked: %+v", d)
 			}
 		})
