@@ -2,6 +2,7 @@ package extended
 
 import (
 	"slices"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -148,17 +149,22 @@ func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 	}
 }
 
-// lingerTimeOuts is for how many of its time-outs a peer is answered after Close (RFC 9000, section 10.2).
-const lingerTimeOuts = 3
+// lingerTimeOuts is for how many of our time-outs a peer is answered after Close (RFC 9000, section 10.2), and lingerLeast for how
+// long at least: on a busy host the peer's process may not get to run for several times as long as a time-out of a few milliseconds.
+const (
+	lingerTimeOuts = 3
+	lingerLeast    = 150 * time.Millisecond
+)
 
 // LingerUntil returns until when the peer may retransmit what has arrived here, as it has neither an acknowledgement nor our
-// close; false if it will not, or before Close. That is three time-outs after its last packet, and not more than three of the longest
-// after Close.
+// close; false if it will not, or before Close. That is three time-outs after its last packet, at least 150 ms, and not more than three
+// of the longest after Close.
 func (c *Conn) LingerUntil() (Instant, bool) {
 	if !c.closed || c.cfg.Reliable || c.session.remote == 0 || c.arrivals.next == c.cfg.firstPacket && !c.arrivals.gaps() {
 		return 0, false
 	}
-	return min(c.arrivals.newest+lingerTimeOuts*c.trip.rto, c.closedAt+lingerTimeOuts*c.cfg.Timing.MaxRTO), true
+	after := max(lingerTimeOuts*c.trip.rto, lingerLeast)
+	return min(c.arrivals.newest+after, c.closedAt+lingerTimeOuts*c.cfg.Timing.MaxRTO), true
 }
 
 func (c *Conn) sendClose() {

@@ -73,7 +73,7 @@ func TestLinger(t *testing.T) {
 	}{
 		{"cloudfpga", software, 150 * time.Millisecond},
 		{"v0.9", v09, 150 * time.Millisecond},
-		{"extended", extendedPeer, 20 * time.Millisecond},
+		{"extended", extendedPeer, 150 * time.Millisecond},
 	} {
 		for _, bytes := range []int{4, 4000} {
 			t.Run(fmt.Sprintf("%s, %d bytes", tt.name, bytes), func(t *testing.T) {
