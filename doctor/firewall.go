@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/doctor/nft"
+)
+
+// examineFirewall follows a packet of each path through the rules of this host: one that a peer sends first, and one
+// that the local rank sends.
+func examineFirewall(in *input) []Finding {
+	var f findings
+	if why := in.Firewall.Unknown; why != "" {
+		f.unknown("look at the rules yourself, as root: nft list ruleset, iptables -S", "%s", why)
+		return f
+	}
+	rules, err := nft.Parse(in.Firewall.Value)
+	if err != nil {
+		f.unknown("look at the rules yourself: nft list ruleset", "%v", err)
+		return f
+	}
+	type seen struct {
+		at    string
+		local netip.AddrPort
+		peer  netip.Addr
+	}
+	told := make(map[seen]bool)
+	for i := range in.Links {
+		l := &in.Links[i]
+		if !in.remote(l) || l.Transport == config.TransportSHM {
+			continue
+		}
+		local, peer := in.rank(l.Rank), in.rank(l.Peer)
+		out := nft.Packet{Hook: nft.Output, Transport: string(l.Transport), From: local.Addr, To: peer.Addr, Interface: in.leaves(l)}
+		back := nft.Packet{Hook: nft.Input, Transport: string(l.Transport), From: peer.Addr, To: local.Addr}
+		if own := in.holder(local.Addr.Addr()); own != nil {
+			back.Interface = own.Name
+		}
+		for _, p := range []nft.Packet{back, out} {
+			verdict := rules.Follow(&p)
+			key := seen{verdict.At + string(p.Hook), local.Addr, peer.Addr.Addr()}
+			if verdict.Result == nft.Passes || told[key] {
+				continue
+			}
+			told[key] = true
+			what := fmt.Sprintf("%s packets from rank %d at %v to rank %d at %v", l.Transport, l.Peer, p.From, l.Rank, p.To)
+			if p.Hook == nft.Output {
+				what = fmt.Sprintf("%s packets from rank %d at %v to rank %d at %v", l.Transport, l.Rank, p.From, l.Peer, p.To)
+			}
+			if verdict.Result == nft.Depends {
+				f.unknown("look at the rule: nft -a list ruleset", "%s: depends on what this check does not know: %s", what, verdict.At)
+				continue
+			}
+			f.wrong(fmt.Sprintf("accept them before: nft insert rule %s %s", verdict.Chain, p.Accept()), "%s are dropped by %s", what, verdict.At)
+		}
+	}
+	return f.or("%s, none of which drops packets of the ranks", plural(rules.Chains(), "chain"))
+}
+
+// leaves returns the interface by which packets of a link leave, or "".
+func (in *input) leaves(l *Link) string {
+	from, to := in.rank(l.Rank).Addr.Addr(), in.rank(l.Peer).Addr.Addr()
+	for i := range in.Paths {
+		if p := &in.Paths[i]; p.From == from && p.To == to {
+			return p.Route.Value.Interface
+		}
+	}
+	return ""
+}
