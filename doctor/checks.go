@@ -114,6 +114,9 @@ func (r *Report) Wrong() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict == Wrong })
 }
 
+// maxPrinted bounds the lines of a check: one fault may have an effect on every peer.
+const maxPrinted = 8
+
 // Text returns the report as lines: each check, then what was found and what to do.
 func (r *Report) Text() string {
 	var b strings.Builder
@@ -126,7 +129,11 @@ func (r *Report) Text() string {
 			continue
 		}
 		b.WriteByte('\n')
-		for _, f := range c.Findings {
+		for i, f := range c.Findings {
+			if i == maxPrinted {
+				fmt.Fprintf(&b, "         %d more, which --json prints\n", len(c.Findings)-i)
+				break
+			}
 			fmt.Fprintf(&b, "         %s\n", f.Found)
 			if f.Action != "" {
 				fmt.Fprintf(&b, "         -> %s\n", f.Action)

@@ -89,11 +89,15 @@ type Port struct {
 
 // Path leads from a local rank to one of another host.
 type Path struct {
-	Rank  int         `json:"rank"`
-	Peer  int         `json:"peer"`
-	From  netip.Addr  `json:"from"`
-	To    netip.Addr  `json:"to"`
-	Route Fact[Route] `json:"route"`
+	Rank int        `json:"rank"`
+	Peer int        `json:"peer"`
+	From netip.Addr `json:"from"`
+	To   netip.Addr `json:"to"`
+	// Length is that of the longest packet which the path has to carry, in bytes, with the headers of IP and UDP. Fixed: a
+	// link has datagrams of this length whatever the path carries.
+	Length int         `json:"length"`
+	Fixed  bool        `json:"fixed"`
+	Route  Fact[Route] `json:"route"`
 	// Neighbour is the state of the next hop's entry in the table of ARP or neighbour discovery.
 	Neighbour Neighbour `json:"neighbour"`
 	// Echo is the answer to ICMP echo requests; nil if none was sent.
@@ -124,9 +128,7 @@ const (
 
 // Echo is what ICMP echo requests with DF have shown of a path.
 type Echo struct {
-	// Length is that of the long request's packet, in bytes: as long as the longest datagram of the link.
-	Length int `json:"length"`
-	// Short and Long: a short request was answered, and the long one.
+	// Short and Long: a request in a packet of ShortEcho bytes was answered, and one of the path's length.
 	Short bool `json:"short"`
 	Long  bool `json:"long"`
 }

@@ -27,15 +27,22 @@ func examineFirewall(in *input) []Finding {
 		peer  netip.Addr
 	}
 	told := make(map[seen]bool)
+	type ends struct{ from, to netip.Addr }
+	leaves := make(map[ends]string) // by which interface
+	for i := range in.Paths {
+		leaves[ends{in.Paths[i].From, in.Paths[i].To}] = in.Paths[i].Route.Value.Interface
+	}
 	for i := range in.Links {
 		l := &in.Links[i]
 		if !in.remote(l) || l.Transport == config.TransportSHM {
 			continue
 		}
 		local, peer := in.rank(l.Rank), in.rank(l.Peer)
-		out := nft.Packet{Hook: nft.Output, Transport: string(l.Transport), From: local.Addr, To: peer.Addr, Interface: in.leaves(l)}
+		out := nft.Packet{Hook: nft.Output, Transport: string(l.Transport), From: local.Addr, To: peer.Addr, Interface: leaves[ends{local.Addr.Addr(), peer.Addr.Addr()}]}
 		back := nft.Packet{Hook: nft.Input, Transport: string(l.Transport), From: peer.Addr, To: local.Addr}
-		if own := in.holder(local.Addr.Addr()); own != nil {
+		if own := in.holder(local.Addr.Addr()); in.here(peer.Addr.Addr()) {
+			back.Interface = out.Interface // the loopback
+		} else if own != nil {
 			back.Interface = own.Name
 		}
 		for _, p := range []nft.Packet{back, out} {
@@ -57,15 +64,4 @@ func examineFirewall(in *input) []Finding {
 		}
 	}
 	return f.or("%s, none of which drops packets of the ranks", plural(rules.Chains(), "chain"))
-}
-
-// leaves returns the interface by which packets of a link leave, or "".
-func (in *input) leaves(l *Link) string {
-	from, to := in.rank(l.Rank).Addr.Addr(), in.rank(l.Peer).Addr.Addr()
-	for i := range in.Paths {
-		if p := &in.Paths[i]; p.From == from && p.To == to {
-			return p.Route.Value.Interface
-		}
-	}
-	return ""
 }

@@ -92,6 +92,9 @@ func examineOffload(in *input) []Finding {
 			if r.Offload == nil {
 				continue
 			}
+			if r.Offload.Disabled {
+				return f.or("disabled by limits.offload or the environment")
+			}
 			for _, refused := range r.Offload.Refused {
 				f.wrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams are sent meanwhile",
 					"rank %d: the kernel refused segmentation to rank %d: %s", r.Rank, refused.Peer, refused.Error)
@@ -125,7 +128,7 @@ func examineClock(in *input) []Finding {
 			"the clocksource is %s: each reading takes about a microsecond, and every packet needs some", c.Source)
 	}
 	switch {
-	case !in.spansHosts():
+	case !slices.ContainsFunc(in.Paths, func(p Path) bool { return !in.here(p.To) }):
 	case c.Synchronized.Unknown != "":
 		f.unknown("", "whether the clock is synchronized: %s", c.Synchronized.Unknown)
 	case !c.Synchronized.Value:

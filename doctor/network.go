@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // examineAddresses checks that the local ranks' addresses are on interfaces.
@@ -17,7 +16,7 @@ func examineAddresses(in *input) []Finding {
 	var f findings
 	for _, r := range in.local() {
 		ip := r.Addr.Addr()
-		if in.holder(ip) != nil || loopback(ip, in.Facts) {
+		if in.here(ip) {
 			continue
 		}
 		f.wrong(fmt.Sprintf("add the address to an interface, correct the address of rank %d, or start it on the host that has it", r.Rank),
@@ -36,6 +35,9 @@ func interfacesUnknown(why string) []Finding {
 func loopback(ip netip.Addr, f *Facts) bool {
 	return ip.Is4() && ip.IsLoopback() && slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
 }
+
+// here reports whether an address is one of this host: ranks of another daemon may be here.
+func (f *Facts) here(ip netip.Addr) bool { return f.holder(ip) != nil || loopback(ip, f) }
 
 // examineInterfaces checks that the interfaces that the local ranks use are up and have carrier.
 func examineInterfaces(in *input) []Finding {
@@ -78,10 +80,14 @@ func (in *input) interfaces() []*Interface {
 // examineRoutes checks that there are routes, and that packets leave by the interface that has their source address.
 func examineRoutes(in *input) []Finding {
 	var f findings
+	if len(in.Paths) == 0 {
+		return f.or("all ranks are on this host")
+	}
+	right := 0
 	for i := range in.Paths {
 		p := &in.Paths[i]
 		switch own := in.holder(p.From); {
-		case own == nil && in.Interfaces.Unknown == "" && !loopback(p.From, in.Facts):
+		case in.Interfaces.Unknown == "" && !in.here(p.From):
 			continue // local_address says so
 		case p.From.IsLoopback() && !p.To.IsLoopback():
 			f.wrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank), "%v: packets from a loopback address do not leave this host", p)
@@ -94,12 +100,14 @@ func examineRoutes(in *input) []Finding {
 			f.wrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", p.To, p.From),
 				"%v: packets leave by %s, but %v is an address of %s: peers and routers may drop them, and answers arrive at another interface",
 				p, p.Route.Value.Interface, p.From, own.Name)
+		default:
+			right++
 		}
 	}
-	if len(in.Paths) == 0 {
-		return f.or("all ranks are on this host")
+	if right == 0 && len(f) == 0 {
+		f.unknown("", "no local rank has an address from which there could be a route")
 	}
-	return f.or("%s lead through the interfaces of their source addresses", plural(len(in.Paths), "path"))
+	return f.or("through the interfaces of the source addresses: %s", plural(right, "path"))
 }
 
 // elsewhere reports whether packets leave by another interface than the one that has their source address. An address of
@@ -167,15 +175,15 @@ func examineNeighbours(in *input) []Finding {
 // examinePathMTU checks that paths carry the longest datagrams: as far as the kernel knows, and by echo requests.
 func examinePathMTU(in *input) []Finding {
 	var f findings
-	_, lengths := in.NeededPaths()
-	probed := 0
+	probed, routed := 0, 0
 	for i := range in.Paths {
 		p := &in.Paths[i]
-		if p.Route.Unknown != "" || p.Route.Value.Refused != "" || i >= len(lengths) {
+		if p.Route.Unknown != "" || p.Route.Value.Refused != "" {
 			continue // examineRoutes says so
 		}
-		if mtu := p.Route.Value.MTU; mtu > 0 && mtu < lengths[i] {
-			f.wrong(in.shorten(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d", p, mtu, lengths[i])
+		routed++
+		if mtu := p.Route.Value.MTU; mtu > 0 && mtu < p.Length {
+			f.wrong(in.shorten(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d", p, mtu, p.Length)
 			continue
 		}
 		if p.Echo == nil {
@@ -192,11 +200,14 @@ func examinePathMTU(in *input) []Finding {
 			f.unknown("check that it is up; a firewall may drop ICMP", "%v: does not answer ICMP echo requests", p)
 		case fpga:
 			f.unknown("the FPGA may not answer long ones; zrlctl ping with 346 words sends a datagram as long",
-				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, echoShort, e.Length)
+				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
 		default:
 			f.wrong(in.shorten(p, leastMTU)+"; something on the way drops longer packets and does not report it",
-				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, echoShort, e.Length)
+				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
 		}
+	}
+	if routed < len(in.Paths) {
+		f.unknown("", "%s have no route", plural(len(in.Paths)-routed, "path"))
 	}
 	if probed == 0 {
 		return f.or("no link has longer packets than the interfaces carry")
@@ -204,28 +215,19 @@ func examinePathMTU(in *input) []Finding {
 	return f.or("%s carry the longest packets of their links", plural(probed, "path"))
 }
 
-// echoShort is the length of the packet of a short echo request in bytes.
-const echoShort = 84
-
-// ShortEcho is echoShort, for what sends it.
-const ShortEcho = echoShort
+// ShortEcho is the length of the packet of a short echo request in bytes.
+const ShortEcho = 84
 
 // shorten says what to do on a path that carries packets of at most mtu bytes.
 func (in *input) shorten(p *Path, mtu int) string {
-	extended := true
-	for i := range in.Links {
-		l := &in.Links[i]
-		from, to := in.rank(l.Rank), in.rank(l.Peer)
-		if from.Addr.Addr() == p.From && to.Addr.Addr() == p.To && l.Profile != protocol.Extended {
-			extended = false
-		}
-	}
-	if extended {
+	if !p.Fixed {
 		return fmt.Sprintf("raise the MTU on the path to %d or more", leastMTU)
 	}
-	step := fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(p.To))&^7, p.Peer)
-	if in.rank(p.Peer).Kind == config.PeerFPGA {
-		step = "raise the MTU on the path: an FPGA does not join fragments, and sends datagrams of 1416 bytes itself"
+	switch in.rank(p.Peer).Kind {
+	case config.PeerFPGA:
+		return "raise the MTU on the path: an FPGA does not join fragments, and sends datagrams of 1416 bytes itself"
+	case config.PeerCPU:
+		return "raise the MTU on the path: upstream's library sends datagrams of 1416 bytes, and each lost fragment loses one"
 	}
-	return step
+	return fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(p.To))&^7, p.Peer)
 }

@@ -114,16 +114,6 @@ func (p *Plan) remote(l *Link) bool {
 	return r != nil && !r.Local
 }
 
-// link returns the link between two ranks, or nil.
-func (p *Plan) link(rank, peer int) *Link {
-	for i := range p.Links {
-		if l := &p.Links[i]; l.Rank == rank && l.Peer == peer {
-			return l
-		}
-	}
-	return nil
-}
-
 // local returns the local ranks.
 func (p *Plan) local() []Rank {
 	var local []Rank
@@ -133,11 +123,6 @@ func (p *Plan) local() []Rank {
 		}
 	}
 	return local
-}
-
-// spansHosts reports whether the cluster has ranks on other hosts.
-func (p *Plan) spansHosts() bool {
-	return slices.ContainsFunc(p.Ranks, func(r Rank) bool { return !r.Local })
 }
 
 // NeededPorts returns the ports that the local ranks need.
@@ -153,9 +138,8 @@ func (p *Plan) NeededPorts() []Port {
 	return ports
 }
 
-// NeededPaths returns the paths to other hosts, and the length in bytes of the packets that each has to carry, with the
-// headers of IP and UDP: the longest that the links between its addresses need.
-func (p *Plan) NeededPaths() (paths []Path, lengths []int) {
+// NeededPaths returns the paths to other hosts, one for each pair of IP addresses, without facts.
+func (p *Plan) NeededPaths() (paths []Path) {
 	type ends struct{ from, to netip.Addr }
 	known := make(map[ends]int)
 	for i := range p.Links {
@@ -170,11 +154,12 @@ func (p *Plan) NeededPaths() (paths []Path, lengths []int) {
 			at = len(paths)
 			known[e] = at
 			paths = append(paths, Path{Rank: l.Rank, Peer: l.Peer, From: e.from, To: e.to})
-			lengths = append(lengths, 0)
 		}
-		lengths[at] = max(lengths[at], l.length(e.to))
+		length, fixed := l.length(e.to)
+		paths[at].Length = max(paths[at].Length, length)
+		paths[at].Fixed = paths[at].Fixed || fixed
 	}
-	return paths, lengths
+	return paths
 }
 
 // The lengths in bytes of the headers in front of a datagram's bytes.
@@ -194,11 +179,11 @@ func headers(to netip.Addr) int {
 // leastMTU is what every path should carry: the least of IPv6, and what the extended profile begins with.
 const leastMTU = 1280
 
-// length returns the longest packet that the link needs. The extended profile finds out what the path carries, and TCP
-// cuts its segments to it.
-func (l *Link) length(to netip.Addr) int {
+// length returns the longest packet that the link needs. It is not fixed for the extended profile, which finds out what
+// the path carries, and for TCP, which cuts its segments to that.
+func (l *Link) length(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {
-		return leastMTU
+		return leastMTU, false
 	}
-	return l.MaxDatagram + headers(to)
+	return l.MaxDatagram + headers(to), true
 }

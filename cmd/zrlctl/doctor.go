@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -64,18 +66,22 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 	e := new(examination)
 	if file != "" {
 		cfg, err := config.Load(file)
+		if _, unread := errors.AsType[*fs.PathError](err); unread {
+			return nil, &usageError{err}
+		}
 		if err != nil {
 			e.plan = doctor.Invalid(file, err)
 			return e, nil
 		}
 		e.config, e.plan = cfg, doctor.FromConfig(file, cfg)
-		return e, e.ask(ctx, cfg.Control.Socket)
+		err = e.ask(ctx, cfg.Control.Socket)
+		if _, none := errors.AsType[*control.UnreachableError](err); none {
+			err = nil
+		}
+		return e, err
 	}
 	if err := e.ask(ctx, a.socket); err != nil {
-		return nil, err
-	}
-	if e.status == nil {
-		return nil, &control.UnreachableError{Socket: a.socket, Err: errors.New("give a configuration with --config, or start it")}
+		return nil, fmt.Errorf("%w; without a daemon, give its configuration with --config", err)
 	}
 	// A daemon that was started with -cluster, or from standard input, has no file, and another directory other paths.
 	if name := e.status.Config; filepath.IsAbs(name) {
@@ -88,14 +94,11 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 	return e, nil
 }
 
-// ask asks the daemon at a socket for its status, if one answers.
+// ask asks the daemon at a socket for its status.
 func (e *examination) ask(ctx context.Context, socket string) error {
 	client := control.NewClient(socket)
 	defer client.Close()
 	s, err := client.Status(ctx)
-	if _, none := errors.AsType[*control.UnreachableError](err); none {
-		return nil
-	}
 	if err == nil {
 		e.status = &s
 	}

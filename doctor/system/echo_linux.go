@@ -26,8 +26,8 @@ const (
 	echoGap = 200 * time.Microsecond
 )
 
-// echo sends two echo requests with DF on each path, a short one and one of the given length, and adds what was answered.
-func echo(ctx context.Context, paths []doctor.Path, lengths []int) {
+// echo sends two echo requests with DF on each path, a short one and one of the path's length, and adds what was answered.
+func echo(ctx context.Context, paths []doctor.Path) {
 	var sources []netip.Addr
 	for i := range paths {
 		if from := paths[i].From; !slices.Contains(sources, from) {
@@ -38,7 +38,7 @@ func echo(ctx context.Context, paths []doctor.Path, lengths []int) {
 		s, err := openEcho(from)
 		for i := range paths {
 			if paths[i].From == from {
-				e := doctor.Known(doctor.Echo{Length: lengths[i]}, err)
+				e := doctor.Known(doctor.Echo{}, err)
 				paths[i].Echo = &e
 			}
 		}
@@ -94,9 +94,9 @@ func (s *echoSocket) run(ctx context.Context) {
 			if s.paths[i].From != s.from {
 				continue
 			}
-			if e := &s.paths[i].Echo.Value; !e.Long {
+			if !s.paths[i].Echo.Value.Long {
 				s.send(i, false, doctor.ShortEcho)
-				s.send(i, true, e.Length)
+				s.send(i, true, s.paths[i].Length)
 				time.Sleep(echoGap)
 			}
 		}
