@@ -47,3 +47,22 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 }
+
+// TestBundle: the output lists what the file has, and what is missing.
+func TestBundle(t *testing.T) {
+	socket := startDaemon(t)
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	code, stdout, stderr := zrlctl(t, "", "bundle", "--socket", socket, "-o", file)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, want := range []string{"versions.txt", "status of the daemon", "configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json", file} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the output does not have %q:\n%s", want, stdout)
+		}
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
