@@ -167,7 +167,7 @@ func (f findings) or(format string, args ...any) []Finding {
 func examineConfiguration(in *input) []Finding {
 	var f findings
 	for _, p := range in.Problems {
-		f.wrong("correct it, and check it: zrlmpid -check-config -config "+in.Source, "%s", p)
+		f.wrong("correct it, and check it: zrlmpid --check-config --config "+in.Source, "%s", p)
 	}
 	for _, w := range in.Warnings {
 		f.wrong("correct it in "+in.Source+", if it is not intended", "%s", w)

@@ -26,7 +26,7 @@ func examineFirewall(in *input) []Finding {
 		local netip.AddrPort
 		peer  netip.Addr
 	}
-	told := make(map[seen]bool)
+	reported := make(map[seen]bool)
 	type ends struct{ from, to netip.Addr }
 	leaves := make(map[ends]string) // by which interface
 	for i := range in.Paths {
@@ -48,10 +48,10 @@ func examineFirewall(in *input) []Finding {
 		for _, p := range []nft.Packet{back, out} {
 			verdict := rules.Follow(&p)
 			key := seen{verdict.At + string(p.Hook), local.Addr, peer.Addr.Addr()}
-			if verdict.Result == nft.Passes || told[key] {
+			if verdict.Result == nft.Passes || reported[key] {
 				continue
 			}
-			told[key] = true
+			reported[key] = true
 			what := fmt.Sprintf("%s packets from rank %d at %v to rank %d at %v", l.Transport, l.Peer, p.From, l.Rank, p.To)
 			if p.Hook == nft.Output {
 				what = fmt.Sprintf("%s packets from rank %d at %v to rank %d at %v", l.Transport, l.Rank, p.From, l.Peer, p.To)

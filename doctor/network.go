@@ -150,17 +150,17 @@ func examineReversePath(in *input) []Finding {
 // examineNeighbours checks that next hops answer ARP or neighbour discovery.
 func examineNeighbours(in *input) []Finding {
 	var f findings
-	told := make(map[netip.Addr]bool)
+	reported := make(map[netip.Addr]bool)
 	for i := range in.Paths {
 		p := &in.Paths[i]
 		hop := p.Route.Value.Gateway
 		if !hop.IsValid() {
 			hop = p.To
 		}
-		if p.Neighbour != NeighbourFailed || told[hop] {
+		if p.Neighbour != NeighbourFailed || reported[hop] {
 			continue
 		}
-		told[hop] = true
+		reported[hop] = true
 		if hop == p.To {
 			f.wrong(fmt.Sprintf("check that the node of rank %d is up, that %v is its address, and that it is in the same network or VLAN", p.Peer, p.To),
 				"%v: %v does not answer on %s", p, hop, p.Route.Value.Interface)
@@ -195,7 +195,8 @@ func examinePathMTU(in *input) []Finding {
 			f.unknown("run it as root, or let the user send echo requests: sysctl -w net.ipv4.ping_group_range='0 2147483647'", "%v: %s", p, p.Echo.Unknown)
 		case e.Long:
 			probed++
-		case !e.Short && p.Neighbour == NeighbourFailed: // examineNeighbours says so
+		case !e.Short && p.Neighbour == NeighbourFailed:
+			f.unknown("", "%v: its next hop does not answer", p)
 		case !e.Short:
 			f.unknown("check that it is up; a firewall may drop ICMP", "%v: does not answer ICMP echo requests", p)
 		case fpga:

@@ -179,7 +179,7 @@ func headers(to netip.Addr) int {
 // leastMTU is what every path should carry: the least of IPv6, and what the extended profile begins with.
 const leastMTU = 1280
 
-// length returns the longest packet that the link needs. It is not fixed for the extended profile, which finds out what
+// length returns the longest packet that the link needs. It is not fixed for the extended profile, which determines what
 // the path carries, and for TCP, which cuts its segments to that.
 func (l *Link) length(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {
