@@ -158,7 +158,6 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	for _, warning := range d.cfg.Warnings() {
 		d.log.Warn(warning)
 	}
-	warnBuffers(d.log, d.ranks)
 	if d.recording != nil {
 		d.recording.open()
 	}
@@ -286,6 +285,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 		if err := d.reportReady(ctx); err != nil {
 			return err
 		}
+		d.examineHost()
 		d.reloadOnSignal(ctx)
 		return nil
 	})

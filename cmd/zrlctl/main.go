@@ -87,8 +87,8 @@ recordings of packets.
 Exit codes:
   0    success
   1    failure: an echo differs, a rank refused, the daemon reported an error,
-       or the output could not be written; analyze: problems found; reload:
-       configuration refused; replay: the peer deviated from the recording
+       or the output could not be written; analyze, doctor: problems found;
+       reload: configuration refused; replay: the peer deviated from the recording
   2    invalid command line; decode, analyze, replay: the recording cannot be
        read; analyze: it has no ZRLMPI packet
   3    no daemon answers on the control socket
@@ -119,7 +119,7 @@ func newRoot() (*cobra.Command, *app) {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
 	for _, cmd := range []*cobra.Command{
 		a.statusCommand(), a.whyCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
-		a.captureCommand(),
+		a.captureCommand(), a.doctorCommand(), a.bundleCommand(),
 	} {
 		a.socketFlag(cmd, socket)
 		root.AddCommand(cmd)

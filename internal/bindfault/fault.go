@@ -35,8 +35,18 @@ type ListenError struct {
 
 // Process is a process of this machine.
 type Process struct {
-	PID  int
-	Name string
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+}
+
+// Socket is a socket that is bound to an address.
+type Socket struct {
+	// Holder is the process that has it; nil if the system does not report that.
+	Holder *Process
+	// Drops counts datagrams for which its receive buffer had no room.
+	Drops uint64
+
+	inode string
 }
 
 // Address is an address of this machine, and the rank that the map gives it.
@@ -51,7 +61,9 @@ func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	f := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		f.Holder = findHolder(network, f.Addr)
+		if s := Bound(network, f.Addr); s != nil {
+			f.Holder = s.Holder
+		}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		f.Here = here(m)
 	}

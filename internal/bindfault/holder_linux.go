@@ -11,37 +11,40 @@ import (
 	"strings"
 )
 
-func findHolder(network string, addr netip.AddrPort) *Process {
-	return proc("/proc").holder(network, addr)
-}
+// Bound returns the socket that keeps others from an address, for "udp" or "tcp"; nil if there is none.
+func Bound(network string, addr netip.AddrPort) *Socket { return proc("/proc").bound(network, addr) }
 
 // proc is a directory like /proc.
 type proc string
 
-// holder returns the process with a socket that keeps others from addr. Without
-// root it sees its own user's processes only, and returns nil for the others.
-func (p proc) holder(network string, addr netip.AddrPort) *Process {
+// bound returns the socket that keeps others from addr, if possible one whose process is known: without root, those of
+// its own user are.
+func (p proc) bound(network string, addr netip.AddrPort) *Socket {
+	var found *Socket
 	// An IPv6 socket on the unspecified address takes the IPv4 port as well.
 	for _, table := range []string{network, network + "6"} {
-		for _, inode := range p.inodes(table, addr) {
-			if process := p.owner(inode); process != nil {
-				return process
+		for _, s := range p.sockets(table, addr) {
+			if s.Holder = p.owner(s.inode); s.Holder != nil {
+				return &s
+			}
+			if found == nil {
+				found = &s
 			}
 		}
 	}
-	return nil
+	return found
 }
 
-// inodes returns the sockets in net/table that are bound to addr.
-func (p proc) inodes(table string, addr netip.AddrPort) []string {
-	file, err := os.Open(filepath.Join(string(p), "net", table))
+// sockets returns the sockets in net/table, of the network namespace of the thread, that are bound to addr.
+func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
+	file, err := os.Open(filepath.Join(string(p), "thread-self/net", table))
 	if err != nil {
 		return nil
 	}
 	defer file.Close()
-	var inodes []string
+	var sockets []Socket
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		// sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode
+		// sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops; TCP has others at the end
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 || fields[9] == "0" {
 			continue
@@ -51,10 +54,14 @@ func (p proc) inodes(table string, addr netip.AddrPort) []string {
 			continue
 		}
 		if local.Addr() == addr.Addr() || local.Addr().IsUnspecified() {
-			inodes = append(inodes, fields[9])
+			s := Socket{inode: fields[9]}
+			if len(fields) == 13 && strings.HasPrefix(table, "udp") {
+				s.Drops, _ = strconv.ParseUint(fields[12], 10, 64)
+			}
+			sockets = append(sockets, s)
 		}
 	}
-	return inodes
+	return sockets
 }
 
 // parseProcAddr reads an address as /proc/net prints it: the IP as 32-bit

@@ -26,7 +26,12 @@ func TestHolderOfARealSocket(t *testing.T) {
 		"udp": netip.AddrPortFrom(netip.MustParseAddr("127.0.0.9"), udpPort),
 		"tcp": netip.MustParseAddrPort(tcp.Addr().String()),
 	} {
-		holder := findHolder(network, addr)
+		s := Bound(network, addr)
+		if s == nil {
+			t.Errorf("%s %v is not found", network, addr)
+			continue
+		}
+		holder := s.Holder
 		if holder == nil || holder.PID != os.Getpid() || holder.Name == "" {
 			t.Errorf("%s %v is held by %+v", network, addr, holder)
 		}
@@ -55,10 +60,10 @@ func TestHolder(t *testing.T) {
 		}
 	}
 	line := func(ip [4]byte, port int, inode string) string {
-		return fmt.Sprintf("  1: %08X:%04X 00000000:0000 07 00000000:00000000 00:00000000 00000000  0  0 %s 2 0 0\n",
+		return fmt.Sprintf("  1: %08X:%04X 00000000:0000 07 00000000:00000000 00:00000000 00000000  0  0 %s 2 0 7\n",
 			binary.NativeEndian.Uint32(ip[:]), port, inode)
 	}
-	write("net/udp", "  sl  local_address rem_address st ...\n"+
+	write("thread-self/net/udp", "  sl  local_address rem_address st ...\n"+
 		"short line\n  1: nonsense 0:0 07 0 0 0 0 0 1 2\n  1: 00:0A9E 0:0 07 0 0 0 0 0 1 2\n"+
 		line([4]byte{10, 1, 1, 1}, 2718, "100")+
 		line([4]byte{10, 1, 1, 2}, 2718, "200")+
@@ -81,7 +86,12 @@ func TestHolder(t *testing.T) {
 		"10.1.1.3:2721": 0,
 		"10.1.1.4:2722": 0,
 	} {
-		holder := proc(root).holder("udp", netip.MustParseAddrPort(addr))
+		var holder *Process
+		if s := proc(root).bound("udp", netip.MustParseAddrPort(addr)); s != nil {
+			if holder = s.Holder; s.Drops != 7 {
+				t.Errorf("%s has %d drops", addr, s.Drops)
+			}
+		}
 		switch {
 		case want == 0 && holder != nil:
 			t.Errorf("%s is held by %+v, want nobody", addr, holder)
@@ -89,7 +99,7 @@ func TestHolder(t *testing.T) {
 			t.Errorf("%s is held by %+v, want %d", addr, holder, want)
 		}
 	}
-	if h := proc(root).holder("tcp", netip.MustParseAddrPort("10.1.1.1:2718")); h != nil {
+	if h := proc(root).bound("tcp", netip.MustParseAddrPort("10.1.1.1:2718")); h != nil {
 		t.Errorf("without a table, %+v", h)
 	}
 }

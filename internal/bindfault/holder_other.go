@@ -4,5 +4,5 @@ package bindfault
 
 import "net/netip"
 
-// findHolder knows no portable way to ask.
-func findHolder(string, netip.AddrPort) *Process { return nil }
+// Bound knows no portable way to ask.
+func Bound(string, netip.AddrPort) *Socket { return nil }

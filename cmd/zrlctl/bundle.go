@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/doctor/bundle"
+)
+
+func (a *app) bundleCommand() *cobra.Command {
+	var file, name string
+	cmd := &cobra.Command{
+		Use: "bundle", Short: "Write one file for a bug report", Args: cobra.NoArgs,
+		Long: `Write what is known of a daemon and its host into one file for a bug report, and print what
+it contains: configuration, status, metrics, what doctor finds, and versions. A part that
+cannot be had is missing, and named.
+
+The configuration has no comments, and kernels have no arguments of programs.
+Keys, certificates and passwords are in other files, which are not read. Addresses, names of
+processes and rules of the firewall are in it: read it before you publish it.`,
+		Example: "  sudo zrlctl bundle -o zrlmpid.tar.gz",
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			e, err := a.examination(cmd.Context(), file)
+			if err != nil {
+				return err
+			}
+			parts := e.parts(cmd.Context())
+			if err := writeBundle(name, parts); err != nil {
+				return err
+			}
+			return listBundle(cmd.OutOrStdout(), name, parts)
+		}),
+	}
+	cmd.Flags().StringVarP(&name, "output", "o", "zrlmpid-bundle.tar.gz", "`file` to write")
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: that of the running daemon)")
+	return cmd
+}
+
+// parts returns the parts of a bundle.
+func (e *examination) parts(ctx context.Context) []bundle.Part {
+	report := e.report(ctx)
+	part := func(name, what string, content func() ([]byte, error)) bundle.Part {
+		p := bundle.Part{Name: name, What: what}
+		p.Content, p.Missing = content()
+		return p
+	}
+	return []bundle.Part{
+		part("versions.txt", "versions", func() ([]byte, error) { return e.versions(), nil }),
+		part("config.yaml", "configuration with all defaults", func() ([]byte, error) {
+			if e.config == nil {
+				return nil, errors.New("the configuration cannot be read: name it with --config")
+			}
+			return bundle.Configuration(e.config)
+		}),
+		part("status.json", "status of the daemon", func() ([]byte, error) {
+			if e.status == nil {
+				return nil, errNoDaemon
+			}
+			return jsonBytes(e.status)
+		}),
+		part("metrics.txt", "metrics of the daemon", func() ([]byte, error) { return e.metrics(ctx) }),
+		part("doctor.txt", "what doctor finds", func() ([]byte, error) { return []byte(report.Text()), nil }),
+		part("doctor.json", "the same for programs", func() ([]byte, error) { return jsonBytes(report) }),
+		part("facts.json", "interfaces, routes, firewall and limits of this host", func() ([]byte, error) { return jsonBytes(e.facts) }),
+	}
+}
+
+var errNoDaemon = errors.New("no daemon runs")
+
+func jsonBytes(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := writeJSON(&b, v)
+	return b.Bytes(), err
+}
+
+// versions returns those of the programs and the system.
+func (e *examination) versions() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "zrlctl %s\n", control.Version())
+	if e.status != nil {
+		fmt.Fprintf(&b, "zrlmpid %s, uptime %.0f s\n", e.status.Version, e.status.Uptime)
+	}
+	fmt.Fprintf(&b, "%s %s/%s, %d processors\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	for _, name := range []string{"/proc/version", "/etc/os-release"} {
+		if text, err := os.ReadFile(name); err == nil {
+			fmt.Fprintf(&b, "\n%s:\n%s", name, text)
+		}
+	}
+	return b.Bytes()
+}
+
+// metricsTime bounds the request for metrics.
+const metricsTime = 5 * time.Second
+
+// metrics returns the metrics of the daemon from its HTTP server.
+func (e *examination) metrics(ctx context.Context) ([]byte, error) {
+	switch {
+	case e.status == nil:
+		return nil, errNoDaemon
+	case e.status.HTTP == "":
+		return nil, errors.New("HTTP is disabled")
+	}
+	ctx, cancel := context.WithTimeout(ctx, metricsTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.status.HTTP+"metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
+	}
+	return io.ReadAll(resp.Body)
+}
+
+// writeBundle writes a file that only its owner may read.
+func writeBundle(name string, parts []bundle.Part) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(bundle.Write(file, parts, time.Now()), file.Close())
+}
+
+// listBundle prints what a bundle contains.
+func listBundle(out io.Writer, name string, parts []bundle.Part) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, p := range parts {
+		if p.Missing != nil {
+			fmt.Fprintf(w, "%s\tmissing\t%s: %v\n", p.Name, p.What, p.Missing)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, config.Size(len(p.Content)), p.What)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s: it has addresses, names of processes and firewall rules; read it before you publish it\n", name)
+	return err
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/doctor"
+	"github.com/zrlmpi/zrlmpid/doctor/system"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Examine this host and the paths to other ranks", Args: cobra.NoArgs,
+		Long: `Examine what the local ranks need of this host and of the network, and print for each
+check whether it is right, wrong or unknown, with what was found and what to do: rank map,
+addresses, ports, interfaces, routes, reverse path filter, ARP, path MTU, firewall, receive
+buffers, UDP offload, clock, open files, and lost packets.
+
+The configuration is that of the running daemon, or FILE, which needs no daemon. On each
+path to another host, ICMP echo requests with the length of the longest datagram are sent;
+ranks receive no datagram. As root, doctor also reads the rules of the firewall and finds
+the processes of other users.
+
+Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is not wrong.`,
+		Example: "  sudo zrlctl doctor\n  zrlctl doctor --config /etc/zrlmpid/zrlmpid.yaml",
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			e, err := a.examination(cmd.Context(), file)
+			if err != nil {
+				return err
+			}
+			report := e.report(cmd.Context())
+			if a.json {
+				err = writeJSON(cmd.OutOrStdout(), report)
+			} else {
+				_, err = io.WriteString(cmd.OutOrStdout(), report.Text())
+			}
+			if err == nil && report.Wrong() {
+				err = errFindings
+			}
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: that of the running daemon)")
+	return cmd
+}
+
+// examination is what doctor and bundle examine.
+type examination struct {
+	plan   *doctor.Plan
+	config *config.Config  // nil if it cannot be read
+	status *control.Status // nil without a daemon
+	facts  *doctor.Facts   // once report has gathered them
+}
+
+// examination reads the given configuration, or that of the running daemon.
+func (a *app) examination(ctx context.Context, file string) (*examination, error) {
+	e := new(examination)
+	if file != "" {
+		cfg, err := config.Load(file)
+		if _, unread := errors.AsType[*fs.PathError](err); unread {
+			return nil, &usageError{err}
+		}
+		if err != nil {
+			e.plan = doctor.Invalid(file, err)
+			return e, nil
+		}
+		e.config, e.plan = cfg, doctor.FromConfig(file, cfg)
+		err = e.ask(ctx, cfg.Control.Socket)
+		if _, none := errors.AsType[*control.UnreachableError](err); none {
+			err = nil
+		}
+		return e, err
+	}
+	if err := e.ask(ctx, a.socket); err != nil {
+		return nil, fmt.Errorf("%w; without a daemon, give its configuration with --config", err)
+	}
+	// A daemon that was started with -cluster, or from standard input, has no file, and another directory other paths.
+	if name := e.status.Config; filepath.IsAbs(name) {
+		if cfg, err := config.Load(name); err == nil {
+			e.config, e.plan = cfg, doctor.FromConfig(name, cfg)
+			return e, nil
+		}
+	}
+	e.plan = doctor.FromStatus(e.status)
+	return e, nil
+}
+
+// ask asks the daemon at a socket for its status.
+func (e *examination) ask(ctx context.Context, socket string) error {
+	client := control.NewClient(socket)
+	defer client.Close()
+	s, err := client.Status(ctx)
+	if err == nil {
+		e.status = &s
+	}
+	return err
+}
+
+// report gathers the facts, and examines them.
+func (e *examination) report(ctx context.Context) *doctor.Report {
+	pid := 0
+	if e.status != nil {
+		pid = e.status.PID
+	}
+	e.facts = system.Gather(ctx, e.plan, pid)
+	return doctor.Examine(e.plan, e.facts, e.status)
+}

@@ -1,0 +1,25 @@
+package daemon
+
+import (
+	"os"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/doctor"
+	"github.com/zrlmpi/zrlmpid/doctor/system"
+)
+
+// examineHost logs what is wrong with this host, as far as that is found without waiting, a line for each check: zrlctl doctor
+// examines more, and has all. It takes some milliseconds, once the daemon serves.
+func (d *Daemon) examineHost() {
+	p := doctor.FromConfig(d.opts.Source, d.cfg)
+	status := d.Status()
+	report := doctor.ExamineQuick(p, system.GatherQuick(p, os.Getpid()), &status)
+	for _, c := range report.Results {
+		wrong := slices.DeleteFunc(c.Findings, func(f doctor.Finding) bool { return f.Verdict != doctor.Wrong })
+		if len(wrong) > 0 {
+			d.log.Warn("host setup", zap.String("check", c.ID), zap.String("found", wrong[0].Found), zap.Int("more", len(wrong)-1), zap.String("action", wrong[0].Action))
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// Package bundle makes the file that a bug report has: what is known of a daemon and its host, without secrets.
+package bundle
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+)
+
+// Part is a file of a bundle.
+type Part struct {
+	Name string
+	// What it is, in a noun phrase.
+	What    string
+	Content []byte
+	// Missing is why there is no content.
+	Missing error
+}
+
+// directory is that of the files in the archive.
+const directory = "zrlmpid-bundle"
+
+// Write writes the parts that have content as a compressed archive of tar, with the given time as that of all files.
+func Write(w io.Writer, parts []Part, now time.Time) error {
+	zip := gzip.NewWriter(w)
+	archive := tar.NewWriter(zip)
+	for _, p := range parts {
+		if p.Missing != nil {
+			continue
+		}
+		header := tar.Header{Name: path.Join(directory, p.Name), Mode: 0o600, Size: int64(len(p.Content)), ModTime: now, Format: tar.FormatPAX}
+		if err := archive.WriteHeader(&header); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if _, err := archive.Write(p.Content); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return errors.Join(archive.Close(), zip.Close())
+}
+
+// withoutArguments replaces the arguments of a kernel's program, which may have passwords.
+const withoutArguments = "(arguments removed)"
+
+// Configuration returns a configuration as YAML with all defaults, without comments and the arguments of kernels. Keys,
+// certificates and passwords are in other files, of which it has the names.
+func Configuration(cfg *config.Config) ([]byte, error) {
+	public := *cfg
+	public.Ranks = make([]config.Rank, len(cfg.Ranks))
+	for i, r := range cfg.Ranks {
+		if len(r.Kernel.Command) > 1 {
+			r.Kernel.Command = []string{r.Kernel.Command[0], withoutArguments}
+		}
+		public.Ranks[i] = r
+	}
+	return public.YAML()
+}

@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// noDaemon is the finding of checks that need a running daemon.
+func noDaemon() []Finding {
+	var f findings
+	f.unknown("start it, and examine again", "no daemon runs")
+	return f
+}
+
+// setupDrops are the reasons for dropping packets that a wrong setup has, and what to do. Single packets of the other
+// reasons are normal on a network that loses or duplicates packets.
+var setupDrops = []struct {
+	reason        mpe.DropReason
+	found, action string
+}{
+	{mpe.DropUnknownAddress, "from addresses that are no rank's", "compare the rank map with the addresses of the nodes; the log has the addresses; look for NAT"},
+	{mpe.DropSourceRank, "with another rank than their address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
+	{mpe.DropDestination, "for another rank than this address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
+	{mpe.DropStartMark, "with no start mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
+	{mpe.DropEndMark, "with no end mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
+	{mpe.DropReserved, "with reserved bytes that are not 0", "set the same profile on both sides: v0.9 has a tag there"},
+	{mpe.DropChecksum, "with a wrong checksum", "examine the path: something corrupts packets"},
+}
+
+// examineDropped checks what the daemon has dropped.
+func examineDropped(in *input) []Finding {
+	var f findings
+	if in.status == nil {
+		return noDaemon()
+	}
+	for i := range in.status.Ranks {
+		r := &in.status.Ranks[i]
+		f.dropped(fmt.Sprintf("rank %d", r.Rank), &r.Engine.Dropped)
+		for j := range r.Engine.Peers {
+			p := &r.Engine.Peers[j]
+			f.dropped(fmt.Sprintf("rank %d, from rank %d at %s", r.Rank, p.Rank, p.Address), &p.Dropped)
+		}
+	}
+	return f.or("none that shows a wrong setup")
+}
+
+func (f *findings) dropped(where string, counts *mpe.DropCounts) {
+	for _, d := range setupDrops {
+		if n := counts[d.reason]; n > 0 {
+			f.wrong(d.action, "%s: dropped %s %s (%v)", where, plural(int(n), "packet"), d.found, d.reason)
+		}
+	}
+}
+
+// setupCauses are the causes of waits that a wrong setup has.
+var setupCauses = map[string]bool{
+	diagnosis.WrongProfile: true, diagnosis.WrongAddress: true, diagnosis.MTU: true, diagnosis.NetworkError: true,
+	diagnosis.NeverHeard: true, diagnosis.Blocked: true, diagnosis.HalfOpen: true,
+}
+
+// examineWaits reports the root causes of waits, as far as the setup is to blame.
+func examineWaits(in *input) []Finding {
+	var f findings
+	if in.status == nil {
+		return noDaemon()
+	}
+	d := diagnosis.Of([]diagnosis.Source{{Status: in.status}}, diagnosis.After)
+	for i := range d.Findings {
+		if c := &d.Findings[i]; setupCauses[c.Cause] {
+			f.wrong(c.Step, "%s", c.Text)
+		}
+	}
+	if len(d.Waiting) > 0 {
+		return f.or("not the setup: zrlctl why explains the waits")
+	}
+	return f.or("no rank waits")
+}

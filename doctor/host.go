@@ -1,0 +1,214 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/config"
+)
+
+// examinePorts checks that the ports of the local ranks are free, or the daemon's.
+func examinePorts(in *input) []Finding {
+	var f findings
+	held := 0
+	for _, p := range in.Ports {
+		switch {
+		case p.Unknown != "":
+			f.unknown("", "rank %d: %s %v: %s", p.Rank, p.Network, p.Addr, p.Unknown)
+		case p.Held && in.ours(&p):
+			held++
+		case p.Held && p.Holder == nil:
+			f.wrong(fmt.Sprintf("find it as root: ss -lnp --%s 'sport = :%d'; stop it, or change the port in the rank map", p.Network, p.Addr.Port()),
+				"rank %d: another process holds %s %v", p.Rank, p.Network, p.Addr)
+		case p.Held:
+			f.wrong("stop it, or change the port in the rank map", "rank %d: process %d (%s) holds %s %v", p.Rank, p.Holder.PID, p.Holder.Name, p.Network, p.Addr)
+		case in.status != nil:
+			f.wrong("compare the configuration with that of the daemon: zrlctl ranks; restart the daemon",
+				"rank %d: the daemon runs, and does not hold %s %v", p.Rank, p.Network, p.Addr)
+		}
+	}
+	if held > 0 {
+		return f.or("held by the daemon, process %d", in.status.PID)
+	}
+	return f.or("free")
+}
+
+// ours reports whether the daemon holds a port. A process that cannot be seen is taken for it if the daemon runs the rank.
+func (in *input) ours(p *Port) bool {
+	if in.status == nil {
+		return false
+	}
+	if p.Holder != nil {
+		return p.Holder.PID == in.status.PID
+	}
+	m := in.status.Member(p.Rank)
+	return m != nil && m.Role != ""
+}
+
+// examineBuffer checks that sockets get the receive buffer that the configuration requests.
+func examineBuffer(in *input) []Finding {
+	var f findings
+	requested := in.Plan.ReceiveBuffer
+	if requested == 0 || !in.uses(config.TransportUDP) {
+		return f.or("no link uses UDP")
+	}
+	granted, of := in.Buffer.Value.Granted, "a socket of this user"
+	if in.status != nil {
+		granted, of = requested, "the daemon"
+		for i := range in.status.Ranks {
+			if r := &in.status.Ranks[i]; r.ReceiveBufferRequested > 0 {
+				granted, requested = min(granted, r.ReceiveBuffer), max(requested, r.ReceiveBufferRequested)
+			}
+		}
+	} else if why := in.Buffer.Unknown; why != "" {
+		f.unknown("", "%s", why)
+		return f
+	}
+	if granted < requested {
+		f.wrong(fmt.Sprintf("sysctl -w net.core.rmem_max=%d, or lower limits.receive_buffer", requested),
+			"%s gets a receive buffer of %v of %v: bursts of large messages may be lost", of, config.Size(granted), config.Size(requested))
+	}
+	return f.or("%s gets %v", of, config.Size(granted))
+}
+
+// uses reports whether a link uses a transport.
+func (in *input) uses(t config.Transport) bool {
+	return slices.ContainsFunc(in.Links, func(l Link) bool { return l.Transport == t })
+}
+
+// examineOffload checks that the kernel segments and coalesces, and has not refused it.
+func examineOffload(in *input) []Finding {
+	var f findings
+	if !in.uses(config.TransportUDP) {
+		return f.or("no link uses UDP")
+	}
+	if in.NoOffload {
+		return f.or("disabled by limits.offload or the environment")
+	}
+	has := in.Facts.Offload
+	if in.status != nil {
+		for i := range in.status.Ranks {
+			r := &in.status.Ranks[i]
+			if r.Offload == nil {
+				continue
+			}
+			if r.Offload.Disabled {
+				return f.or("disabled by limits.offload or the environment")
+			}
+			for _, refused := range r.Offload.Refused {
+				f.wrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams are sent meanwhile",
+					"rank %d: the kernel refused segmentation to rank %d: %s", r.Rank, refused.Peer, refused.Error)
+			}
+			has = Fact[Offload]{Value: Offload{r.Offload.Segmentation, r.Offload.Coalescing}}
+		}
+	}
+	switch {
+	case has.Unknown != "":
+		f.unknown("", "%s", has.Unknown)
+	case !has.Value.Segmentation || !has.Value.Coalescing:
+		f.wrong("use Linux 5.0 or later; everything works without it, and long messages take more processor time",
+			"the kernel does not support UDP segmentation (%v) or coalescing (%v)", has.Value.Segmentation, has.Value.Coalescing)
+	}
+	return f.or("segmentation and coalescing")
+}
+
+// slowClocks are the clocksources that take about a microsecond or more for a reading.
+var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
+
+// examineClock checks that the clock is fast to read, and synchronized where captures of several hosts are compared.
+func examineClock(in *input) []Finding {
+	var f findings
+	c := in.Clock.Value
+	if why := in.Clock.Unknown; why != "" {
+		f.unknown("", "%s", why)
+		return f
+	}
+	if slices.Contains(slowClocks, c.Source) {
+		f.wrong("look for tsc in /sys/devices/system/clocksource/clocksource0/available_clocksource; the kernel's log says why it was not chosen",
+			"the clocksource is %s: each reading takes about a microsecond, and every packet needs some", c.Source)
+	}
+	switch {
+	case !slices.ContainsFunc(in.Paths, func(p Path) bool { return !in.here(p.To) }):
+	case c.Synchronized.Unknown != "":
+		f.unknown("", "whether the clock is synchronized: %s", c.Synchronized.Unknown)
+	case !c.Synchronized.Value:
+		f.wrong("run chrony or systemd-timesyncd, if captures or logs of several hosts are to be compared",
+			"the clock is not synchronized with a time server: times of different hosts do not agree")
+	default:
+		return f.or("%s, synchronized", c.Source)
+	}
+	return f.or("%s", c.Source)
+}
+
+// What a daemon has open besides its links, and for each link over a stream or shared memory: connection, event
+// descriptors, memory.
+const (
+	filesBase   = 64
+	filesStream = 2
+	filesShared = 6
+)
+
+// examineFiles checks that the daemon may open as many files as its links need.
+func examineFiles(in *input) []Finding {
+	var f findings
+	if why := in.Files.Unknown; why != "" {
+		f.unknown("", "%s", why)
+		return f
+	}
+	need := uint64(filesBase + 2*len(in.local()))
+	for i := range in.Links {
+		switch in.Links[i].Transport {
+		case config.TransportTCP:
+			need += filesStream
+		case config.TransportSHM:
+			need += filesShared
+		}
+	}
+	files := in.Files.Value
+	const raise = "raise it: LimitNOFILE of the service, or ulimit -n"
+	switch {
+	case files.Limit < need:
+		f.wrong(raise, "a process may have %d files open, and the links of this configuration need about %d", files.Limit, need)
+	case files.Open > 0 && uint64(files.Open) > files.Limit/5*4:
+		f.wrong(raise, "the daemon has %d files open of at most %d", files.Open, files.Limit)
+	}
+	return f.or("%d, and the links need about %d", files.Limit, need)
+}
+
+// The share of packets from which losses are worth a look: fewer are normal on a long-running interface.
+const lossShare = 10_000
+
+// examineInterfaceDrops checks the counters of the interfaces that the local ranks use.
+func examineInterfaceDrops(in *input) []Finding {
+	if why := in.Interfaces.Unknown; why != "" {
+		return interfacesUnknown(why)
+	}
+	var f findings
+	for _, i := range in.interfaces() {
+		c := i.Counters
+		if c.ReceiveErrors*lossShare > c.Received {
+			f.wrong(fmt.Sprintf("ip -s -s link show %s has the kinds; corrupt packets: cable or transceiver; missed: raise the ring (ethtool -G %s rx N)", i.Name, i.Name),
+				"interface %s has lost %d of %d received packets", i.Name, c.ReceiveErrors, c.Received+c.ReceiveErrors)
+		}
+		if c.SendErrors*lossShare > c.Sent {
+			f.wrong(fmt.Sprintf("ip -s -s link show %s and tc -s qdisc show dev %s have the kinds; raise txqueuelen, or pace long messages (pace)", i.Name, i.Name),
+				"interface %s has lost %d of %d packets to send", i.Name, c.SendErrors, c.Sent+c.SendErrors)
+		}
+	}
+	return f.or("fewer than one in %d", lossShare)
+}
+
+// examineSocketDrops checks the drops of the ranks' sockets.
+func examineSocketDrops(in *input) []Finding {
+	var f findings
+	for _, p := range in.Ports {
+		if p.Drops > 0 && in.ours(&p) {
+			f.wrong("raise limits.receive_buffer and net.core.rmem_max, or give the daemon more processor time",
+				"rank %d: its receive buffer had no room for %s", p.Rank, plural(int(p.Drops), "datagram"))
+		}
+	}
+	if in.status == nil {
+		return noDaemon()
+	}
+	return f.or("none")
+}

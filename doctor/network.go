@@ -1,0 +1,234 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/config"
+)
+
+// examineAddresses checks that the local ranks' addresses are on interfaces.
+func examineAddresses(in *input) []Finding {
+	if why := in.Interfaces.Unknown; why != "" {
+		return interfacesUnknown(why)
+	}
+	var f findings
+	for _, r := range in.local() {
+		ip := r.Addr.Addr()
+		if in.here(ip) {
+			continue
+		}
+		f.wrong(fmt.Sprintf("add the address to an interface, correct the address of rank %d, or start it on the host that has it", r.Rank),
+			"rank %d: no interface of this host has %v", r.Rank, ip)
+	}
+	return f.or("on interfaces: %s", list(in.local(), func(r Rank) string { return r.Addr.Addr().String() }))
+}
+
+func interfacesUnknown(why string) []Finding {
+	var f findings
+	f.unknown("run it as a user who may open netlink sockets", "the interfaces cannot be read: %s", why)
+	return f
+}
+
+// loopback reports whether the host has an address of 127.0.0.0/8, all of which the loopback interface takes.
+func loopback(ip netip.Addr, f *Facts) bool {
+	return ip.Is4() && ip.IsLoopback() && slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
+}
+
+// here reports whether an address is one of this host: ranks of another daemon may be here.
+func (f *Facts) here(ip netip.Addr) bool { return f.holder(ip) != nil || loopback(ip, f) }
+
+// examineInterfaces checks that the interfaces that the local ranks use are up and have carrier.
+func examineInterfaces(in *input) []Finding {
+	if why := in.Interfaces.Unknown; why != "" {
+		return interfacesUnknown(why)
+	}
+	var f findings
+	used := in.interfaces()
+	for _, i := range used {
+		switch {
+		case !i.Up:
+			f.wrong(fmt.Sprintf("ip link set %s up", i.Name), "interface %s is down", i.Name)
+		case !i.Carrier:
+			f.wrong("check cable, transceiver, and whether the port of the switch is enabled", "interface %s is up, and has no carrier", i.Name)
+		}
+	}
+	if len(used) == 0 {
+		return f.or("no interface has an address of a local rank")
+	}
+	return f.or("up, with carrier: %s", list(used, func(i *Interface) string { return i.Name }))
+}
+
+// interfaces returns those that have addresses of local ranks, or by which their packets leave.
+func (in *input) interfaces() []*Interface {
+	var used []*Interface
+	add := func(i *Interface) {
+		if i != nil && !slices.Contains(used, i) {
+			used = append(used, i)
+		}
+	}
+	for _, r := range in.local() {
+		add(in.holder(r.Addr.Addr()))
+	}
+	for i := range in.Paths {
+		add(in.named(in.Paths[i].Route.Value.Interface))
+	}
+	return used
+}
+
+// examineRoutes checks that there are routes, and that packets leave by the interface that has their source address.
+func examineRoutes(in *input) []Finding {
+	var f findings
+	if len(in.Paths) == 0 {
+		return f.or("all ranks are on this host")
+	}
+	right := 0
+	for i := range in.Paths {
+		p := &in.Paths[i]
+		switch own := in.holder(p.From); {
+		case in.Interfaces.Unknown == "" && !in.here(p.From):
+			continue // local_address says so
+		case p.From.IsLoopback() && !p.To.IsLoopback():
+			f.wrong(fmt.Sprintf("give rank %d an address that other hosts reach", p.Rank), "%v: packets from a loopback address do not leave this host", p)
+		case p.Route.Unknown != "":
+			f.unknown("", "%v: the route cannot be read: %s", p, p.Route.Unknown)
+		case p.Route.Value.Refused != "":
+			f.wrong(fmt.Sprintf("ip route get %v from %v shows what the kernel knows; add a route, or correct the address of rank %d", p.To, p.From, p.Peer),
+				"%v: there is no route: %s", p, p.Route.Value.Refused)
+		case p.elsewhere(in):
+			f.wrong(fmt.Sprintf("correct the route of %v, or add one for this source: ip rule add from %v", p.To, p.From),
+				"%v: packets leave by %s, but %v is an address of %s: peers and routers may drop them, and answers arrive at another interface",
+				p, p.Route.Value.Interface, p.From, own.Name)
+		default:
+			right++
+		}
+	}
+	if right == 0 && len(f) == 0 {
+		f.unknown("", "no local rank has an address from which there could be a route")
+	}
+	return f.or("through the interfaces of the source addresses: %s", plural(right, "path"))
+}
+
+// elsewhere reports whether packets leave by another interface than the one that has their source address. An address of
+// the loopback interface belongs to the whole host.
+func (p *Path) elsewhere(in *input) bool {
+	own, out := in.holder(p.From), in.named(p.Route.Value.Interface)
+	return own != nil && out != nil && own != out && !own.Loopback && !out.Loopback
+}
+
+// String names the path in a sentence.
+func (p *Path) String() string {
+	return fmt.Sprintf("rank %d at %v to rank %d at %v", p.Rank, p.From, p.Peer, p.To)
+}
+
+// examineReversePath checks that the reverse path filter does not drop what peers send to an address: in strict mode it
+// drops packets from sources that are reached by another interface.
+func examineReversePath(in *input) []Finding {
+	if why := in.Interfaces.Unknown; why != "" {
+		return interfacesUnknown(why)
+	}
+	var f findings
+	for i := range in.Paths {
+		p := &in.Paths[i]
+		own := in.holder(p.From)
+		if own == nil || !p.elsewhere(in) {
+			continue
+		}
+		switch mode := own.ReversePath; {
+		case mode.Unknown != "":
+			f.unknown("", "interface %s: %s", own.Name, mode.Unknown)
+		case mode.Value == ReversePathStrict:
+			f.wrong(fmt.Sprintf("correct the route of %v, or set the filter to loose: sysctl -w net.ipv4.conf.%s.rp_filter=2", p.To, own.Name),
+				"%v: packets of rank %d that arrive at %s are dropped, as the filter is strict and the route to %v leads through %s",
+				p, p.Peer, own.Name, p.To, p.Route.Value.Interface)
+		}
+	}
+	return f.or("does not drop packets of peers")
+}
+
+// examineNeighbours checks that next hops answer ARP or neighbour discovery.
+func examineNeighbours(in *input) []Finding {
+	var f findings
+	reported := make(map[netip.Addr]bool)
+	for i := range in.Paths {
+		p := &in.Paths[i]
+		hop := p.Route.Value.Gateway
+		if !hop.IsValid() {
+			hop = p.To
+		}
+		if p.Neighbour != NeighbourFailed || reported[hop] {
+			continue
+		}
+		reported[hop] = true
+		if hop == p.To {
+			f.wrong(fmt.Sprintf("check that the node of rank %d is up, that %v is its address, and that it is in the same network or VLAN", p.Peer, p.To),
+				"%v: %v does not answer on %s", p, hop, p.Route.Value.Interface)
+			continue
+		}
+		f.wrong(fmt.Sprintf("check that the router is up, or correct the route: ip route get %v", p.To),
+			"%v: the router %v does not answer on %s", p, hop, p.Route.Value.Interface)
+	}
+	return f.or("no entry has failed")
+}
+
+// examinePathMTU checks that paths carry the longest datagrams: as far as the kernel knows, and by echo requests.
+func examinePathMTU(in *input) []Finding {
+	var f findings
+	probed, routed := 0, 0
+	for i := range in.Paths {
+		p := &in.Paths[i]
+		if p.Route.Unknown != "" || p.Route.Value.Refused != "" {
+			continue // examineRoutes says so
+		}
+		routed++
+		if mtu := p.Route.Value.MTU; mtu > 0 && mtu < p.Length {
+			f.wrong(in.shorten(p, mtu), "%v: the path carries packets of %d bytes, and the longest of the link have %d", p, mtu, p.Length)
+			continue
+		}
+		if p.Echo == nil {
+			continue
+		}
+		fpga := in.rank(p.Peer).Kind == config.PeerFPGA
+		switch e := p.Echo.Value; {
+		case p.Echo.Unknown != "":
+			f.unknown("run it as root, or let the user send echo requests: sysctl -w net.ipv4.ping_group_range='0 2147483647'", "%v: %s", p, p.Echo.Unknown)
+		case e.Long:
+			probed++
+		case !e.Short && p.Neighbour == NeighbourFailed:
+			f.unknown("", "%v: its next hop does not answer", p)
+		case !e.Short:
+			f.unknown("check that it is up; a firewall may drop ICMP", "%v: does not answer ICMP echo requests", p)
+		case fpga:
+			f.unknown("the FPGA may not answer long ones; zrlctl ping with 346 words sends a datagram as long",
+				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
+		default:
+			f.wrong(in.shorten(p, leastMTU)+"; something on the way drops longer packets and does not report it",
+				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)
+		}
+	}
+	if routed < len(in.Paths) {
+		f.unknown("", "%s have no route", plural(len(in.Paths)-routed, "path"))
+	}
+	if probed == 0 {
+		return f.or("no link has longer packets than the interfaces carry")
+	}
+	return f.or("%s carry the longest packets of their links", plural(probed, "path"))
+}
+
+// ShortEcho is the length of the packet of a short echo request in bytes.
+const ShortEcho = 84
+
+// shorten says what to do on a path that carries packets of at most mtu bytes.
+func (in *input) shorten(p *Path, mtu int) string {
+	if !p.Fixed {
+		return fmt.Sprintf("raise the MTU on the path to %d or more", leastMTU)
+	}
+	switch in.rank(p.Peer).Kind {
+	case config.PeerFPGA:
+		return "raise the MTU on the path: an FPGA does not join fragments, and sends datagrams of 1416 bytes itself"
+	case config.PeerCPU:
+		return "raise the MTU on the path: upstream's library sends datagrams of 1416 bytes, and each lost fragment loses one"
+	}
+	return fmt.Sprintf("raise the MTU on the path, or set max_datagram: %d for rank %d", (mtu-headers(p.To))&^7, p.Peer)
+}

@@ -1,0 +1,189 @@
+package doctor
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Plan is what the configuration says of the ranks.
+type Plan struct {
+	// Source names the configuration.
+	Source string
+	// Problems are what is wrong with it, one a line; then there are no ranks.
+	Problems []string
+	// Warnings are what is legal but wrong in most clusters.
+	Warnings []string
+	Ranks    []Rank // in rank order
+	// Links are those of the local ranks to all others.
+	Links []Link
+	// ReceiveBuffer is the size in bytes that each UDP socket requests.
+	ReceiveBuffer int
+	// NoOffload: the configuration disables UDP offload.
+	NoOffload bool
+}
+
+// Rank is a rank of the cluster.
+type Rank struct {
+	Rank  int
+	Addr  netip.AddrPort
+	Kind  config.Peer
+	Local bool
+}
+
+// Link is the link of a local rank to another one.
+type Link struct {
+	Rank, Peer int
+	Profile    protocol.Profile
+	Transport  config.Transport
+	// MaxDatagram is the longest datagram in bytes, without the headers of IP and UDP.
+	MaxDatagram int
+}
+
+// Invalid returns the plan of a configuration that was refused.
+func Invalid(source string, err error) *Plan {
+	return &Plan{Source: source, Problems: strings.Split(err.Error(), "\n")}
+}
+
+// FromConfig returns the plan of a configuration that has passed Validate.
+func FromConfig(source string, cfg *config.Config) *Plan {
+	p := &Plan{
+		Source: source, Warnings: cfg.Warnings(),
+		ReceiveBuffer: int(cfg.Limits.ReceiveBuffer), NoOffload: cfg.Limits.Offload == config.OffloadOff,
+	}
+	for i := range cfg.Ranks {
+		r := &cfg.Ranks[i]
+		p.Ranks = append(p.Ranks, Rank{r.Rank, r.Address.AddrPort, r.Peer, r.Local()})
+	}
+	slices.SortFunc(p.Ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	for _, local := range cfg.Local() {
+		for i := range cfg.Ranks {
+			remote := &cfg.Ranks[i]
+			if remote.Rank == local.Rank {
+				continue
+			}
+			l, err := node.NewLink(cfg, local, remote)
+			if err != nil {
+				return Invalid(source, err)
+			}
+			p.Links = append(p.Links, Link{local.Rank, remote.Rank, l.Profile, l.Transport, l.MaxDatagram})
+		}
+	}
+	return p
+}
+
+// FromStatus returns the plan of a running daemon whose configuration cannot be read. The longest datagrams are those of
+// the profiles.
+func FromStatus(s *control.Status) *Plan {
+	p := &Plan{Source: s.Config}
+	for i := range s.Cluster {
+		m := &s.Cluster[i]
+		addr, _ := netip.ParseAddrPort(m.Address)
+		p.Ranks = append(p.Ranks, Rank{m.Rank, addr, config.Peer(m.Kind), m.Role != ""})
+	}
+	for i := range s.Ranks {
+		r := &s.Ranks[i]
+		p.ReceiveBuffer = max(p.ReceiveBuffer, r.ReceiveBufferRequested)
+		p.NoOffload = p.NoOffload || r.Offload != nil && r.Offload.Disabled
+		for j := range r.Engine.Peers {
+			peer := &r.Engine.Peers[j]
+			profile, _ := protocol.ParseProfile(peer.Profile)
+			p.Links = append(p.Links, Link{r.Rank, peer.Rank, profile, config.Transport(peer.Transport), protocol.MaxDatagram})
+		}
+	}
+	return p
+}
+
+// rank returns a rank by its number, or nil.
+func (p *Plan) rank(number int) *Rank {
+	if number < 0 || number >= len(p.Ranks) {
+		return nil
+	}
+	return &p.Ranks[number]
+}
+
+// remote reports whether a link leads to another host.
+func (p *Plan) remote(l *Link) bool {
+	r := p.rank(l.Peer)
+	return r != nil && !r.Local
+}
+
+// local returns the local ranks.
+func (p *Plan) local() []Rank {
+	var local []Rank
+	for _, r := range p.Ranks {
+		if r.Local {
+			local = append(local, r)
+		}
+	}
+	return local
+}
+
+// NeededPorts returns the ports that the local ranks need.
+func (p *Plan) NeededPorts() []Port {
+	var ports []Port
+	for _, r := range p.local() {
+		for _, t := range []config.Transport{config.TransportUDP, config.TransportTCP} {
+			if slices.ContainsFunc(p.Links, func(l Link) bool { return l.Rank == r.Rank && l.Transport == t }) {
+				ports = append(ports, Port{Rank: r.Rank, Network: string(t), Addr: r.Addr})
+			}
+		}
+	}
+	return ports
+}
+
+// NeededPaths returns the paths to other hosts, one for each pair of IP addresses, without facts.
+func (p *Plan) NeededPaths() (paths []Path) {
+	type ends struct{ from, to netip.Addr }
+	known := make(map[ends]int)
+	for i := range p.Links {
+		l := &p.Links[i]
+		from, to := p.rank(l.Rank), p.rank(l.Peer)
+		if from == nil || !p.remote(l) {
+			continue
+		}
+		e := ends{from.Addr.Addr(), to.Addr.Addr()}
+		at, ok := known[e]
+		if !ok {
+			at = len(paths)
+			known[e] = at
+			paths = append(paths, Path{Rank: l.Rank, Peer: l.Peer, From: e.from, To: e.to})
+		}
+		length, fixed := l.length(e.to)
+		paths[at].Length = max(paths[at].Length, length)
+		paths[at].Fixed = paths[at].Fixed || fixed
+	}
+	return paths
+}
+
+// The lengths in bytes of the headers in front of a datagram's bytes.
+const (
+	headersIPv4 = 20 + 8
+	headersIPv6 = 40 + 8
+)
+
+// headers returns the bytes of the headers of IP and UDP towards an address.
+func headers(to netip.Addr) int {
+	if to.Is4() {
+		return headersIPv4
+	}
+	return headersIPv6
+}
+
+// leastMTU is what every path should carry: the least of IPv6, and what the extended profile begins with.
+const leastMTU = 1280
+
+// length returns the longest packet that the link needs. It is not fixed for the extended profile, which determines what
+// the path carries, and for TCP, which cuts its segments to that.
+func (l *Link) length(to netip.Addr) (length int, fixed bool) {
+	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {
+		return leastMTU, false
+	}
+	return l.MaxDatagram + headers(to), true
+}

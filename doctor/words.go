@@ -1,0 +1,18 @@
+package doctor
+
+import (
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+func plural(n int, what string) string { return digest.Plural(n, what) }
+
+// list returns the names of elements in a sentence.
+func list[T any](all []T, name func(T) string) string {
+	words := make([]string, len(all))
+	for i, one := range all {
+		words[i] = name(one)
+	}
+	return strings.Join(words, ", ")
+}
