@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/doctor"
 	"github.com/zrlmpi/zrlmpid/doctor/system"
 )
@@ -14,7 +15,15 @@ import (
 // examines more, and has all. It takes some milliseconds, once the daemon serves.
 func (d *Daemon) examineHost() {
 	p := doctor.FromConfig(d.opts.Source, d.cfg)
-	status := d.Status()
+	status := control.Status{PID: os.Getpid()} // of a large cluster, the states of all peers would take memory
+	for _, r := range d.ranks {
+		s := control.LocalRank{RankInfo: control.RankInfo{Rank: r.cfg.Rank}}
+		s.ReceiveBufferRequested, s.ReceiveBuffer = r.ReceiveBuffer()
+		if o, ok := r.Offload(); ok {
+			s.Offload = offloadStatus(o)
+		}
+		status.Ranks = append(status.Ranks, s)
+	}
 	report := doctor.ExamineQuick(p, system.GatherQuick(p, os.Getpid()), &status)
 	for _, c := range report.Results {
 		wrong := slices.DeleteFunc(c.Findings, func(f doctor.Finding) bool { return f.Verdict != doctor.Wrong })
