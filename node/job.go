@@ -247,20 +247,20 @@ type joined struct {
 	socket *net.UDPConn
 	// reports answer the tools.
 	reports io.Closer
-	// ended ends the watch for ranks that do not answer.
-	ended chan struct{}
+	// end ends the watch for ranks that do not answer.
+	end func()
 }
 
 func newJoined(d device, x Exchange, socket *net.UDPConn) *joined {
-	j := &joined{device: d, exchange: x, socket: socket, reports: d.rank.Serve(x.Name()), ended: make(chan struct{})}
+	watched, end := context.WithCancel(context.Background())
 	u := unanswered{rank: d.rank, to: os.Stderr, after: answerTime, said: map[int]bool{}}
-	go u.watch(j.ended)
-	return j
+	go u.watch(watched)
+	return &joined{device: d, exchange: x, socket: socket, reports: d.rank.Serve(x.Name()), end: end}
 }
 
 // Close ends the rank's part in the job.
 func (j *joined) Close(ctx context.Context) error {
-	close(j.ended)
+	j.end()
 	j.reports.Close()
 	err := j.device.Close(ctx)
 	if j.socket != nil {

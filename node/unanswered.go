@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -19,15 +20,15 @@ type unanswered struct {
 	said  map[int]bool
 }
 
-// watch does so until ended is closed.
-func (u *unanswered) watch(ended <-chan struct{}) {
+// watch does so until ctx ends.
+func (u *unanswered) watch(ctx context.Context) {
 	tick := time.NewTicker(u.after / 2)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			u.look()
-		case <-ended:
+		case <-ctx.Done():
 			return
 		}
 	}
