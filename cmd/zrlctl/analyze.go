@@ -15,12 +15,14 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/htmlreport"
+	"github.com/zrlmpi/zrlmpid/capture/perfetto"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 type analyzeFlags struct {
 	input    captureInput
 	html     string
+	perfetto string
 	limit    int
 	messages bool
 	progress bool
@@ -46,6 +48,7 @@ Exit codes: 0 no problems found, 1 problems found, 2 the recording cannot be rea
 packet of ZRLMPI.`,
 		Example: `  zrlctl analyze trace.pcap
   zrlctl analyze trace.pcapng --html report.html
+  zrlctl analyze trace.pcapng --perfetto trace.perfetto-trace
   tcpdump -i eth0 -w - udp port 2718 | zrlctl analyze - --json`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.analyze(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -54,6 +57,7 @@ packet of ZRLMPI.`,
 	f.input.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.html, "html", "", "write an HTML report with sequence diagrams to this file")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the messages as a trace for ui.perfetto.dev to this file")
 	fl.IntVar(&f.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
 	fl.BoolVar(&f.messages, "messages", true, "print a row for each message")
 	fl.BoolVar(&f.progress, "progress", false, "print progress to standard error")
@@ -96,11 +100,8 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 		return err
 	}
 	report := analysis.Report()
-	if f.html != "" {
-		write := func(out io.Writer) error { return htmlreport.Write(out, report) }
-		if err := writeFile(f.html, write); err != nil {
-			return err
-		}
+	if err := f.writeFiles(report); err != nil {
+		return err
 	}
 	if printed != nil {
 		err = printed.end(report)
@@ -117,6 +118,28 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 		return errFindings
 	}
 	return nil
+}
+
+// writeFiles writes the files that were asked for.
+func (f *analyzeFlags) writeFiles(r *capture.Report) error {
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer, *capture.Report) error
+	}{{f.html, htmlreport.Write}, {f.perfetto, writeTrace}} {
+		if file.name == "" {
+			continue
+		}
+		if err := writeFile(file.name, func(out io.Writer) error { return file.write(out, r) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeTrace writes a trace, of many small packets.
+func writeTrace(out io.Writer, r *capture.Report) error {
+	buffered := bufio.NewWriterSize(out, 1<<16)
+	return flushed(perfetto.Write(buffered, r), buffered)
 }
 
 // follow feeds a source to an analysis. A live one ends when it is interrupted.

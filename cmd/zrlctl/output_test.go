@@ -110,7 +110,8 @@ func TestFullFile(t *testing.T) {
 	}
 	for _, args := range []string{
 		"decode -o /dev/full " + captures + "ref_ref_pingpong_1.pcap", "decode -o /dev/full " + captures + "ref_mpe_echo_1000.pcap",
-		"analyze --html /dev/full " + captures + "ref_ref_pingpong_1.pcap", "recv 1 --output /dev/full --socket " + socket,
+		"analyze --html /dev/full " + captures + "ref_ref_pingpong_1.pcap", "analyze --perfetto /dev/full " + captures + "ref_ref_pingpong_1.pcap",
+		"recv 1 --output /dev/full --socket " + socket,
 	} {
 		code, _, stderr := zrlctl(t, "", strings.Fields(args)...)
 		if code != exitFailure || strings.Count(stderr, "write /dev/full: no space left on device") != 1 {
