@@ -151,7 +151,7 @@ func TestUnitSystemCalls(t *testing.T) {
 		if out := s.run(member, "/usr/bin/zrlctl", "status"); !strings.Contains(out, "shm") {
 			t.Errorf("no ranks share memory:\n%s", out)
 		}
-		s.log.waitFor(t, `unknown command \"no-such-command\"`)
+		s.log.waitFor(t, `there is no command \"no-such-command\"`)
 		s.stops()
 	})
 }
