@@ -15,7 +15,7 @@ import (
 // maxResident is the memory that a daemon with manyRanks stand-ins may occupy.
 const (
 	manyRanks   = 64
-	maxResident = 132 << 20 // 16 MiB of them are for packets (record.memory), for which the garbage collector waits as many bytes longer
+	maxResident = 116 << 20 // 16 MiB of them are for packets (record.memory)
 )
 
 func TestManyRanks(t *testing.T) {

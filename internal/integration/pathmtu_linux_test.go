@@ -179,8 +179,7 @@ func TestPathMTU(t *testing.T) {
 				ranks := startRanks(t, fmt.Sprintf(twoRanks, "10.9.0.1:2718", "10.9.0.2:2718", "extended"), a, b)
 				want := (mtu - 28 - protocol.ExtHeaderLen) &^ 7
 				swapUntil(t, ranks, want, want)
-				// On a busy host an ACK may be later than a time-out.
-				if x := ranks[0].Engine.Snapshot().Peers[0].Extended; x.Retransmissions > x.TimeOuts {
+				if x := ranks[0].Engine.Snapshot().Peers[0].Extended; x.Retransmissions > 0 {
 					t.Errorf("%+v", x)
 				}
 			})
