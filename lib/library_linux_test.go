@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
@@ -79,10 +80,26 @@ func compile(t *testing.T, dir, abi, source string, more ...string) string {
 // run runs a program that uses the library, and returns what it prints.
 func runWithLibrary(t *testing.T, dir string, env []string, name string, args ...string) (string, error) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), jobTime)
-	defer stop()
-	c := exec.CommandContext(ctx, name, args...)
+	c := exec.CommandContext(t.Context(), name, args...)
 	c.Env = append(append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib")), env...)
+	return output(t, dir, c)
+}
+
+// output returns what a command prints that may run jobs. One that hangs is ended, and says why.
+func output(t *testing.T, dir string, c *exec.Cmd) (string, error) {
+	t.Helper()
+	c.WaitDelay = 5 * time.Second // processes that it has started may have the pipe
+	hangs := time.AfterFunc(jobTime, func() {
+		ask := []string{"why"} // about the one job that there is
+		if filepath.Base(c.Path) == "zrlctl" {
+			ask = append(ask, "--job", fmt.Sprintf("zrlctl_%d", c.Process.Pid))
+		}
+		why, err := exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), ask...).CombinedOutput()
+		t.Errorf("%s %q has not ended after %v: %v\n%s", c.Path, c.Args[1:], jobTime, err, why)
+		_ = c.Process.Signal(unix.SIGTERM)
+		time.AfterFunc(c.WaitDelay, func() { _ = c.Process.Kill() })
+	})
+	defer hangs.Stop()
 	out, err := c.CombinedOutput()
 	return string(out), err
 }
@@ -241,8 +258,8 @@ func TestLibraryCMake(t *testing.T) {
 		}
 	}
 	for program, want := range map[string]string{"rank_c": "rank 1\n", "rank_cxx": "rank 1\n", "pi": "by 2 ranks\n"} {
-		out, err := exec.Command(filepath.Join(dir, "zrlctl"), "run", "-n", "2", filepath.Join(build, program)).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
+		out, err := output(t, dir, exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), "run", "-n", "2", filepath.Join(build, program)))
+		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v\n%s", program, err, out)
 		}
 	}
@@ -272,13 +289,13 @@ func TestFortranPage(t *testing.T) {
 	}
 	shell := exec.CommandContext(t.Context(), "sh", "-ec", blocks[3])
 	shell.Dir = folder
-	if out, err := shell.CombinedOutput(); err != nil || string(out) != blocks[5] {
+	if out, err := output(t, dir, shell); err != nil || out != blocks[5] {
 		t.Errorf("%v: %s, want\n%s", err, out, blocks[5])
 	}
 	needs.Program(t, "the page about Fortran", "pkg-config", "pkgconf")
 	shell = exec.CommandContext(t.Context(), "sh", "-ec", blocks[7])
 	shell.Dir = folder
-	if out, err := shell.CombinedOutput(); err != nil {
+	if out, err := output(t, dir, shell); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -7,6 +7,8 @@ type fakeBuffer struct {
 	slots  []fakeSlot
 	locked bool
 	awaits map[int]fakeAwait
+	// absent are ranks whose buffer is not there yet.
+	absent map[int]bool
 }
 
 type fakeSlot struct {
@@ -26,7 +28,7 @@ const fakeHalf = 64
 // share gives all ranks shared buffers with so many slots.
 func (w *world) share(slots int) *world {
 	for rank, f := range *w {
-		f.shared = &fakeBuffer{world: w, rank: rank, slots: make([]fakeSlot, slots), awaits: map[int]fakeAwait{}}
+		f.shared = &fakeBuffer{world: w, rank: rank, slots: make([]fakeSlot, slots), awaits: map[int]fakeAwait{}, absent: map[int]bool{}}
 		for i := range f.shared.slots {
 			f.shared.slots[i].memory = make([]byte, 2*fakeHalf)
 		}
@@ -60,6 +62,9 @@ func (b *fakeBuffer) Fail(slot int, call uint64) { b.slots[slot].failed[call&1] 
 func (b *fakeBuffer) Describe(slot int, call, digest uint64) { b.slots[slot].digest[call&1] = digest }
 
 func (b *fakeBuffer) State(rank, slot int, call uint64) SlotState {
+	if b.absent[rank] {
+		return SlotState{}
+	}
 	s := &b.of(rank).slots[slot]
 	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], Digest: s.digest[call&1]}
 }

@@ -33,8 +33,8 @@ type SharedBuffers interface {
 	Fail(slot int, call uint64)
 	// Describe sets what this rank calls in the call of that number, before it publishes anything in it or fails it.
 	Describe(slot int, call, digest uint64)
-	// State returns the state of a rank's slot for a call: all 0 if there is no such buffer yet. What a process has
-	// published is there when it has ended, until another process is the rank.
+	// State returns the state of a rank's slot for a call: all 0 if there is no such buffer yet. When there is one, that rank has
+	// this one's, too. What a process has published is there when it has ended, until another process is the rank.
 	State(rank, slot int, call uint64) SlotState
 	// View returns the memory of a rank's slot and the epoch, or nil if there is no such buffer yet. It stays until
 	// Release, which is to be called in any case.
@@ -369,7 +369,7 @@ func (x *Execution) advanceShared() {
 		step := s.step
 		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
 			// Before the third call nobody has read there, and a member may not have taken its slot yet.
-			if s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
+			if s.number <= 2 && x.waitsForBuffers() || s.number > 2 && x.waitsFor(coll.Everyone, sequenceAfter(s.number-2)) {
 				return
 			}
 			s.claimed = true
@@ -392,6 +392,25 @@ func (x *Execution) advanceShared() {
 		}
 		s.step = nil
 	}
+}
+
+// waitsForBuffers reports whether the call has to wait until this rank has the buffers of all members that are not lost. They
+// have this rank's then, and so what it publishes can be read when its process has ended. The exchange that took the slot
+// is no proof of that: it may have gone by way of other members.
+func (x *Execution) waitsForBuffers() bool {
+	s := x.share
+	for i, rank := range s.members {
+		if i == s.self || s.lost[rank] != nil || s.buffers.State(rank, s.slot, s.number).Sequence > 0 {
+			continue // every member had set the sequence of its slot before one was taken
+		}
+		if s.await.rank != i {
+			s.await = await{i, x.e.engine.Now()}
+		}
+		s.buffers.Await(rank, s.slot, 1)
+		return true
+	}
+	s.await.rank = -1
+	return false
 }
 
 // waitsFor reports whether the call has to wait until a member, or each other member, has come to a sequence number. A

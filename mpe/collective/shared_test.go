@@ -67,6 +67,43 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// A rank that has nothing to wait for in its first call, and ends, has published what others need only when they are able to read it.
+func TestSharedBeforeLinks(t *testing.T) {
+	const ranks = 3
+	for _, first := range []string{"none", "bcast"} {
+		w := newWorld(ranks, nil).share(1)
+		(*w)[0].shared.absent[2], (*w)[2].shared.absent[0] = true, true
+		tag := 1
+		if first == "bcast" { // in which only the root publishes, which has the buffers
+			w.all(t, tag, func(rank int) Operation {
+				return Operation{Call: coll.Call{Collective: coll.Bcast, Bytes: 1, Elem: 1, Root: 1}, Recv: []byte{byte(rank)}, Algorithm: "shared"}
+			})
+			tag++
+		}
+		var ends [ranks]*outcome
+		recv := make([]byte, 1)
+		for rank := range ranks {
+			o := Operation{Call: coll.Call{Collective: coll.Reduce, Bytes: 1, Elem: 1}, Send: []byte{byte(rank + 1)}, Op: op.Sum, Type: op.Uint8, Algorithm: "shared", Tag: tag}
+			if rank == 0 {
+				o.Recv = recv
+			}
+			_, ends[rank] = w.start(t, rank, o)
+		}
+		w.run()
+		if ends[0].ended || !ends[1].ended || ends[2].ended {
+			t.Fatalf("%s: before there is a link between ranks 0 and 2: %+v, %+v, %+v", first, ends[0], ends[1], ends[2])
+		}
+		clear((*w)[0].shared.absent)
+		clear((*w)[2].shared.absent)
+		w.run()
+		for rank, end := range ends {
+			if !end.ended || end.err != nil || recv[0] != 6 {
+				t.Errorf("%s: rank %d: %+v, sum %d", first, rank, end, recv[0])
+			}
+		}
+	}
+}
+
 // A user's operation, and communicators for which no slot is left, go by messages.
 func TestNotShared(t *testing.T) {
 	w := newWorld(3, nil).share(1)
