@@ -89,6 +89,8 @@ func TestPrograms(t *testing.T) {
 			want{diagnosis.CallOrder, 1, anyPeer, "", "the same order", "rank 1 has called Allreduce, and ranks 0 and 2 have called Reduce"}},
 		{"root mismatch", extendedSHM, []program{inOrder(allreduces(1), reduces(0, 4)), inOrder(allreduces(1), reduces(1, 4)), inOrder(allreduces(1), reduces(0, 4))},
 			want{diagnosis.Root, 1, anyPeer, "Reduce", "the same root", "rank 1 has called Reduce with root 1, and ranks 0 and 2 have called Reduce with root 0"}},
+		{"count mismatch", extendedUDP, []program{inOrder(allreduces(1), allreduces(4)), inOrder(allreduces(1), allreduces(2)), inOrder(allreduces(1), allreduces(4))},
+			want{diagnosis.Count, 1, anyPeer, "Allreduce", "the same count", "rank 1 has called Allreduce of 8 bytes, and ranks 0 and 2 have called Allreduce of 16 bytes"}},
 		{"fewer sends than receives", extendedUDP, []program{inOrder(sends(1, 0, 4), sends(1, 0, 4), computes), inOrder(receives(0, 0, 4), receives(0, 0, 4), receives(0, 0, 4))},
 			want{diagnosis.Computes, 0, 1, "Recv", "gdb", "has not sent the message"}},
 		{"full credit", extendedUDP, []program{func(ctx context.Context, world *mpi.Comm) error {
