@@ -47,6 +47,7 @@ const (
 	KernelFailed    = "kernel_failed"
 	KernelWaits     = "kernel_waits"
 	Credit          = "credit_exhausted"
+	CallFailed      = "call_failed"
 	Computes        = "program_computes"
 	NothingSent     = "nothing_sent"
 	NoReceive       = "no_receive"
@@ -83,6 +84,7 @@ var Causes = []Cause{
 	{ID: KernelFailed, Title: "kernel of a stand-in has ended"},
 	{ID: NotAttached, Title: "no program is attached"},
 	{ID: Credit, Title: "message credit exhausted"},
+	{ID: CallFailed, Title: "its last call has failed"},
 	{ID: Computes, Title: "program computes"},
 	{ID: KernelWaits, Title: "kernel waits for work"},
 	{ID: NothingSent, Title: "has sent nothing"},

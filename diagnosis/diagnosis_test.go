@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -116,6 +117,11 @@ func TestCauses(t *testing.T) {
 	anySource.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2)}
 	anyTag := anySource
 	anyTag.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2, with(func(p *mpe.PeerSnapshot) { p.Unexpected, p.Unmatched = 7, []mpe.Envelope{{Tag: new(6), Bytes: 4}} }))}
+	after := func(s *control.Status, failed float64) *control.Status {
+		s.Uptime, s.Failures = 100, []control.Failure{{Rank: 1, Time: s.Started.Add(time.Duration((100 - failed) * float64(time.Second))), Operation: control.OperationCollective, Reason: "it has 4 bytes"}}
+		s.Ranks[1].Engine.Ended = new(5.0)
+		return s
+	}
 	failed := standin(1)
 	failed.KernelState, failed.KernelError = control.KernelFailed, "exit status 1"
 	unknown := host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard))
@@ -139,6 +145,8 @@ func TestCauses(t *testing.T) {
 		text, step string
 	}{
 		"computes":          {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "gdb -p 4701"},
+		"call failed":       {after(status(2, host(0, peer(1, receiving(9))), host(1)), 5.05), CallFailed, 1, "the last operation of rank 1 (collective call) has failed, and it has not sent the message since", "MPI_Abort"},
+		"failed before":     {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), Computes, 1, "runs and waits for nothing", "gdb"},
 		"busy":              {status(3, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks", "gdb"},
 		"follows":           {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)), Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
 		"stopped":           {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "kill -CONT 4701"},
@@ -176,8 +184,8 @@ func TestCauses(t *testing.T) {
 			"has received all of the message, and its ACK was lost", "zrlctl reset 1"},
 		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State = "WAIT_DATA" })))), LostPacket, 1,
 			"CLEAR_TO_SEND of rank 1 was lost in transit to rank 0", "zrlctl analyze"},
-		"count": {status(2, host(0, peer(1, sending("WAIT_ACK", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State, p.Receiving.Words = "RECEIVING", 400 })))), Count, 1,
-			"rank 0 sends 1600 bytes, and rank 1 receives 16", "the same count"},
+		"room for more": {status(2, host(0, peer(1, sending("WAIT_ACK", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = "RECEIVING", 400, 4000 })))), LostPacket, 1,
+			"DATA of rank 0 was lost in transit to rank 1", "look for drops"},
 		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
 			p.Unexpected, p.Unmatched = 1, []mpe.Envelope{{Tag: new(3), Comm: 4, Bytes: 4}}
 		}))), host(1)), Communicator, 0,

@@ -117,19 +117,30 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 			step: fmt.Sprintf("look why rank %d does not receive: it computes, or is in another part of the program; or send less ahead of it", e.to),
 		}
 	}
-	return Computes, v.computes(e, r)
+	p = v.computes(e, r)
+	if r.failed == nil || len(v.out[e.to]) > 0 {
+		return Computes, p
+	}
+	p.why = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, r.failed.What(), missing(e))
+	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, r.failed.Reason)}, p.evidence...)
+	p.step = fmt.Sprintf("mend what has failed on rank %d, and have its program end the job when a call fails (MPI_Abort)", e.to)
+	return CallFailed, p
+}
+
+// missing says what a rank has not done for which another one waits.
+func missing(e *edge) string {
+	switch {
+	case e.call != nil:
+		return fmt.Sprintf("called %s (call %d in communicator %d)", e.call.Collective, e.call.Number, e.call.Comm)
+	case !e.send:
+		return "sent the message"
+	}
+	return "posted the receive"
 }
 
 // computes says that a program runs, and what it has not done.
 func (v *view) computes(e *edge, r *rankState) (p proof) {
-	missing := "posted the receive"
-	switch {
-	case e.call != nil:
-		missing = fmt.Sprintf("called %s (call %d in communicator %d)", e.call.Collective, e.call.Number, e.call.Comm)
-	case !e.send:
-		missing = "sent the message"
-	}
-	p.why = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and has not %s", e.to, missing)
+	p.why = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and has not %s", e.to, missing(e))
 	if r.Engine.Ended == nil {
 		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d has ended yet, and none is pending", e.to))
 	} else {
@@ -137,7 +148,7 @@ func (v *view) computes(e *edge, r *rankState) (p proof) {
 	}
 	for i := range v.out[e.to] {
 		if o := v.out[e.to][i]; !v.old(o) && !o.idle {
-			p.why = fmt.Sprintf("rank %d exchanges messages with other ranks, and has not %s", e.to, missing)
+			p.why = fmt.Sprintf("rank %d exchanges messages with other ranks, and has not %s", e.to, missing(e))
 			p.evidence = []string{fmt.Sprintf("its longest wait is %s old", digest.Duration(o.seconds))}
 			break
 		}

@@ -29,6 +29,8 @@ type rankState struct {
 	*control.LocalRank
 	job   string // or empty: it is a daemon's
 	peers map[int]*mpe.PeerSnapshot
+	// failed is the last operation, if it has failed.
+	failed *control.Failure
 }
 
 // silentRank is a rank of a job whose process is there and does not answer.
@@ -73,6 +75,7 @@ func (v *view) add(s *control.Status) {
 				state.peers[p.Rank] = p
 			}
 		}
+		state.failed = lastFailed(s, r)
 		v.ranks[r.Rank] = state
 		if at, err := netip.ParseAddrPort(r.Address); err == nil && s.Job != "" {
 			v.hosts[at.Addr()] = s.Job
@@ -84,6 +87,22 @@ func (v *view) add(s *control.Status) {
 	for _, p := range s.SilentProcesses {
 		v.silent[p.Rank] = silentRank{p, s.Job}
 	}
+}
+
+// lastFailed returns the last operation of a rank that has failed, unless one has ended since.
+func lastFailed(s *control.Status, r *control.LocalRank) *control.Failure {
+	for i := range s.Failures { // the newest first
+		f := &s.Failures[i]
+		if f.Rank != r.Rank {
+			continue
+		}
+		age := s.Uptime - f.Time.Sub(s.Started).Seconds()
+		if r.Engine.Ended != nil && *r.Engine.Ended < age-slack {
+			return nil
+		}
+		return f
+	}
+	return nil
 }
 
 // about returns what a rank that has answered knows of a peer, or nil.
