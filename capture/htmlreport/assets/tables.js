@@ -8,7 +8,7 @@ function buildPairTable() {
       open: (i) => setPair(all(i) ? '' : P[i].src + '>' + P[i].dst)},
     {name: 'Messages', width: 7.5, high: true, text: (i) => count(P[i].messages), value: (i) => P[i].messages},
     {name: 'Complete', width: 7.5, high: true, text: (i) => count(P[i].complete), value: (i) => P[i].complete, mark: (i) => P[i].complete < P[i].messages ? 'bad' : ''},
-    {name: 'Retransmissions', width: 8.2, high: true, text: (i) => count(P[i].retransmissions), value: (i) => P[i].retransmissions, mark: (i) => P[i].retransmissions ? 'warn' : ''},
+    {name: 'Retransmissions', width: 10, high: true, text: (i) => count(P[i].retransmissions), value: (i) => P[i].retransmissions, mark: (i) => P[i].retransmissions ? 'warn' : ''},
     {name: 'Words', width: 8.5, high: true, text: (i) => count(P[i].words), value: (i) => P[i].words},
   ];
   PHASES.forEach((p, phase) => ['p50', 'p90', 'p99', 'max'].forEach((q, k) => columns.push({
@@ -26,15 +26,15 @@ function buildMessageTable() {
   const findings = (m) => (findingsOf.get(m) || []).length;
   const columns = [
     {name: 'Message', width: 7, stick: true, text: (m) => count(M.id[m]), value: (m) => M.id[m], open: selectAndJump},
-    {name: 'Start', width: 9.5, text: (m) => exact(M.start[m]), value: (m) => M.start[m]},
+    {name: 'Start', width: 9.5, text: (m) => moment(M.start[m], 1e3), value: (m) => M.start[m]},
     {name: 'Ranks', width: 6.5, left: true, text: (m) => `${M.src[m]} → ${M.dst[m]}`, value: (m) => M.src[m] * 2 ** 20 + Math.min(M.dst[m], 2 ** 20)},
-    {name: 'Call', width: 8, left: true, text: callOf, value: callOf},
+    {name: 'Call', width: 7.5, left: true, text: callOf, value: callOf},
     {name: 'Words', width: 6.5, high: true, text: (m) => count(M.words[m]), value: (m) => M.words[m]},
     ...(M.tag.some((t) => t) ? [{name: 'Tag', width: 4.5, text: (m) => String(M.tag[m] || '–'), value: (m) => M.tag[m]}] : []),
     ...PHASES.map((p, i) => ({name: p.short, title: p.name, width: 6, high: true, text: (m) => duration(M.phases[i][m]), value: (m) => M.phases[i][m]})),
-    {name: 'Retransmissions', width: 8.2, high: true, text: (m) => String(M.retransmissions[m]), value: (m) => M.retransmissions[m], mark: (m) => M.retransmissions[m] ? 'warn' : ''},
-    {name: 'Findings', width: 6.4, high: true, text: (m) => String(findings(m)), value: findings},
-    {name: 'Verdict', width: 15.5, left: true, text: verdictOf, value: verdictOf, mark: (m) => M.complete[m] ? '' : 'bad'},
+    {name: 'Retransmissions', width: 10, high: true, text: (m) => String(M.retransmissions[m]), value: (m) => M.retransmissions[m], mark: (m) => M.retransmissions[m] ? 'warn' : ''},
+    {name: 'Findings', width: 6, high: true, text: (m) => String(findings(m)), value: findings},
+    {name: 'Verdict', width: 15, left: true, text: verdictOf, value: verdictOf, mark: (m) => M.complete[m] ? '' : 'bad'},
   ];
   messageTable = makeTable(byId('message-table'), {
     label: 'Messages', columns, height: 430, isOn: (m) => store.selected.messages.has(m), pick: selectAndJump,
