@@ -329,11 +329,18 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 	return nil
 }
 
-// readyLine lists the local ranks and where they are.
+// readyRanks is of how many ranks the line that says that the daemon is ready has the addresses.
+const readyRanks = 8
+
+// readyLine lists the local ranks and where they are; of many, the first ones.
 func (d *Daemon) readyLine() string {
 	var b strings.Builder
 	b.WriteString("ready ")
-	for _, r := range d.ranks {
+	for i, r := range d.ranks {
+		if i == readyRanks && len(d.ranks) > readyRanks+1 {
+			fmt.Fprintf(&b, "and %d more ranks, ", len(d.ranks)-readyRanks)
+			break
+		}
 		fmt.Fprintf(&b, "rank %d %s ", r.cfg.Rank, r.cfg.Run)
 		if r.kernel != nil {
 			fmt.Fprintf(&b, "%v ", r.kernel)

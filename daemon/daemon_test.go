@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +25,10 @@ func TestReadyLine(t *testing.T) {
 	want := fmt.Sprintf("ready rank 0 host %s, rank 1 standin echo %s, rank 2 standin sink %s, control %s, attach %s, http none\n", c.addr(0), c.addr(1), c.addr(2), c.socket, config.AttachSocketBeside(c.socket))
 	if r.ready != want {
 		t.Errorf("got  %swant %s", r.ready, want)
+	}
+	many := newCluster(t)
+	if r := start(t, many.yaml("", slices.Repeat([]string{"run: host"}, 12)...)); !strings.Contains(r.ready, fmt.Sprintf("rank 7 host %s, and 4 more ranks, control ", many.addr(7))) {
+		t.Error(r.ready)
 	}
 	if info, err := os.Lstat(c.socket); err != nil || info.Mode() != os.ModeSocket|0o660 {
 		t.Errorf("the control socket: %v, %v", info.Mode(), err)
