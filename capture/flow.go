@@ -129,6 +129,11 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 			f.copied(m, e)
 			break
 		}
+		if m.state == requested && since > newCall && m.requests.n >= deployedRetransmissions {
+			m.next, m.nextPacket = e.Time, e.Packet
+			f.end(m, e, false)
+			return false
+		}
 		f.retransmitted(m, e)
 		if m.state == cleared && e.Time.Sub(m.lastClear) >= duplicateWindow {
 			m.lose("CLEAR_TO_SEND")

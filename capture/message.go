@@ -41,6 +41,9 @@ type message struct {
 	verdicts                         string
 	stale, crossed, mixed            bool
 	explained, reported              bool
+	// next is when its sender made another call without having been cleared, with nextPacket.
+	next       time.Time
+	nextPacket int64
 	// requests and datas are what the sender has sent of each, again and again.
 	requests, datas retransmissions
 	arrival         arrival
@@ -176,6 +179,8 @@ func (f *flow) reportLast() {
 	}
 	m.reported = true
 	switch {
+	case !m.next.IsZero():
+		f.abandoned(m)
 	case m.lost != "":
 		m.verdict(m.lost + " lost")
 		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.retransmissionText(m))

@@ -19,6 +19,10 @@ const deployedRetransmissions = 3
 // been answered: 3 s by default, and what a busy host adds.
 const insistence = 4 * time.Second
 
+// newCall is after how long without a SEND_REQUEST the next one is of another call, if it was retransmitted before as often as any node
+// does: two may be lost.
+const newCall = 3 * insistence
+
 // wait is a Wait with its message.
 type wait struct {
 	Wait
@@ -145,6 +149,13 @@ func (t *Tracker) judgeWait(w wait) {
 	default:
 		say(Waiting, "not ended", "%s%s", w.f.lossText(m), w.f.retransmissionText(m))
 	}
+}
+
+// abandoned reports a message that was never cleared, and whose sender then made another call.
+func (f *flow) abandoned(m *message) {
+	m.verdict("never cleared")
+	f.t.findIn(NeverCleared, m, "message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and then not for %v: its call has ended without CLEAR_TO_SEND, and packet %d is of another one",
+		m.ID, m.Src, m.Dst, m.Retransmissions+1, handshake.Round(m.lastRequest.Sub(m.request)), handshake.Round(m.next.Sub(m.lastRequest)), m.nextPacket)
 }
 
 // unanswered judges a SEND_REQUEST that got no answer, by what its sender did about it.

@@ -163,3 +163,35 @@ func TestMachines(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMissedTargets: the document says of each target that a machine has missed why, and of no other.
+func TestMissedTargets(t *testing.T) {
+	text, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, rest, err := cutBlock(string(text), targetsBlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(rest, "\n### Missed targets\n")
+	if !found {
+		t.Fatal("no section about missed targets")
+	}
+	section, _, _ := strings.Cut(rest, "\n## ")
+	reasons := map[string]string{}
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|"); len(cells) == 2 {
+			for target := range strings.SplitSeq(cells[0], "<br>") {
+				reasons[strings.TrimSpace(target)] = strings.TrimSpace(cells[1])
+			}
+		}
+	}
+	all := parseMachines(block)
+	for _, target := range targets {
+		missed := slices.ContainsFunc(all.machines, func(m string) bool { return strings.HasPrefix(all.cells[target.name][m], "**") })
+		if has := reasons[target.name] != ""; has != missed {
+			t.Errorf("%s: missed on a machine: %v, a reason given: %v", target.name, missed, has)
+		}
+	}
+}
