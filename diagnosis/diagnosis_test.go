@@ -184,7 +184,9 @@ func TestCauses(t *testing.T) {
 			"has received all of the message, and its ACK was lost", "zrlctl reset 1"},
 		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State = "WAIT_DATA" })))), LostPacket, 1,
 			"CLEAR_TO_SEND of rank 1 was lost in transit to rank 0", "zrlctl analyze"},
-		"room for more": {status(2, host(0, peer(1, sending("WAIT_ACK", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = "RECEIVING", 400, 4000 })))), LostPacket, 1,
+		"room for more": {status(2, host(0, peer(1, sending("WAIT_ACK", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) {
+			p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = "RECEIVING", 400, 4000
+		})))), LostPacket, 1,
 			"DATA of rank 0 was lost in transit to rank 1", "look for drops"},
 		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
 			p.Unexpected, p.Unmatched = 1, []mpe.Envelope{{Tag: new(3), Comm: 4, Bytes: 4}}

@@ -123,7 +123,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	}
 	p.why = fmt.Sprintf("the last operation of rank %d (%s) has failed, and it has not %s since", e.to, r.failed.What(), missing(e))
 	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, r.failed.Reason)}, p.evidence...)
-	p.step = fmt.Sprintf("mend what has failed on rank %d, and have its program end the job when a call fails (MPI_Abort)", e.to)
+	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails (MPI_Abort)", e.to)
 	return CallFailed, p
 }
 
