@@ -35,7 +35,7 @@ type reporting struct {
 	number    uint32
 	sent      int
 	next, end Instant
-	// clock is that of the last question, echoes how many were answered as a HELLO.
+	// clock is that of the last question, or 0 if it was answered as a HELLO, echoes how many were.
 	clock  uint32
 	echoes int
 	// buf has the report as it comes, length is its length, and 0 before its first part; have marks the units of it that have come, of which missing are
@@ -86,7 +86,7 @@ func (c *Conn) Ask(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.acts, c.changed = acts, true
-	r.asking, r.sent, r.echoes, r.length = true, 0, 0, 0
+	r.asking, r.sent, r.clock, r.echoes, r.length = true, 0, 0, 0, 0
 	r.next, r.end = now, now+questionTime
 	if r.buf == nil {
 		r.buf = make([]byte, MaxReport)
@@ -122,9 +122,10 @@ func (c *Conn) endQuestion(report []byte, err error) {
 // onEcho notes that an ACK has answered the packet with that clock: a HELLO or a numbered packet, unless the peer knows no questions.
 func (c *Conn) onEcho(clock uint32) {
 	r := c.reports
-	if !r.asking || r.sent == 0 || clock != r.clock || r.length != 0 {
+	if !r.asking || clock == 0 || clock != r.clock || r.length != 0 {
 		return
 	}
+	r.clock = 0 // of each question one counts: ACKs are duplicated
 	if r.echoes++; r.echoes >= olderEchoes {
 		c.endQuestion(nil, ErrNoQuestions)
 	}

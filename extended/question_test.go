@@ -89,7 +89,7 @@ func TestQuestion(t *testing.T) {
 func TestLostQuestions(t *testing.T) {
 	const two = maxReportPart + 8 // a report of two parts
 	for _, x := range []struct {
-		what                string
+		what             string
 		questions, parts []int // that are lost; 0: all
 		sentParts, sentQ int
 		within           time.Duration
