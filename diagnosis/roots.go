@@ -85,6 +85,11 @@ func newRoots(v *view) *roots {
 			e.found = v.certain(e)
 		}
 	}
+	for rank := range v.reasons {
+		if u, ok := v.unknown(rank); ok && !v.deployed(rank) {
+			r.unknown[rank] = u
+		}
+	}
 	r.part = parts(v)
 	return r
 }

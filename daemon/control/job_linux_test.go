@@ -132,7 +132,7 @@ ranks:
 	}
 
 	// What answers nothing, or as another rank, is named.
-	other, err := jobs.Serve(l.name, 7, func() []byte { return []byte(`{"rank": 8}`) })
+	other, err := jobs.Serve(l.name, 7, func() []byte { return []byte(`{"rank": 8}`) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
