@@ -9,7 +9,9 @@ import (
 )
 
 // Serve has nothing to answer on.
-func Serve(string, int, func() []byte, func() []byte) (io.Closer, error) { return nil, errors.ErrUnsupported }
+func Serve(string, int, func() []byte, func() []byte) (io.Closer, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // Find finds nothing.
 func Find() ([]Socket, error) { return nil, nil }
