@@ -1,5 +1,5 @@
 // Package waitreport is what ranks answer each other that ask what they wait for (E53 of docs/ZRLMPI_protocol.md): a report that
-// Encode writes and Decode reads, and what tools are told that have ranks asked.
+// Encode writes and Decode reads, and what tools get that have ranks asked.
 //
 // A report is a JSON document, compressed by DEFLATE (RFC 1951). Fields that a reader does not know are ignored, so that versions
 // can differ. It has what package diagnosis goes by, and nothing else: no payload, no path, no environment, no error of a program.
