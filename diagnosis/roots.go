@@ -85,8 +85,8 @@ func newRoots(v *view) *roots {
 			e.found = v.certain(e)
 		}
 	}
-	for rank := range v.reasons {
-		if u, ok := v.unknown(rank); ok && !v.deployed(rank) {
+	for rank := range v.members { // what others wait for is not known
+		if u, ok := v.unknown(rank); ok && !v.deployed(rank) && (v.reasons[rank] != "" || v.askErr != nil) {
 			r.unknown[rank] = u
 		}
 	}

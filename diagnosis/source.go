@@ -29,7 +29,7 @@ type Diagnosis struct {
 	After float64 `json:"after_seconds"`
 	// Waiting are the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
-	// Unknown are ranks whose state is not known, in rank order: those for which others wait, and those that have not answered a question.
+	// Unknown are ranks whose state is not known, in rank order: those for which others wait, and those that have not answered a question, or could not be asked one.
 	Unknown []Unknown `json:"unknown"`
 	// Unanswered are the sources that have not answered.
 	Unanswered []Unanswered `json:"unanswered"`

@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -129,6 +131,15 @@ ranks:
 	}
 	if r := s.Ranks[1]; r.Rank != 2 || r.Role != RoleHost || len(r.Engine.Peers) != 2 || len(r.Attached) != 1 || r.Attached[0].Operations != 1 || r.Engine.Peers[0].Received != 1 {
 		t.Errorf("%+v", r)
+	}
+
+	// It asks the ranks that are not on this host, over the links that can.
+	asked, err := AskJob(ctx, l.name, 2)
+	if err != nil || !reflect.DeepEqual(asked, []waitreport.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error()}}) {
+		t.Errorf("%+v, %v", asked, err)
+	}
+	if _, err := AskJob(ctx, l.name, 1); err == nil || !strings.Contains(err.Error(), "rank 1 of job "+l.name+" is gone") {
+		t.Error(err)
 	}
 
 	// What answers nothing, or as another rank, is named.

@@ -329,3 +329,11 @@ func TestAuthorize(t *testing.T) {
 		t.Error("a refused request sent a message")
 	}
 }
+
+// TestAskReports: the answers of other ranks reach the tool, also those that are none.
+func TestAskReports(t *testing.T) {
+	asked, err := fakeServer(t, &fakeBackend{}).AskReports(t.Context())
+	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != RoleHost || asked[1].Reason != "it has not answered" {
+		t.Errorf("%+v, %v", asked, err)
+	}
+}
