@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -140,6 +141,14 @@ func FuzzDecode(f *testing.F) {
 	f.Add(Encode(report(0)))
 	f.Add(Encode(report(3)))
 	f.Add(Encode(report(100)))
+	recorded, err := os.ReadFile("testdata/udp.report") // of a rank in a cycle of three
+	if err != nil {
+		f.Fatal(err)
+	}
+	if r, err := Decode(recorded, 0, 3); err != nil || len(r.Engine.Peers) != 2 {
+		f.Fatalf("%+v, %v", r, err)
+	}
+	f.Add(recorded)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := Decode(text, 0, 200)
 		if err != nil {
