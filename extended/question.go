@@ -38,8 +38,8 @@ type reporting struct {
 	// clock is that of the last question, or 0 if it was answered as a HELLO, echoes how many were.
 	clock  uint32
 	echoes int
-	// buf has the report as it comes, length is its length, and 0 before its first part; have marks the units of it that have come, of which missing are
-	// missing.
+	// buf has the report as it comes, nil before its first part, and length its length, 0 before that; have marks the units of it that have
+	// come, missing counts the others.
 	buf     []byte
 	length  uint32
 	have    [MaxReport / reportUnit / 64]uint64
@@ -88,9 +88,6 @@ func (c *Conn) Ask(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	r.asking, r.sent, r.clock, r.echoes, r.length = true, 0, 0, 0, 0
 	r.next, r.end = now, now+questionTime
-	if r.buf == nil {
-		r.buf = make([]byte, MaxReport)
-	}
 	return c.acts
 }
 
@@ -114,7 +111,7 @@ func (c *Conn) ask(now Instant) {
 }
 
 func (c *Conn) endQuestion(report []byte, err error) {
-	c.reports.asking = false
+	c.reports.asking, c.reports.buf = false, nil
 	a := c.next()
 	a.Kind, a.Payload, a.Err = Report, report, err
 }
@@ -141,6 +138,9 @@ func (c *Conn) onReport(h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	if r.length == 0 {
+		if r.buf == nil {
+			r.buf = make([]byte, MaxReport)
+		}
 		r.length, r.have = h.Length, [len(r.have)]uint64{}
 		r.missing = int(h.Length+reportUnit-1) / reportUnit
 	}
@@ -166,8 +166,8 @@ func (c *Conn) onQuestion(now Instant, h *protocol.ExtHeader) {
 	c.next().Kind = Question
 }
 
-// Answer answers the peer's question with a report, of which no more than MaxReport bytes are sent. The packets refer to it. Without a question, or a report, it does
-// nothing.
+// Answer answers the peer's question with a report, of which no more than MaxReport bytes are sent. The packets refer to it. Without a
+// question, or a report, it does nothing.
 func (c *Conn) Answer(report []byte, acts []Action) []Action {
 	r := c.reports
 	if r == nil || r.question == 0 || c.closed || c.session.remote == 0 {

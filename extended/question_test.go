@@ -254,8 +254,12 @@ func TestForgedReports(t *testing.T) {
 	s.flush()
 	part(s.c.reports.number, 0, MaxReport+8, 8)
 	s.want("longer than a report is", ReasonUnsolicited, 0)
-	if cap(s.c.reports.buf) != MaxReport {
-		t.Errorf("a buffer of %d bytes", cap(s.c.reports.buf))
+	if s.c.reports.buf != nil {
+		t.Errorf("a buffer of %d bytes for nothing", len(s.c.reports.buf))
+	}
+	part(s.c.reports.number, 0, 16, 8)
+	if len(s.c.reports.buf) != MaxReport {
+		t.Errorf("a buffer of %d bytes", len(s.c.reports.buf))
 	}
 }
 
