@@ -127,7 +127,7 @@ func (t *Tracker) decodeExtended(b []byte, truncated int) *Extended {
 	case d.OK() && int64(said) != int64(x.Payload):
 		x.Defect = protocol.Defect{Kind: protocol.DefectLength, Offset: 20, Got32: said, Want32: uint32(x.Payload)}
 	}
-	if x.Defect.OK() && h.Type == protocol.Ack {
+	if _, report := h.Report(); x.Defect.OK() && h.Type == protocol.Ack && !report {
 		x.Ack, x.HasAck = protocol.ParseAck(payload, x.ranges[:0])
 	}
 	return x

@@ -60,6 +60,9 @@ func TestExtendedEvents(t *testing.T) {
 		Send(0, ext{Type: protocol.SendRequest, Flags: protocol.FlagRetransmit | protocol.FlagSync, Number: 7, Message: 3, Comm: 4, Tag: 1<<31 - 1, Length: 99999}, nil).
 		Send(0, ext{Type: protocol.SendRequest, Number: 6, Message: 4}, nil).
 		Ack(1, protocol.Range{First: 6, End: 8}).
+		Send(0, ext{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Tag: 9}, protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 5})).
+		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36}, make([]byte, 24)).
+		Send(1, ext{Type: protocol.Ack, Call: protocol.RecvInt, Tag: 9, Length: 36, Offset: 24}, make([]byte, 12)). // as long as what an ACK has
 		Raw(0, corrupt).Raw(0, corrupt[:80]).Raw(0, corrupt[:79])
 	want := []string{
 		"ACK 0→1 RECV_INT HELLO ack=0 session=00000000000000a0 to 0000000000000000, new session",
@@ -75,6 +78,9 @@ func TestExtendedEvents(t *testing.T) {
 		"SEND_REQUEST 0→1 SEND_INT #7 msg=3 tag=2147483647 comm=4 length=99999 SYNC RETRANSMIT ack=0, retransmitted",
 		"SEND_REQUEST 0→1 SEND_INT #6 msg=4 tag=0 comm=0 length=0 ack=0, out of order",
 		"ACK 1→0 RECV_INT ack=4 messages<65537 eager<1048576 delay=250µs arrived=6..8",
+		"ACK 0→1 RECV_INT question=9 HELLO ack=0 messages<5 eager<0 delay=0µs session=00000000000000a0 to 00000000000000b1",
+		"ACK 1→0 RECV_INT report=9 0..24 of 36 ack=0",
+		"ACK 1→0 RECV_INT report=9 24..36 of 36 ack=0",
 		"DATA 0→1 SEND_INT #99 tag=0 comm=0 0..5 of 5 ack=0 [checksum]",
 		"DATA 0→1 SEND_INT #99 tag=0 comm=0 0..0 of 5 ack=0 [length]",
 		"no ZRLMPI packet [short]",

@@ -23,6 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
 	"github.com/zrlmpi/zrlmpid/daemon/web"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -240,6 +241,7 @@ func (d *Daemon) release(open listeners) error {
 
 func (d *Daemon) startEngines() error {
 	for _, r := range d.ranks {
+		r.Describe = func(report *waitreport.Report) { r.describe(report, d.attached.Attached()) }
 		if err := r.start(d.observerOf(r), d.log); err != nil {
 			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
 		}

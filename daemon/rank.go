@@ -8,10 +8,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/standin"
 	"github.com/zrlmpi/zrlmpid/udp"
@@ -49,6 +51,19 @@ func newKernel(log *zap.Logger, cfg *config.Config, rank *config.Rank) (standin.
 		return nil, cfg.RankError(rank.Rank, "kernel", err.Error())
 	}
 	return kernel, nil
+}
+
+// describe completes what other ranks are answered.
+func (r *localRank) describe(report *waitreport.Report, attached []attach.Attached) {
+	report.Programs = nil
+	for _, a := range attached {
+		if a.Rank == r.cfg.Rank {
+			report.Programs = append(report.Programs, waitreport.Program{PID: a.PID, Stopped: control.Stopped(a.PID)})
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report.KernelState = r.kernelState
 }
 
 // start makes the engine of a rank whose sockets are bound.

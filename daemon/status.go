@@ -1,12 +1,18 @@
 package daemon
 
 import (
+	"context"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 var _ control.Backend = (*Daemon)(nil)
@@ -42,6 +48,36 @@ func (d *Daemon) Status() control.Status {
 		s.Ranks = append(s.Ranks, local)
 	}
 	return s
+}
+
+// AskReports implements control.Backend. The lowest local rank that has a link of the extended profile asks.
+func (d *Daemon) AskReports(ctx context.Context) []waitreport.Asked {
+	by := map[*localRank][]int{}
+	asked := []waitreport.Asked{}
+	for rank := range d.cfg.Ranks {
+		if d.local(rank) != nil {
+			continue
+		}
+		i := slices.IndexFunc(d.ranks, func(r *localRank) bool { return r.Links()[rank].Profile == protocol.Extended })
+		if i < 0 {
+			asked = append(asked, waitreport.Asked{Rank: rank, Reason: mpe.ErrNotExtended.Error()})
+			continue
+		}
+		by[d.ranks[i]] = append(by[d.ranks[i]], rank)
+	}
+	var mu sync.Mutex
+	var under sync.WaitGroup
+	for r, ranks := range by {
+		under.Go(func() {
+			answers := r.AskReports(ctx, ranks)
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, answers...)
+		})
+	}
+	under.Wait()
+	slices.SortFunc(asked, func(a, b waitreport.Asked) int { return a.Rank - b.Rank })
+	return asked
 }
 
 // linkTo returns the link to a rank from the lowest other local rank, or nil.

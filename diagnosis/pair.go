@@ -254,7 +254,7 @@ func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 // findNeverHeard: nothing has come from the peer, although it was asked.
 func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
-	if from == nil || to != nil || heard(from) || !attempted(from) {
+	if from == nil || to != nil || v.ranks[e.to] != nil || heard(from) || !attempted(from) {
 		return p, false
 	}
 	p = proof{
@@ -356,7 +356,7 @@ func findLostAck(v *view, e *edge) (p proof, ok bool) {
 	case to != nil && (to.Receiving == nil || to.Receiving.State == handshake.WaitRequest.String()) && to.Received > 0:
 		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost", e.to)
 		p.evidence = []string{fmt.Sprintf("rank %d is in no message of rank %d, and has received %s from it", e.to, e.from, digest.Plural(int(to.Received), "message"))}
-	case to == nil && fragmented(e):
+	case v.ranks[e.to] == nil && fragmented(e):
 		p.why = fmt.Sprintf("the ACK of rank %d was lost, or one of the datagrams of the message: a deployed node acknowledges a message once, and one of several datagrams is not retransmitted", e.to)
 	default:
 		return p, false
@@ -396,7 +396,7 @@ func findLostPacket(v *view, e *edge) (p proof, ok bool) {
 // findSilent: an engine that acknowledges packets whatever its program does has stopped to.
 func findSilent(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
-	if from == nil || to != nil || from.Extended == nil || !overNetwork(from) || from.Heard == nil || from.Extended.InFlight == 0 || *from.Heard < max(v.after, 1) {
+	if from == nil || to != nil || v.ranks[e.to] != nil || from.Extended == nil || !overNetwork(from) || from.Heard == nil || from.Extended.InFlight == 0 || *from.Heard < max(v.after, 1) {
 		return p, false
 	}
 	return proof{

@@ -79,7 +79,13 @@ func (v *view) end(e *edge) (cause string, p proof) {
 		}
 		return ProcessNoAnswer, p
 	}
-	if r := v.ranks[e.to]; r != nil {
+	if r := v.ranks[e.to]; r != nil && r.cutShort {
+		return StateUnknown, proof{
+			why:      fmt.Sprintf("rank %d waits for more than it has reported, and for nothing of what it has", e.to),
+			evidence: []string{"its report was cut short, as it has more peers than a report has room for"},
+			step:     v.askDaemon(e.to),
+		}
+	} else if r != nil {
 		return v.endKnown(e, r)
 	}
 	return v.endUnknown(e)
@@ -167,7 +173,7 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 	if from != nil {
 		p.evidence = []string{lastHeard(from)}
 	}
-	ask := fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", hostOf(v.address(e.to)))
+	ask := v.askDaemon(e.to)
 	switch {
 	case from != nil && e.state == handshake.Held.String() && from.Extended != nil && from.Extended.PeerSession != 0 && from.Extended.MessageCredit == 0:
 		p.why = fmt.Sprintf("as many messages of rank %d as rank %d allows wait there for receives", e.from, e.to)
@@ -182,7 +188,9 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 		return NothingSent, p
 	case !deployed:
 		p.why = fmt.Sprintf("rank %d answers, and its state is not known here", e.to)
-		if from != nil && from.Kind != string(config.PeerSoftware) || from != nil && from.Extended == nil {
+		if reason := v.reasons[e.to]; reason != "" {
+			p.why = fmt.Sprintf("what rank %d waits for is not known here: %s", e.to, reason)
+		} else if from != nil && from.Kind != string(config.PeerSoftware) || from != nil && from.Extended == nil {
 			p.why = fmt.Sprintf("what rank %d waits for is not known here", e.to)
 		}
 		p.step = ask
@@ -195,6 +203,11 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 	p.why = fmt.Sprintf("rank %d sends nothing: it computes, or waits itself, which a deployed node does not say", e.to)
 	p.step = fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what rank %d sends", e.to)
 	return NothingSent, p
+}
+
+// askDaemon is the step of a wait for a rank whose state is not known.
+func (v *view) askDaemon(rank int) string {
+	return fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", hostOf(v.address(rank)))
 }
 
 // unexpected returns how many messages of its sender a rank has that no receive has matched.

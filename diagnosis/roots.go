@@ -85,6 +85,11 @@ func newRoots(v *view) *roots {
 			e.found = v.certain(e)
 		}
 	}
+	for rank := range v.members { // what others wait for is not known
+		if u, ok := v.unknown(rank); ok && !v.deployed(rank) && (v.reasons[rank] != "" || v.askErr != nil) {
+			r.unknown[rank] = u
+		}
+	}
 	r.part = parts(v)
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // Source is a daemon, or the ranks of a job on a host, that was asked for its state.
@@ -13,6 +14,9 @@ type Source struct {
 	// Status is nil if there was no answer; then Err says why.
 	Status *control.Status
 	Err    error
+	// Asked are what ranks have answered to its questions over the links to them, and AskErr why it has not asked them. Both nil: it was not asked to.
+	Asked  []waitreport.Asked
+	AskErr error
 	// Age is how old the state may be.
 	Age time.Duration
 }
@@ -25,7 +29,7 @@ type Diagnosis struct {
 	After float64 `json:"after_seconds"`
 	// Waiting are the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
-	// Unknown are ranks for which others wait, and whose state is not known, in rank order.
+	// Unknown are ranks whose state is not known, in rank order: those for which others wait, and those that have not answered a question, or could not be asked one.
 	Unknown []Unknown `json:"unknown"`
 	// Unanswered are the sources that have not answered.
 	Unanswered []Unanswered `json:"unanswered"`
@@ -67,7 +71,7 @@ type Finding struct {
 type Unknown struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// Reason says why: it is a deployed node, which cannot be asked, or on a host that was not.
+	// Reason says why: it is a deployed node, which cannot be asked, has not answered, or is on a host that was not asked.
 	Reason string `json:"reason"`
 }
 

@@ -1,11 +1,14 @@
 package diagnosis
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // view is what all sources together know.
@@ -15,7 +18,10 @@ type view struct {
 	silent  map[int]silentRank
 	// hosts are the IP addresses of which all ranks that run are known: those of a job's ranks on a host.
 	hosts map[netip.Addr]string // the job
-	edges []*edge
+	// reasons are why ranks that were asked over links have not answered, and askErr why they were not asked, or nil.
+	reasons map[int]string
+	askErr  error
+	edges   []*edge
 	// out are the edges of each rank that waits.
 	out map[int][]*edge
 	// slack is by how many seconds the times of two sources may differ.
@@ -27,8 +33,10 @@ type view struct {
 // rankState is the state of a rank that has answered.
 type rankState struct {
 	*control.LocalRank
-	job   string // or empty: it is a daemon's
-	peers map[int]*mpe.PeerSnapshot
+	job string // or empty: it is a daemon's, or was asked over a link
+	// cutShort: it has more peers and calls than it has reported.
+	cutShort bool
+	peers    map[int]*mpe.PeerSnapshot
 	// failed is the last operation, if it has failed.
 	failed *control.Failure
 }
@@ -43,12 +51,16 @@ type silentRank struct {
 const slack = 0.1
 
 func newView(sources []Source, after float64) *view {
-	v := &view{ranks: map[int]*rankState{}, silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after, slack: slack}
+	v := &view{ranks: map[int]*rankState{}, reasons: map[int]string{}, silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after, slack: slack}
 	for _, src := range sources {
 		if src.Status != nil {
 			v.add(src.Status)
 			v.slack = max(v.slack, src.Age.Seconds()+slack)
 		}
+	}
+	for _, src := range sources { // what ranks say to their own tools is more
+		v.addAsked(src.Asked)
+		v.askErr = cmp.Or(v.askErr, src.AskErr)
 	}
 	for rank := range v.members {
 		if r := v.ranks[rank]; r != nil {
@@ -105,6 +117,28 @@ func lastFailed(s *control.Status, r *control.LocalRank) *control.Failure {
 	return nil
 }
 
+// addAsked adds ranks that were asked over links.
+func (v *view) addAsked(asked []waitreport.Asked) {
+	for i := range asked {
+		a := &asked[i]
+		switch r := a.Report; {
+		case v.ranks[a.Rank] != nil || a.Rank < 0 || a.Rank >= len(v.members):
+		case r == nil:
+			v.reasons[a.Rank] = a.Reason
+		default:
+			local := control.LocalRank{Engine: r.Engine, RankInfo: control.RankInfo{
+				Rank: a.Rank, Role: r.Role, Address: r.Address, Kernel: r.Kernel, KernelState: r.KernelState,
+			}}
+			for _, p := range r.Programs {
+				local.Attached = append(local.Attached, control.Program{PID: p.PID, Stopped: p.Stopped})
+			}
+			v.add(&control.Status{Cluster: v.members, Ranks: []control.LocalRank{local}})
+			v.ranks[a.Rank].cutShort = r.CutShort
+			delete(v.reasons, a.Rank)
+		}
+	}
+}
+
 // about returns what a rank that has answered knows of a peer, or nil.
 func (v *view) about(rank, peer int) *mpe.PeerSnapshot {
 	if r := v.ranks[rank]; r != nil {
@@ -137,8 +171,14 @@ func (v *view) unknown(rank int) (Unknown, bool) {
 		return Unknown{}, false
 	}
 	u := Unknown{Rank: rank, Address: v.address(rank), Reason: "its host was not asked: name its daemon with --daemons"}
-	if v.deployed(rank) {
+	reason := v.reasons[rank]
+	switch {
+	case v.deployed(rank):
 		u.Reason = "a deployed node cannot be asked"
+	case reason != "":
+		u.Reason = reason + ": name its daemon with --daemons"
+	case v.askErr != nil:
+		u.Reason = fmt.Sprintf("it was not asked: %v: name its daemon with --daemons", v.askErr)
 	}
 	return u, true
 }

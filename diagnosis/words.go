@@ -152,7 +152,11 @@ func (d *Diagnosis) Text() string {
 		}
 		b.WriteString(f.Block())
 	}
-	for _, u := range d.Unknown {
+	for i, u := range d.Unknown {
+		if i == maxUnknown {
+			fmt.Fprintf(&b, "state not known: %s more\n", digest.Plural(len(d.Unknown)-i, "rank"))
+			break
+		}
 		fmt.Fprintf(&b, "state not known: rank %d at %s: %s\n", u.Rank, u.Address, u.Reason)
 	}
 	for _, u := range d.Unanswered {
@@ -184,6 +188,9 @@ func (f *Finding) others() (list []int) {
 	}
 	return list
 }
+
+// maxUnknown bounds the lines on ranks whose state is not known.
+const maxUnknown = 32
 
 // maxText bounds a line, in characters.
 const maxText = 600

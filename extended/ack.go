@@ -112,7 +112,7 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 			return
 		}
 	}
-	if n := int(min(h.Length, maxWindow)); n > c.peerWindow {
+	if n := int32(min(h.Length, maxWindow)); n > c.peerWindow {
 		c.peerWindow = n
 		c.onPath()
 	}
@@ -120,7 +120,10 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		c.sized()
 	}
 	echo := h.Clock
-	if h.Flags&protocol.FlagHello != 0 {
+	if _, ok := h.Question(); ok {
+		c.onQuestion(now, h)
+		echo = 0
+	} else if h.Flags&protocol.FlagHello != 0 {
 		a := &c.arrivals
 		a.now, a.full, a.newest, a.clock = true, true, now, h.Clock
 		echo = 0
@@ -135,6 +138,9 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		s.eagerLimit = info.EagerLimit
 	}
 	c.acknowledged(now, h.Acknowledged, &info, echo)
+	if c.reports != nil {
+		c.onEcho(echo)
+	}
 	if trip := tripOf(now, echo, info.Delay); trip > 0 {
 		if !c.trip.known() {
 			c.measured(trip, 0)

@@ -80,10 +80,14 @@ const (
 	Note
 	// AskLink: call LinkLimit.
 	AskLink
+	// Question: the peer asks for a report on what this rank waits for. Call Answer when it is made.
+	Question
+	// Report: the question of Ask has ended. Payload is the peer's report, valid until the next event; nil if there is none because of Err.
+	Report
 )
 
 var actionNames = [...]string{
-	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Kept", "Drop", "Note", "AskLink",
+	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Kept", "Drop", "Note", "AskLink", "Question", "Report",
 }
 
 // String returns the name of the kind's constant.

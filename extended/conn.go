@@ -29,17 +29,17 @@ type Conn struct {
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
 
-	closed   bool // by Close, at closedAt
-	closeDue bool // the peer is to be sent close again
-	closedAt Instant
+	closed     bool  // by Close, at closedAt
+	closeDue   bool  // the peer is to be sent close again
+	peerWindow int32 // how many packets the peer takes in flight
+	closedAt   Instant
 
-	flight     flight     // packets of ours
-	window     congestion // how many may be in flight
-	most       int        // the most that may ever be, on this path
-	peerWindow int        // how many the peer takes
-	bytes      int64      // of payload that may be in flight, on this path
-	pace       pacer      // if paced
-	trip       roundTrip  // how long they take
+	flight flight     // packets of ours
+	window congestion // how many may be in flight
+	most   int        // the most that may ever be, on this path
+	bytes  int64      // of payload that may be in flight, on this path
+	pace   pacer      // if paced
+	trip   roundTrip  // how long they take
 
 	reordering reordering
 	timer      Instant // from when the time-out of the oldest one counts, if that was sent before
@@ -57,7 +57,8 @@ type Conn struct {
 	arrivals arrivals
 	recvs    receiving
 
-	renew *renewal // nil if all that there is goes by cfg
+	reports *reporting // nil before the first question
+	renew   *renewal   // nil if all that there is goes by cfg
 
 	stats  Counters
 	ackBuf []byte // payload of the ACKs of the last Flush
@@ -153,6 +154,11 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		if h.Flags&protocol.FlagHello != 0 && h.Offset != 0 {
 			c.onProbe(h, payload)
 			c.acknowledged(now, h.Acknowledged, nil, 0)
+			return
+		}
+		if _, ok := h.Report(); ok {
+			c.acknowledged(now, h.Acknowledged, nil, 0)
+			c.onReport(h, payload)
 			return
 		}
 		c.onAck(now, h, payload)
@@ -255,6 +261,9 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 		c.ack(now, c.flight.order != numbered)
 	}
 	c.sendHello(now)
+	if c.reports != nil {
+		c.ask(now)
+	}
 	c.changed, c.timed = false, false
 	if c.discovers() && c.session.remote != 0 {
 		c.probe(now)
@@ -301,7 +310,7 @@ func (c *Conn) deadline() Instant {
 	if c.closed {
 		return never
 	}
-	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay), c.probeDue())
+	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay), c.probeDue(), c.reports.due(c.session.remote != 0))
 	if c.pace.held {
 		at = min(at, c.pace.resume)
 	}

@@ -110,6 +110,11 @@ func TestDocumentNumbers(t *testing.T) {
 		{"and a third one after twice as long", maxProbes == 3},
 		{"When three packets with more than 1200 bytes in a row were lost", maxProbes == 3},
 		{"that of an MTU of 1500", ethernetPayload == 1392},
+		{"A report has at most 8192 bytes; a part has at most 1024, and all but the last a multiple of 8", MaxReport == 8192 && maxReportPart == 1024 && reportUnit == 8},
+		{"no complete report after 300 ms is followed by another one, with another number, three in all; 900 ms after the first", questionAfter == 300*time.Millisecond &&
+			maxQuestions == 3 && questionTime == 900*time.Millisecond},
+		{"answers a peer at most once in 100 ms", answerEvery == 100*time.Millisecond},
+		{"When two questions were answered so", olderEchoes == 2},
 		{"When 600 s have passed", raiseAfter == 600*time.Second},
 	} {
 		if !strings.Contains(text, x.says) {

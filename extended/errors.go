@@ -20,6 +20,10 @@ var (
 	// ErrAborted: the message was aborted in the middle by its sender, which was
 	// forwarding it and did not get the rest.
 	ErrAborted = errors.New("the rest of the message never came to its sender, which was forwarding it")
+	// ErrNoReport: the peer has not answered a question (E53).
+	ErrNoReport = errors.New("it has not answered the question for a report")
+	// ErrNoQuestions: the peer answers no questions, as versions without E53 do not.
+	ErrNoQuestions = errors.New("it runs an older version of zrlmpid, which answers no questions for reports")
 	// ErrInvalid: the caller's mistake: a length or tag that the wire has no
 	// room for, or an ID that is in use.
 	ErrInvalid = errors.New("not a send: its length or tag does not fit the wire, or its ID is in use")

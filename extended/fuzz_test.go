@@ -142,6 +142,9 @@ func (f *forger) step() {
 		}
 	case 14:
 		n.tick()
+	case 15:
+		n.report = func() []byte { return pattern(f.byte()*33, 2) }
+		n.ask()
 	}
 	f.wait([]time.Duration{0, latency, time.Millisecond, 100 * time.Millisecond, 2 * time.Second}[f.byte()%5])
 }

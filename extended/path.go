@@ -18,7 +18,7 @@ func (c *Conn) onPath() {
 	c.paced = !c.cfg.Reliable && least >= longTrip
 	c.most, c.bytes = min(c.cfg.Window, shortWindow), int64(c.cfg.WindowBytes)
 	if c.paced {
-		c.most = min(c.cfg.Window, c.peerWindow)
+		c.most = min(c.cfg.Window, int(c.peerWindow))
 		c.bytes = max(c.bytes, min(c.bytes*int64(least/bufferedTrip), maxBytes))
 	} else {
 		c.pace.held = false

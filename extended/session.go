@@ -125,10 +125,13 @@ func (c *Conn) Close(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.closed, c.changed, c.closedAt = true, true, now
-	if c.session.remote == 0 {
-		return acts
-	}
 	c.acts = acts
+	if c.reports.asks() {
+		c.endQuestion(nil, ErrNoReport)
+	}
+	if c.session.remote == 0 {
+		return c.acts
+	}
 	if c.arrivals.gaps() {
 		c.ackBuf = c.ackBuf[:0]
 		c.sendAck(now) // close acknowledges no more than what has arrived in order
@@ -199,6 +202,7 @@ func (c *Conn) reset() {
 	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
 	c.sends.reset(c.cfg.firstMessage)
 	c.recvs.reset(c.cfg.firstMessage)
+	c.reports.reset()
 }
 
 // helloDue returns when the next HELLO is to be sent (E7, E33), or never.
@@ -209,6 +213,9 @@ func (c *Conn) helloDue() Instant {
 			return never // retransmissions ask as well
 		}
 		return s.hello // the first time-out is long
+	}
+	if s.remote == 0 && c.reports.asks() {
+		return s.hello
 	}
 	if c.sends.count == 0 && c.recvs.waiting == 0 {
 		return never

@@ -25,6 +25,15 @@ type node struct {
 	all     []*simRecv    // kept by tests that ask for them
 	drops   [NumReasons]int
 	notes   [NumEvents]int
+	report  func() []byte // what it answers questions with; nil: nothing
+	asked   []simReport   // what its questions have ended with
+}
+
+// simReport is the end of a question.
+type simReport struct {
+	at   Instant
+	text string
+	err  error
 }
 
 // simSend is a send.
@@ -126,6 +135,12 @@ func (n *node) cancel(id ID) CancelOutcome {
 	}
 	n.do()
 	return result
+}
+
+// ask asks the peer for its report.
+func (n *node) ask() {
+	n.acts = n.conn.Ask(n.w.now, n.acts)
+	n.do()
 }
 
 // ready says that so many bytes of a send that began as Partial are there.
@@ -230,6 +245,18 @@ func (n *node) carryOut(a *Action) {
 	case Note:
 		n.notes[a.Event]++
 		w.print("%d   Note %v%s", n.rank, a.Event, iff(a.Header.Type != 0, fmt.Sprintf(" #%d", a.Header.Number)))
+	case Question:
+		if n.report != nil {
+			w.at(w.now, n.rank, func() { // a report takes a while
+				n.acts = n.conn.Answer(n.report(), n.acts)
+				n.do()
+			})
+		}
+	case Report:
+		if a.Err != nil && a.Payload != nil {
+			w.fail("%d: a report of %d bytes, and %v", n.rank, len(a.Payload), a.Err)
+		}
+		n.asked = append(n.asked, simReport{w.now, string(a.Payload), a.Err})
 	default:
 		w.fail("%d: action %v", n.rank, a.Kind)
 	}

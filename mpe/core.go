@@ -55,6 +55,7 @@ type core struct {
 	shared        collective.SharedBuffers // or nil
 	ended         []*Request
 	abortsDropped bool
+	reports       reports
 	// acksDue: the driver is to poll soon, as its caller may not.
 	acksDue bool
 }
@@ -98,6 +99,8 @@ type driver interface {
 	revoke(peer int)
 	// compute calls a user's function, and then computed.
 	compute(j collective.Job)
+	// report has make make a report, and then calls reportMade.
+	report(make func() []byte)
 	// random returns 64 random bits.
 	random() uint64
 }

@@ -218,7 +218,16 @@ func (p *port) write(l *handshakeLink) {
 func (p *port) connected(l *handshakeLink) { l.writer.behind = nil }
 func (p *port) place(Placement)            {}
 func (p *port) revoke(int)                 {}
-func (p *port) random() uint64             { return p.w.rng.Uint64() }
+
+func (p *port) report(make func() []byte) {
+	p.w.spawn(nil, func() {
+		if text := make(); !p.dead {
+			p.w.event(p.rank, func(e *core) { e.reportMade(text) })
+		}
+	})
+}
+
+func (p *port) random() uint64 { return p.w.rng.Uint64() }
 
 func (p *port) compute(j collective.Job) {
 	p.w.spawn(nil, func() {

@@ -32,6 +32,8 @@ type extendedLink struct {
 	present bool
 	outs    outbox
 	ins     inbox
+	// questions are those of this rank to the peer that have not ended.
+	questions []*questioning
 }
 
 // connState is what an extended.Conn answers without changing.
@@ -179,6 +181,10 @@ func (l *extendedLink) perform(a *RxPacket) {
 			}
 		case extended.AskLink:
 			l.askLink()
+		case extended.Question:
+			e.onQuestion(l)
+		case extended.Report:
+			l.reported(act)
 		case extended.Arrived:
 			l.arrived(act.Message)
 		case extended.Lost:

@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -36,6 +37,10 @@ type Rank struct {
 	Recorder *phases.Recorder
 	// Packets records packets, or is nil. It is to be set before Start, whose observer is that of Packets.Observe then.
 	Packets *recorder.Rank
+
+	// Describe, if not nil, completes what the rank answers other ranks that ask what it waits for: by default, its program is this process. It
+	// is to be set before Start.
+	Describe func(*waitreport.Report)
 
 	// memoryUnobserved: the observer is not notified of messages through shared memory.
 	memoryUnobserved bool
@@ -126,16 +131,22 @@ func (r *Rank) Start(observer mpe.Observer) error {
 			peers[rank].Recorder = r.Packets.Pair(rank)
 		}
 	}
+	started := make(chan struct{}) // a rank may ask before there is r.Engine
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer,
 		Limits:         match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
 		Oversubscribed: r.Oversubscribed(),
 		Collectives:    r.collectives,
+		Report: func() []byte {
+			<-started
+			return r.waitReport()
+		},
 	})
 	if err != nil {
 		return err
 	}
 	r.Engine = engine
+	close(started)
 	if r.Packets != nil {
 		r.Packets.Start(engine.Started())
 	}

@@ -70,7 +70,7 @@ func (r *Rank) Serve(job string) io.Closer {
 			return nil // the tool says that the rank has not answered
 		}
 		return text
-	})
+	}, func() []byte { return r.askedText(job) })
 	if err != nil {
 		return io.NopCloser(nil)
 	}

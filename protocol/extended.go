@@ -121,12 +121,13 @@ type ExtHeader struct {
 	Message uint32
 	// Comm is the message's communicator.
 	Comm uint32
-	// Tag is the message's tag, 0 to MaxExtTag; in ERROR, the ErrorCode.
+	// Tag is the message's tag, 0 to MaxExtTag; in ERROR, the ErrorCode; in ACK 0, or the number of
+	// a question (E53).
 	Tag uint32
 	// Length is that of the message in bytes; in CLEAR_TO_SEND, the bytes that the receiver
-	// takes; in ACK, how many packets its sender takes (E32), 0 for 512.
+	// takes; in ACK, how many packets its sender takes (E32), 0 for 512, or the length of a report (E53).
 	Length uint32
-	// Offset is the payload's place in the message, in bytes; in ACK 0, or the payload of a
+	// Offset is the payload's place in the message or report, in bytes; in another ACK 0, or the payload of a
 	// probe (E35).
 	Offset uint32
 	// Clock is the time by the source's clock of a numbered packet and of HELLO; in
@@ -165,6 +166,17 @@ func (h *ExtHeader) Numbered() bool {
 		return h.Code() != CodeClose
 	}
 	return false
+}
+
+// Question returns the number of the question that the packet asks (E53), and false if it is none.
+func (h *ExtHeader) Question() (number uint32, ok bool) {
+	return h.Tag, h.Type == Ack && h.Tag != 0 && h.Flags&FlagHello != 0
+}
+
+// Report returns the number of the question that the packet answers with a part of a report (E53), and false
+// if it does not.
+func (h *ExtHeader) Report() (number uint32, ok bool) {
+	return h.Tag, h.Type == Ack && h.Tag != 0 && h.Flags&FlagHello == 0
 }
 
 // Size returns the size field of the frame: the words of the whole message,
@@ -211,7 +223,11 @@ func (h *ExtHeader) text(place string) string {
 	case Error:
 		s += fmt.Sprintf(" %q", h.Code().String())
 	case Ack:
-		if h.Offset != 0 {
+		if number, ok := h.Question(); ok {
+			s += fmt.Sprintf(" question=%d", number)
+		} else if number, ok := h.Report(); ok {
+			s += fmt.Sprintf(" report=%d %s of %d", number, place, h.Length)
+		} else if h.Offset != 0 {
 			s += fmt.Sprintf(" probe=%d", h.Offset)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // jobHelp is what the help of commands that show a daemon or a job says of jobs.
@@ -63,6 +64,19 @@ func (t *target) status(ctx context.Context) (control.Status, error) {
 		return s, control.Errorf(control.Usage, "there is no daemon, but several jobs: name one of them with --job: %s", jobsText(list))
 	}
 	return list[0].Status(), nil
+}
+
+// askReports has the daemon, or the job, whose status this is, ask the ranks of other hosts what they wait for.
+func (t *target) askReports(ctx context.Context, s *control.Status) ([]waitreport.Asked, error) {
+	if s.Job == "" {
+		client := t.app.client()
+		defer client.Close()
+		return client.AskReports(ctx)
+	}
+	if len(s.Ranks) == 0 {
+		return nil, errors.New("no rank of the job answers on this host")
+	}
+	return control.AskJob(ctx, s.Job, s.Ranks[0].Rank)
 }
 
 // onlyJob returns the state of a job, or of the only one without a name.

@@ -26,7 +26,7 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rank, answer := range [][]byte{text, nil} {
-		c, err := jobs.Serve(name, rank, func() []byte { return answer })
+		c, err := jobs.Serve(name, rank, func() []byte { return answer }, func() []byte { return answer })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,9 +27,11 @@ func (a *app) whyCommand() *cobra.Command {
 with the evidence and the next step. With RANK, print only why that rank waits, and who
 waits for it.
 
-A daemon knows the state of its own ranks. --daemons asks other daemons as well, so that
-causes on other hosts are found: URLs of their HTTP servers, or paths of control sockets.
-Ranks that were not asked, and deployed nodes, which cannot be, are named.
+A daemon, or a job on this host, knows the state of its own ranks, and asks those of other
+hosts over its links to them, if these have the profile extended, for a second at most.
+--daemons asks other daemons as well, where only HTTP connects them: URLs of their HTTP
+servers, or paths of control sockets. Ranks that have not answered, and deployed nodes, which
+cannot be asked, are named.
 
 Exit codes: 0 no rank waits; 5 ranks wait, and the causes are printed; 3 no rank is known
 to wait, but a daemon has not answered; otherwise as zrlctl.`,
@@ -123,6 +125,9 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	}
 	sources[0] = source("this host", func() (control.Status, error) { return w.local(ctx) })
 	asked.Wait()
+	if local := &sources[0]; local.Status != nil && unknown(sources) {
+		local.Asked, local.AskErr = w.target.askReports(ctx, local.Status)
+	}
 	if sources[0].Status == nil {
 		_, none := errors.AsType[*control.UnreachableError](sources[0].Err)
 		if len(w.daemons) == 0 || !none || w.target.named || w.target.job != "" {
@@ -144,6 +149,23 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 		d = d.For(w.rank)
 	}
 	return d, nil
+}
+
+// unknown reports whether there are ranks of which no source has the state, and no process that does not answer.
+func unknown(sources []diagnosis.Source) bool {
+	ranks, known := 0, map[int]bool{}
+	for _, src := range sources {
+		if s := src.Status; s != nil {
+			ranks = max(ranks, len(s.Cluster))
+			for i := range s.Ranks {
+				known[s.Ranks[i].Rank] = true
+			}
+			for _, rank := range s.Silent {
+				known[rank] = true
+			}
+		}
+	}
+	return len(known) < ranks
 }
 
 // redacted returns the address of a daemon without a password.

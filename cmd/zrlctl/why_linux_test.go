@@ -15,11 +15,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// serveRank has a rank of two answer the tools, which has waited so long for the other one.
-func serveRank(t *testing.T, job string, rank int, seconds float64) {
+// serveRank has a rank of two answer the tools, which has waited so long for the other one. If asked is nil, it is of a version that asks no others.
+func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...waitreport.Asked) {
 	t.Helper()
 	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "software"}}
 	peer := mpe.PeerSnapshot{Rank: 1 - rank, Address: cluster[1-rank].Address, Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 5}}
@@ -33,7 +34,13 @@ func serveRank(t *testing.T, job string, rank int, seconds float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := jobs.Serve(job, rank, func() []byte { return text })
+	others := text
+	if asked != nil {
+		if others, err = json.Marshal(node.AskedReports{Asked: asked}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := jobs.Serve(job, rank, func() []byte { return text }, func() []byte { return others })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +52,12 @@ func TestWhy(t *testing.T) {
 	name := func(of string) string { return fmt.Sprintf("why_test_%s_%d", of, os.Getpid()) }
 	serveRank(t, name("here"), 0, 9)
 	serveRank(t, name("there"), 1, 8)
+	peer := mpe.PeerSnapshot{Rank: 0, Address: "10.0.0.1:2718", Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 1},
+		Receiving: &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: 8, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}}
+	serveRank(t, name("asks"), 0, 9, waitreport.Asked{Rank: 1, Report: &waitreport.Report{
+		Rank: 1, Address: "10.0.0.2:2718", Role: "host", Programs: []waitreport.Program{{PID: 17}}, Engine: mpe.Snapshot{Rank: 1, Peers: []mpe.PeerSnapshot{peer}}}})
+	serveRank(t, name("older"), 0, 9, waitreport.Asked{Rank: 1, Reason: mpe.ErrNoQuestions.Error()})
+	serveRank(t, name("quiet"), 0, 0, waitreport.Asked{Rank: 1, Reason: mpe.ErrNoReport.Error()})
 	serveRank(t, name("idle"), 0, 0)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /jobs/{job}/status.json", serveJobStatus)
@@ -59,7 +72,11 @@ func TestWhy(t *testing.T) {
 		stdout, stderr string
 	}{
 		{[]string{"--job", name("here")}, exitWaits, "Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message has come that matches: rank 1 answers, and its state is not known here\n", ""},
-		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: its host was not asked: name its daemon with --daemons\n", ""},
+		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it was not asked: rank 0 of job " + name("here") + " asks no others: it runs an older version of zrlmpid: name its daemon with --daemons\n", ""},
+		{[]string{"--job", name("asks")}, exitWaits, "cycle 0 → 1 → 0, closed for 8.0 s", ""},
+		{[]string{"--job", name("older")}, exitWaits, "what rank 1 waits for is not known here: it runs an older version of zrlmpid, which answers no questions", ""},
+		{[]string{"--job", name("older")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it runs an older version of zrlmpid, which answers no questions for reports: name its daemon with --daemons\n", ""},
+		{[]string{"--job", name("quiet")}, exitOK, "state not known: rank 1 at 10.0.0.2:2718: it has not answered the question for a report: name its daemon with --daemons\n", ""},
 		{[]string{"--job", name("here"), "--daemons", there}, exitWaits, "cycle 0 → 1 → 0, closed for 8.0 s", ""},
 		{[]string{"1", "--job", name("here"), "--daemons", there}, exitWaits, "cycle 0 → 1 → 0", ""},
 		{[]string{"--job", name("here"), "--after", "1m"}, exitOK, "no rank has waited for longer than 1 min 00 s\n", ""},

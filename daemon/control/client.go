@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
+	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -50,6 +52,12 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	return s, c.call(ctx, http.MethodGet, "status", nil, nil, &s)
+}
+
+// AskReports returns what the ranks that are not the daemon's own have answered it over the links to them.
+func (c *Client) AskReports(ctx context.Context) ([]waitreport.Asked, error) {
+	var asked node.AskedReports
+	return asked.Asked, c.call(ctx, http.MethodGet, "reports", nil, nil, &asked)
 }
 
 // WaitReady queries the status until a daemon answers. If ctx ends first, the error is the

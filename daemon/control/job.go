@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/standin"
 )
@@ -44,10 +46,7 @@ func Jobs(ctx context.Context, name string) ([]*Job, error) {
 	var asked sync.WaitGroup
 	byName := map[string]*Job{}
 	for _, s := range sockets {
-		of := s.Job
-		if s.UID != os.Geteuid() {
-			of = fmt.Sprintf("%s@%d", s.Job, s.UID)
-		}
+		of := nameOf(s)
 		if name != "" && of != name {
 			continue
 		}
@@ -81,6 +80,40 @@ func Jobs(ctx context.Context, name string) ([]*Job, error) {
 	}
 	return list, nil
 }
+
+// nameOf returns the name of the job of a rank, as Job has it.
+func nameOf(s jobs.Socket) string {
+	if s.UID != os.Geteuid() {
+		return fmt.Sprintf("%s@%d", s.Job, s.UID)
+	}
+	return s.Job
+}
+
+// AskJob has a rank of a job on this host ask the ranks on other hosts what they wait for, over its links to them, and returns what they have answered.
+func AskJob(ctx context.Context, name string, rank int) ([]waitreport.Asked, error) {
+	sockets, err := jobs.Find()
+	if err != nil {
+		return nil, fmt.Errorf("the jobs of this host: %w", err)
+	}
+	i := slices.IndexFunc(sockets, func(s jobs.Socket) bool { return nameOf(s) == name && s.Rank == rank })
+	if i < 0 {
+		return nil, fmt.Errorf("rank %d of job %s is gone", rank, name)
+	}
+	text, err := sockets[i].AskOthers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Asked *[]waitreport.Asked }
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("rank %d of job %s has asked no others: %w", rank, name, err)
+	}
+	if answer.Asked == nil {
+		return nil, fmt.Errorf("rank %d of job %s asks no others: %w", rank, name, errOlder)
+	}
+	return *answer.Asked, nil
+}
+
+var errOlder = errors.New("it runs an older version of zrlmpid")
 
 // askRank returns the report of a rank.
 func askRank(ctx context.Context, s jobs.Socket) (*node.Report, error) {

@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -131,8 +133,17 @@ ranks:
 		t.Errorf("%+v", r)
 	}
 
+	// It asks the ranks that are not on this host, over the links that can.
+	asked, err := AskJob(ctx, l.name, 2)
+	if err != nil || !reflect.DeepEqual(asked, []waitreport.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error()}}) {
+		t.Errorf("%+v, %v", asked, err)
+	}
+	if _, err := AskJob(ctx, l.name, 1); err == nil || !strings.Contains(err.Error(), "rank 1 of job "+l.name+" is gone") {
+		t.Error(err)
+	}
+
 	// What answers nothing, or as another rank, is named.
-	other, err := jobs.Serve(l.name, 7, func() []byte { return []byte(`{"rank": 8}`) })
+	other, err := jobs.Serve(l.name, 7, func() []byte { return []byte(`{"rank": 8}`) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

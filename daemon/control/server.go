@@ -14,12 +14,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/internal/connlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
+	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Backend is what the server needs of the daemon. Its methods are called concurrently.
 type Backend interface {
 	Status() Status
+	// AskReports asks the ranks that are not the daemon's own what they wait for, over the links to them, within about a second.
+	AskReports(ctx context.Context) []waitreport.Asked
 	// Authorize returns an *Error unless the caller may make a request that does more than
 	// read the status. unknown says why the caller's credentials are not known.
 	Authorize(request string, caller attach.Credentials, unknown error) error
@@ -111,6 +115,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, s.backend.Status())
 	})
+	mux.HandleFunc("GET /v1/reports", s.long(func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, http.StatusOK, node.AskedReports{Asked: s.backend.AskReports(r.Context())})
+	}))
 	mux.HandleFunc("POST /v1/ping", s.authorized(s.long(s.ping)))
 	mux.HandleFunc("POST "+sendPath, s.authorized(s.long(s.send)))
 	mux.HandleFunc("POST /v1/recv", s.authorized(s.long(s.recv)))

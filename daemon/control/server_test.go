@@ -24,6 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -43,6 +44,10 @@ type fakeBackend struct {
 }
 
 func (b *fakeBackend) Status() Status { return Status{Version: "test"} }
+
+func (b *fakeBackend) AskReports(context.Context) []waitreport.Asked {
+	return []waitreport.Asked{{Rank: 1, Report: &waitreport.Report{Rank: 1, Role: RoleHost}}, {Rank: 2, Reason: "it has not answered"}}
+}
 
 func (b *fakeBackend) Host(rank int) (Port, error) {
 	if rank > 0 {
@@ -322,5 +327,13 @@ func TestAuthorize(t *testing.T) {
 	}
 	if len(b.sent) != 0 {
 		t.Error("a refused request sent a message")
+	}
+}
+
+// TestAskReports: the answers of other ranks reach the tool, also those that are none.
+func TestAskReports(t *testing.T) {
+	asked, err := fakeServer(t, &fakeBackend{}).AskReports(t.Context())
+	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != RoleHost || asked[1].Reason != "it has not answered" {
+		t.Errorf("%+v, %v", asked, err)
 	}
 }

@@ -29,7 +29,7 @@ var fields = []string{
 	"zrlmpi.ext.version", "zrlmpi.ext.flags", "zrlmpi.ext.flags.eager", "zrlmpi.ext.flags.ack_now", "zrlmpi.ext.flags.sync",
 	"zrlmpi.ext.flags.hello", "zrlmpi.ext.flags.retransmit", "zrlmpi.ext.flags.plain", "zrlmpi.ext.payload_length", "zrlmpi.ext.checksum", "zrlmpi.ext.session",
 	"zrlmpi.ext.peer_session", "zrlmpi.ext.number", "zrlmpi.ext.acknowledged", "zrlmpi.ext.message", "zrlmpi.ext.communicator",
-	"zrlmpi.ext.tag", "zrlmpi.ext.code", "zrlmpi.ext.length", "zrlmpi.ext.offset", "zrlmpi.ext.clock", "zrlmpi.ext.message_limit",
+	"zrlmpi.ext.tag", "zrlmpi.ext.code", "zrlmpi.ext.question", "zrlmpi.ext.report", "zrlmpi.ext.length", "zrlmpi.ext.offset", "zrlmpi.ext.clock", "zrlmpi.ext.message_limit",
 	"zrlmpi.ext.eager_limit", "zrlmpi.ext.delay", "zrlmpi.ext.range.first", "zrlmpi.ext.range.end",
 }
 

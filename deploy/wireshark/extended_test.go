@@ -25,7 +25,7 @@ func extended(h protocol.ExtHeader, payload []byte) packet {
 
 // extendedTalk is a rendezvous of 3000 bytes from rank 0, an eager message of 5
 // back, and a close; and behind them a packet whose checksum covers its header
-// alone.
+// alone, and a question and the two parts of its report.
 func extendedTalk() []packet {
 	type h = protocol.ExtHeader
 	ack := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20, Delay: 1250 * time.Microsecond,
@@ -45,6 +45,9 @@ func extendedTalk() []packet {
 		extended(h{Src: 1, Type: protocol.Data, Call: protocol.SendFloat, Flags: protocol.FlagEager, Number: 3, Message: 2}, nil),
 		extended(h{Type: protocol.Error, Acknowledged: 3, Tag: 4}, nil),
 		extended(h{Src: 1, Type: protocol.Data, Flags: protocol.FlagEager | protocol.FlagPlain, Number: 4, Message: 3, Length: 8}, []byte("as it is")),
+		extended(h{Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Acknowledged: 3, Tag: 6}, ack[:20]),
+		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3, Tag: 6, Length: 1052}, p[:1024]),
+		extended(h{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Acknowledged: 3, Tag: 6, Length: 1052, Offset: 1024}, p[1024:1052]),
 	}
 }
 
@@ -82,12 +85,19 @@ func expectExtended(t *testing.T, n int, f frame, packet []byte) {
 	for i, name := range []string{"eager", "ack_now", "sync", "hello", "retransmit", "plain"} {
 		want["ext.flags."+name] = fmt.Sprint(uint8(h.Flags) >> i & 1)
 	}
-	if h.Type == protocol.Error {
+	_, question := h.Question()
+	_, report := h.Report()
+	switch {
+	case h.Type == protocol.Error:
 		want["ext.code"] = fmt.Sprint(h.Tag)
-	} else {
+	case question:
+		want["ext.question"] = fmt.Sprint(h.Tag)
+	case report:
+		want["ext.report"] = fmt.Sprint(h.Tag)
+	default:
 		want["ext.tag"] = fmt.Sprint(h.Tag)
 	}
-	if a, ok := protocol.ParseAck(payload, nil); ok && h.Type == protocol.Ack {
+	if a, ok := protocol.ParseAck(payload, nil); ok && h.Type == protocol.Ack && !report {
 		info += " " + a.String()
 		want["ext.message_limit"], want["ext.eager_limit"], want["ext.delay"] = fmt.Sprint(a.MessageLimit), fmt.Sprint(a.EagerLimit), fmt.Sprint(a.Delay.Microseconds())
 		var first, end []string

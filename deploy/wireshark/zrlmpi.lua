@@ -77,6 +77,8 @@ local F = {
     ext_message = ProtoField.uint32("zrlmpi.ext.message", "Message of the session"),
     ext_communicator = ProtoField.uint32("zrlmpi.ext.communicator", "Communicator"),
     ext_tag = ProtoField.uint32("zrlmpi.ext.tag", "Tag"),
+    ext_question = ProtoField.uint32("zrlmpi.ext.question", "Question", base.DEC, nil, nil, "Asks the rank what it waits for"),
+    ext_report = ProtoField.uint32("zrlmpi.ext.report", "Report", base.DEC, nil, nil, "The question that it answers"),
     ext_code = ProtoField.uint32("zrlmpi.ext.code", "Error code", base.DEC, CODES),
     ext_length = ProtoField.uint32("zrlmpi.ext.length", "Length of the message", base.DEC, nil, nil,
         "In bytes; in CLEAR_TO_SEND, as many as the receiver takes"),
@@ -253,10 +255,14 @@ end
 
 local function ext_flag(h, n) return bit.band(h.flags, bit.lshift(1, n - 1)) ~= 0 end
 
+-- question and report say whether a packet asks for a report, or has a part of one.
+local function question(h) return h.type == ACK and h.tag ~= 0 and ext_flag(h, 4) end
+local function report(h) return h.type == ACK and h.tag ~= 0 and not ext_flag(h, 4) end
+
 -- ack_ranges returns how many ranges the payload of an ACK has, nil if it is none.
 local function ack_ranges(h)
     local n = (h.payload - ACK_LEN) / RANGE_LEN
-    if h.type == ACK and n >= 0 and n <= MAX_RANGES and n == math.floor(n) then return n end
+    if h.type == ACK and not report(h) and n >= 0 and n <= MAX_RANGES and n == math.floor(n) then return n end
 end
 
 local function ext_text(h, tvb)
@@ -273,6 +279,10 @@ local function ext_text(h, tvb)
         add("tag=%d comm=%d %d..%d of %d", h.tag, h.communicator, h.offset, h.offset + h.payload, h.length)
     elseif h.type == ERROR then
         add('"%s"', CODES[h.tag] or string.format("code(%d)", h.tag))
+    elseif question(h) then
+        add("question=%d", h.tag)
+    elseif report(h) then
+        add("report=%d %d..%d of %d", h.tag, h.offset, h.offset + h.payload, h.length)
     elseif h.type == ACK and h.offset ~= 0 then
         add("probe=%d", h.offset)
     end
@@ -731,7 +741,8 @@ local function add_extended(tree, tvb, h)
     tree:add_le(F.ext_acknowledged, tvb(52, 4))
     tree:add_le(F.ext_message, tvb(56, 4))
     tree:add_le(F.ext_communicator, tvb(60, 4))
-    tree:add_le(h.type == ERROR and F.ext_code or F.ext_tag, tvb(64, 4))
+    local tag = h.type == ERROR and F.ext_code or question(h) and F.ext_question or report(h) and F.ext_report or F.ext_tag
+    tree:add_le(tag, tvb(64, 4))
     tree:add_le(F.ext_length, tvb(68, 4))
     tree:add_le(F.ext_offset, tvb(72, 4))
     tree:add_le(F.ext_clock, tvb(76, 4))

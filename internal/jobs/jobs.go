@@ -22,6 +22,8 @@ var ErrForeign = errors.New("the socket belongs to another user than its name sa
 
 const (
 	prefix = "@zrlmpi/"
+	// asking begins the name of the socket of a tool that wants to know what other ranks answer. It is no rank's socket.
+	asking = "@zrlmpi-asking/"
 	// maxJob is the most bytes of the name of a job: a socket's name has at most 107.
 	maxJob = 64
 	// maxDocument is the most bytes that are read of an answer.

@@ -2,11 +2,13 @@ package jobs
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,13 +29,14 @@ type listener struct {
 	ended chan struct{}
 }
 
-// Serve answers the tools of this user, until it is closed: each gets what report returns. The socket's user is this one.
-func Serve(job string, rank int, report func() []byte) (io.Closer, error) {
+// Serve answers the tools of this user, until it is closed: Ask gets what report returns, and AskOthers what others does, which may take
+// a second. The socket's user is this one.
+func Serve(job string, rank int, report, others func() []byte) (io.Closer, error) {
 	l, err := listen(Socket{os.Geteuid(), Name(job), rank})
 	if err != nil {
 		return nil, err
 	}
-	go l.serve(report)
+	go l.serve(report, others)
 	return l, nil
 }
 
@@ -59,12 +62,12 @@ func (l *listener) Close() error {
 	return err
 }
 
-func (l *listener) serve(report func() []byte) {
+func (l *listener) serve(report, others func() []byte) {
 	defer close(l.ended)
 	defer unix.Close(l.fd)
 	tools := make(chan struct{}, maxTools)
 	for {
-		fd, _, err := unix.Accept4(l.fd, unix.SOCK_CLOEXEC)
+		fd, tool, err := unix.Accept4(l.fd, unix.SOCK_CLOEXEC)
 		switch err {
 		case nil:
 		case unix.EINTR, unix.ECONNABORTED:
@@ -72,10 +75,14 @@ func (l *listener) serve(report func() []byte) {
 		default:
 			return
 		}
+		what := report
+		if name, ok := tool.(*unix.SockaddrUnix); ok && strings.HasPrefix(name.Name, asking) {
+			what = others
+		}
 		select {
 		case tools <- struct{}{}:
 			go func() { // a tool that does not read keeps no other waiting
-				answer(fd, report)
+				answer(fd, what)
 				<-tools
 			}()
 		default:
@@ -154,8 +161,15 @@ func (s Socket) PID() (int, error) {
 }
 
 // Ask returns what a rank answers.
-func (s Socket) Ask(ctx context.Context) ([]byte, error) {
-	var d net.Dialer
+func (s Socket) Ask(ctx context.Context) ([]byte, error) { return s.ask(ctx, net.Dialer{}) }
+
+// AskOthers returns what a rank answers that other ranks have answered to it. A rank of an earlier version answers as to Ask.
+func (s Socket) AskOthers(ctx context.Context) ([]byte, error) {
+	name := fmt.Sprintf("%s%d/%s", asking, os.Getpid(), rand.Text())
+	return s.ask(ctx, net.Dialer{LocalAddr: &net.UnixAddr{Net: "unix", Name: name}})
+}
+
+func (s Socket) ask(ctx context.Context, d net.Dialer) ([]byte, error) {
 	conn, err := d.DialContext(ctx, "unix", s.String())
 	if err != nil {
 		return nil, err

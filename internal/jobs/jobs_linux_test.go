@@ -28,7 +28,7 @@ func TestServe(t *testing.T) {
 	}
 	long := strings.Repeat("state ", 1<<18)
 	for rank, text := range []string{"", "state", long} {
-		c, err := Serve(job, rank, func() []byte { return []byte(text) })
+		c, err := Serve(job, rank, func() []byte { return []byte(text) }, func() []byte { return []byte("others: " + text) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +38,12 @@ func TestServe(t *testing.T) {
 			if err != nil || string(got) != text {
 				t.Errorf("rank %d: %d bytes, %v", rank, len(got), err)
 			}
+			got, err = (Socket{os.Geteuid(), job, rank}).AskOthers(t.Context())
+			if err != nil || string(got) != "others: "+text {
+				t.Errorf("rank %d asks others: %d bytes, %v", rank, len(got), err)
+			}
 		}
-		if _, err := Serve(job, rank, nil); err == nil {
+		if _, err := Serve(job, rank, nil, nil); err == nil {
 			t.Error("two processes serve one rank")
 		}
 	}
@@ -48,7 +52,7 @@ func TestServe(t *testing.T) {
 	}
 	stuck := make(chan struct{}) // it does not keep Close waiting
 	defer close(stuck)
-	c, err := Serve(job, 7, func() []byte { <-stuck; return nil })
+	c, err := Serve(job, 7, func() []byte { <-stuck; return nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +77,7 @@ func TestForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go l.serve(func() []byte { return nil })
+	go l.serve(func() []byte { return nil }, nil)
 	defer l.Close()
 	if _, err := s.Ask(t.Context()); !errors.Is(err, ErrForeign) {
 		t.Error(err)

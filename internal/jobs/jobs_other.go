@@ -9,13 +9,18 @@ import (
 )
 
 // Serve has nothing to answer on.
-func Serve(string, int, func() []byte) (io.Closer, error) { return nil, errors.ErrUnsupported }
+func Serve(string, int, func() []byte, func() []byte) (io.Closer, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // Find finds nothing.
 func Find() ([]Socket, error) { return nil, nil }
 
 // Ask cannot ask.
 func (Socket) Ask(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// AskOthers cannot ask.
+func (Socket) AskOthers(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 // PID fails.
 func (Socket) PID() (int, error) { return 0, errors.ErrUnsupported }

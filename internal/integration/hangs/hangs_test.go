@@ -119,6 +119,9 @@ func TestPrograms(t *testing.T) {
 				c.run(rank, program)
 			}
 			c.explained(tt.want)
+			if tt.defaults != cloudFPGA { // which has no questions
+				c.fromEach(tt.want)
+			}
 		})
 	}
 }

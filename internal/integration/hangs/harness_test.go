@@ -163,6 +163,22 @@ func (c *cluster) explained(w want, only ...int) *diagnosis.Diagnosis {
 	return explained(c.t, w, func() []diagnosis.Source { return c.sources(only...) })
 }
 
+// fromEach verifies that the cause is found from each rank alone, which asks the others over its links.
+func (c *cluster) fromEach(w want) {
+	c.t.Helper()
+	for rank := range c.ranks {
+		explained(c.t, w, func() []diagnosis.Source {
+			list := c.sources(rank)
+			asked, err := control.AskJob(c.ctx, fmt.Sprintf("%s_%d", c.name, rank), rank)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			list[0].Asked = asked
+			return list
+		})
+	}
+}
+
 // explained waits until the diagnosis has exactly one finding, which is the one that is wanted, and looks at it from each rank that waits.
 func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosis.Diagnosis) {
 	t.Helper()

@@ -3,7 +3,9 @@ package hangs_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // hosts are two hosts, 10.9.0.1 and 10.9.1.2, with a router between them, each in a network namespace.
@@ -105,7 +108,7 @@ func TestFirewall(t *testing.T) {
 }
 
 // startDaemon starts a daemon in a namespace, and returns a client of it.
-func startDaemon(t *testing.T, n *netns.Namespace, ranks string) *control.Client {
+func startDaemon(t *testing.T, n *netns.Namespace, defaults, ranks string) *control.Client {
 	t.Helper()
 	program, err := zrlmpid()
 	if err != nil {
@@ -113,7 +116,7 @@ func startDaemon(t *testing.T, n *netns.Namespace, ranks string) *control.Client
 	}
 	folder := t.TempDir()
 	config, socket := filepath.Join(folder, "z.yaml"), filepath.Join(folder, "c.sock")
-	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\ndefaults: {%s}\n%s\n", socket, extendedTCP, ranks)
+	text := fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\ndefaults: {%s}\n%s\n", socket, defaults, ranks)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +174,8 @@ func TestHalfOpen(t *testing.T) {
 	h := newHosts(t)
 	const remote, local = ", peer: software", ", run: host"
 	ranks := "ranks: [{rank: 0, address: 10.9.0.1%s}, {rank: 1, address: 10.9.1.2%s}]"
-	one := startDaemon(t, h.one, fmt.Sprintf(ranks, local, remote))
-	two := startDaemon(t, h.two, fmt.Sprintf(ranks, remote, local))
+	one := startDaemon(t, h.one, extendedTCP, fmt.Sprintf(ranks, local, remote))
+	two := startDaemon(t, h.two, extendedTCP, fmt.Sprintf(ranks, remote, local))
 	var under sync.WaitGroup
 	defer under.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -207,6 +210,75 @@ func TestHalfOpen(t *testing.T) {
 	exchange(long)
 	explained(t, want{diagnosis.HalfOpen, 0, 1, "", "restart rank 0", "what rank 0 sends does not arrive at rank 1"}, ask)
 
+}
+
+// asking asks a daemon for its state, and has it ask the ranks of other hosts.
+func asking(t *testing.T, d *control.Client) func() []diagnosis.Source {
+	return func() []diagnosis.Source {
+		s, err := d.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, err := d.AskReports(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []diagnosis.Source{{Status: &s, Asked: asked}}
+	}
+}
+
+// TestTwoHosts: a hang between two hosts is explained from either, by questions over the links alone: the daemons have no HTTP. An FPGA gets no packet of them.
+// Once packets from the second host are dropped, its rank is named as one that does not answer, and the FPGA as one that cannot.
+func TestTwoHosts(t *testing.T) {
+	for _, defaults := range []string{extendedUDP, extendedTCP} {
+		t.Run(defaults, func(t *testing.T) {
+			h := newHosts(t)
+			h.ip(h.router, "addr add 10.9.0.77/24 dev port0")
+			var fpga net.PacketConn
+			var err error
+			h.router.Do(func() { fpga, err = net.ListenPacket("udp", "10.9.0.77:2718") })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fpga.Close()
+			const remote, local = "peer: software", "run: host"
+			ranks := "ranks: [{rank: 0, address: 10.9.0.1, %s}, {rank: 1, address: 10.9.1.2, %s}, {rank: 2, address: 10.9.0.77, peer: fpga, link: {profile: cloudfpga, transport: udp}}]"
+			one := startDaemon(t, h.one, defaults, fmt.Sprintf(ranks, local, remote))
+			two := startDaemon(t, h.two, defaults, fmt.Sprintf(ranks, remote, local))
+			var under sync.WaitGroup
+			defer under.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			under.Go(func() { _, _, _ = one.Recv(ctx, control.RecvRequest{From: 1, Words: 1}) })
+			under.Go(func() { _, _, _ = two.Recv(ctx, control.RecvRequest{From: 0, To: 1, Words: 1}) })
+			for _, daemon := range []*control.Client{one, two} {
+				explained(t, want{diagnosis.Cycle, 0, anyPeer, "Recv", "have one rank send first", "cycle 0 → 1 → 0"}, asking(t, daemon))
+			}
+			if err := fpga.SetReadDeadline(time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if n, from, err := fpga.ReadFrom(make([]byte, 2000)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the FPGA has got %d bytes from %v, %v", n, from, err)
+			}
+
+			h.blocks("10.9.1.2")
+			under.Go(func() { _, _, _ = one.Recv(ctx, control.RecvRequest{From: 2, Words: 1}) })
+			reasons := map[int]string{1: mpe.ErrNoReport.Error() + ": name its daemon with --daemons", 2: "a deployed node cannot be asked"}
+			var d *diagnosis.Diagnosis
+			for deadline := time.Now().Add(causeTime); time.Now().Before(deadline); {
+				before := time.Now()
+				if d = diagnosis.Of(asking(t, one)(), after); len(d.Unknown) == 2 {
+					t.Logf("after %v:\n%s", time.Since(before), d.Text())
+					break
+				}
+			}
+			for i, rank := range []int{1, 2} {
+				if len(d.Unknown) != 2 || d.Unknown[i].Rank != rank || d.Unknown[i].Reason != reasons[rank] {
+					t.Fatalf("%+v\n%s", d.Unknown, d.Text())
+				}
+			}
+		})
+	}
 }
 
 // TestMTU: the path does not carry datagrams as long as DATA, and says nothing.

@@ -30,6 +30,7 @@ var (
 	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
 	paths      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
 	memory     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
+	questions  = test{"the tests of questions", []string{"./extended", "-run", "Question|ForgedReports"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
@@ -110,6 +111,14 @@ var mutations = []mutation{
 		"number, a := q.message-uint32(q.count), c.next()", "number, a := q.message, c.next()", []test{memory}},
 	{"E52: what acknowledges packets with whole headers goes the general way", "extended/short.go",
 		" || c.flight.outstanding() > 0 && h.Acknowledged != c.flight.base {", " {", []test{memory}},
+	{"E53: a question that is not answered is asked again", "extended/question.go",
+		"maxQuestions  = 3", "maxQuestions  = 1", []test{questions}},
+	{"E53: a question that comes too soon is not answered", "extended/question.go",
+		"if now < r.answered {", "if false {", []test{questions}},
+	{"E53: a rank that answers no questions is known by its ACKs", "extended/question.go",
+		"r.echoes >= olderEchoes {", "false {", []test{questions}},
+	{"E53: parts of the answers to two questions do not fit together", "extended/question.go",
+		"h.Tag != r.number ||", "false ||", []test{questions}},
 	{"0 words of an FPGA come with a line of anything", "handshake/recv.go",
 		"\tif total == 0 {\n\t\treturn n <= protocol.LineLen\n\t}\n", "", []test{nodes}},
 	{"the wait for ACK ends on a stream, too", "handshake/send.go",

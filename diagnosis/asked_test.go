@@ -1,0 +1,90 @@
+package diagnosis
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
+)
+
+// asked is what a rank has answered over a link.
+func asked(r control.LocalRank) waitreport.Asked {
+	report := &waitreport.Report{Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState, Engine: r.Engine}
+	for _, p := range r.Attached {
+		report.Programs = append(report.Programs, waitreport.Program{PID: p.PID, Stopped: p.Stopped})
+	}
+	return waitreport.Asked{Rank: r.Rank, Report: report}
+}
+
+// TestAsked: ranks that were asked over links count like others, and why one has not answered is said.
+func TestAsked(t *testing.T) {
+	waits := func(rank int) control.LocalRank {
+		return host(rank, peer(1-rank, receiving(9), extended(mpe.ExtendedSnapshot{PeerSession: 1})))
+	}
+	idle := host(1, peer(0, extended(mpe.ExtendedSnapshot{PeerSession: 1})))
+	cut := asked(idle)
+	cut.Report.CutShort = true
+	noProgram, stopped := idle, idle
+	noProgram.Attached = nil
+	stopped.Attached = []control.Program{{PID: 17, Stopped: true}}
+	ended := standin(1)
+	ended.KernelState = control.KernelEnded
+	for name, tt := range map[string]struct {
+		asked  []waitreport.Asked
+		err    error
+		cause  string
+		text   string
+		reason string
+	}{
+		"a cycle":        {asked: []waitreport.Asked{asked(waits(1))}, cause: Cycle, text: "cycle 0 → 1 → 0"},
+		"it computes":    {asked: []waitreport.Asked{asked(idle)}, cause: Computes, text: "rank 1 runs and waits for nothing"},
+		"no program":     {asked: []waitreport.Asked{asked(noProgram)}, cause: NotAttached, text: "no program uses rank 1"},
+		"stopped":        {asked: []waitreport.Asked{asked(stopped)}, cause: Stopped, text: "process 17, which is rank 1, is stopped"},
+		"a kernel ended": {asked: []waitreport.Asked{asked(ended)}, cause: KernelFailed, text: "the kernel echo of stand-in 1 has ended"},
+		"cut short":      {asked: []waitreport.Asked{cut}, cause: StateUnknown, text: "rank 1 waits for more than it has reported"},
+		"no answer": {asked: []waitreport.Asked{{Rank: 1, Reason: mpe.ErrNoReport.Error()}}, cause: StateUnknown, text: "what rank 1 waits for is not known here: it has not answered",
+			reason: "it has not answered the question for a report: name its daemon with --daemons"},
+		"not asked": {err: errors.New("an older daemon"), cause: StateUnknown, text: "its state is not known", reason: "it was not asked: an older daemon: name its daemon with --daemons"},
+		"another's": {asked: []waitreport.Asked{{Rank: 7}, {Rank: -1}, asked(waits(0))}, cause: StateUnknown, text: "its state is not known", reason: "its host was not asked: name its daemon with --daemons"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Of([]Source{{Status: status(2, waits(0)), Asked: tt.asked, AskErr: tt.err}}, After)
+			if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || !strings.Contains(d.Findings[0].Text, tt.text) {
+				t.Errorf("%+v\n%s", d.Findings, d.Text())
+			}
+			if tt.reason == "" && len(d.Unknown) > 0 || tt.reason != "" && (len(d.Unknown) != 1 || d.Unknown[0].Reason != tt.reason) {
+				t.Errorf("%+v", d.Unknown)
+			}
+		})
+	}
+}
+
+// TestAskedWithoutWaits: ranks that have not answered are named also if none waits for them, but not without bound; deployed nodes are not.
+func TestAskedWithoutWaits(t *testing.T) {
+	const size = maxUnknown + 10
+	var list []waitreport.Asked
+	for rank := 1; rank < size; rank++ {
+		list = append(list, waitreport.Asked{Rank: rank, Reason: "it has not answered"})
+	}
+	s := status(size, host(0))
+	s.Cluster[2].Kind = "fpga"
+	d := Of([]Source{{Status: s, Asked: list}}, After)
+	if len(d.Findings) != 0 || len(d.Unknown) != size-2 || d.Unknown[1].Rank != 3 {
+		t.Errorf("%+v", d)
+	}
+	if text := d.Text(); strings.Count(text, "state not known") != maxUnknown+1 || !strings.Contains(text, "state not known: 8 ranks more\n") {
+		t.Error(text)
+	}
+	d = Of([]Source{{Status: s, AskErr: errors.New("an older daemon")}}, After)
+	if len(d.Unknown) != size-2 || d.Unknown[0].Reason != "it was not asked: an older daemon: name its daemon with --daemons" {
+		t.Errorf("%+v", d.Unknown)
+	}
+	// A source that knows the rank knows more.
+	d = Of([]Source{{Status: s, Asked: list[:1]}, {Status: status(size, host(1))}}, After)
+	if len(d.Unknown) != 0 {
+		t.Errorf("%+v", d.Unknown)
+	}
+}

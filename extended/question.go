@@ -1,0 +1,191 @@
+package extended
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// MaxReport is the most bytes of a report (E53).
+const MaxReport = 8192
+
+// Bounds of a question and its answer (E53).
+const (
+	// maxReportPart is the most bytes of a report in one packet.
+	maxReportPart = 1024
+	// reportUnit divides the offsets of the parts.
+	reportUnit = 8
+	// maxQuestions is how often a question is sent at most, questionAfter is the time between two of them, and questionTime
+	// when it ends without an answer.
+	maxQuestions  = 3
+	questionAfter = 300 * time.Millisecond
+	questionTime  = 900 * time.Millisecond
+	// olderEchoes is how many questions a peer must have answered as a HELLO to show that it knows no questions. The answer to a
+	// packet that was sent in the same microsecond looks the same as that to one question.
+	olderEchoes = 2
+	// answerEvery is the shortest time between two reports to a peer.
+	answerEvery = 100 * time.Millisecond
+)
+
+// reporting is a question of ours, and one of the peer's.
+type reporting struct {
+	// asking: Ask was called, and its Report is still to come. number is that of the question that was sent last, sent how
+	// many were, next when the next one is due, and end when there will be no more.
+	asking    bool
+	number    uint32
+	sent      int
+	next, end Instant
+	// clock is that of the last question, or 0 if it was answered as a HELLO, echoes how many were.
+	clock  uint32
+	echoes int
+	// buf has the report as it comes, nil before its first part, and length its length, 0 before that; have marks the units of it that have
+	// come, missing counts the others.
+	buf     []byte
+	length  uint32
+	have    [MaxReport / reportUnit / 64]uint64
+	missing int
+
+	// question is the number of the peer's question that Answer is to answer, or 0, answered the earliest time of the next one.
+	question uint32
+	answered Instant
+}
+
+// asks reports whether a question of ours is under way.
+func (r *reporting) asks() bool { return r != nil && r.asking }
+
+// due returns when ask has something to do, or never.
+func (r *reporting) due(known bool) Instant {
+	switch {
+	case !r.asks():
+		return never
+	case known && r.sent < maxQuestions:
+		return min(r.next, r.end)
+	}
+	return r.end
+}
+
+// reset begins a new pair of sessions. A question of ours is asked in it again.
+func (r *reporting) reset() {
+	if r != nil {
+		r.question, r.length = 0, 0
+	}
+}
+
+func (c *Conn) needReports() *reporting {
+	if c.reports == nil {
+		c.reports = new(reporting)
+	}
+	return c.reports
+}
+
+// Ask asks the peer for its report (E53). Report follows within a second, or at Close; after Close, none does. While a question is under
+// way, it does nothing.
+func (c *Conn) Ask(now Instant, acts []Action) []Action {
+	r := c.needReports()
+	if r.asking || c.closed {
+		return acts
+	}
+	c.acts, c.changed = acts, true
+	r.asking, r.sent, r.clock, r.echoes, r.length = true, 0, 0, 0, 0
+	r.next, r.end = now, now+questionTime
+	return c.acts
+}
+
+// ask sends the question if it is due, or ends it.
+func (c *Conn) ask(now Instant) {
+	r := c.reports
+	switch {
+	case now < r.due(c.session.remote != 0):
+		return
+	case now >= r.end:
+		c.endQuestion(nil, ErrNoReport)
+		return
+	}
+	r.number = r.number%protocol.MaxExtTag + 1 // parts of the answers to two questions do not fit together
+	r.length, r.clock, r.next = 0, clockAt(now), now+questionAfter
+	r.sent++
+	h := c.header(protocol.Ack, protocol.RecvInt)
+	h.Flags |= protocol.FlagHello
+	h.Clock, h.Tag = r.clock, r.number
+	c.appendAck(now, h)
+}
+
+func (c *Conn) endQuestion(report []byte, err error) {
+	c.reports.asking, c.reports.buf = false, nil
+	a := c.next()
+	a.Kind, a.Payload, a.Err = Report, report, err
+}
+
+// onEcho notes that an ACK has answered the packet with that clock: a HELLO or a numbered packet, unless the peer knows no questions.
+func (c *Conn) onEcho(clock uint32) {
+	r := c.reports
+	if !r.asking || clock == 0 || clock != r.clock || r.length != 0 {
+		return
+	}
+	r.clock = 0 // of each question one counts: ACKs are duplicated
+	if r.echoes++; r.echoes >= olderEchoes {
+		c.endQuestion(nil, ErrNoQuestions)
+	}
+}
+
+// onReport takes a part of the report that was asked for.
+func (c *Conn) onReport(h *protocol.ExtHeader, payload []byte) {
+	r := c.reports
+	end := uint64(h.Offset) + uint64(len(payload))
+	if !r.asks() || h.Tag != r.number || len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
+		end > uint64(h.Length) || end%reportUnit != 0 && end != uint64(h.Length) || r.length != 0 && r.length != h.Length {
+		c.drop(ReasonUnsolicited, h)
+		return
+	}
+	if r.length == 0 {
+		if r.buf == nil {
+			r.buf = make([]byte, MaxReport)
+		}
+		r.length, r.have = h.Length, [len(r.have)]uint64{}
+		r.missing = int(h.Length+reportUnit-1) / reportUnit
+	}
+	copy(r.buf[h.Offset:], payload)
+	for unit := h.Offset / reportUnit; uint64(unit)*reportUnit < end; unit++ {
+		if word, bit := &r.have[unit/64], uint64(1)<<(unit%64); *word&bit == 0 {
+			*word |= bit
+			r.missing--
+		}
+	}
+	if r.missing == 0 {
+		c.endQuestion(r.buf[:r.length], nil)
+	}
+}
+
+// onQuestion takes a question of the peer. One that comes too soon after another is not answered.
+func (c *Conn) onQuestion(now Instant, h *protocol.ExtHeader) {
+	r := c.needReports()
+	if now < r.answered {
+		return
+	}
+	r.question, r.answered = h.Tag, now+answerEvery
+	c.next().Kind = Question
+}
+
+// Answer answers the peer's question with a report, of which no more than MaxReport bytes are sent. The packets refer to it. Without a
+// question, or a report, it does nothing.
+func (c *Conn) Answer(report []byte, acts []Action) []Action {
+	r := c.reports
+	if r == nil || r.question == 0 || c.closed || c.session.remote == 0 {
+		return acts
+	}
+	c.acts, c.changed = acts, true
+	report = report[:min(len(report), MaxReport)]
+	part := max(min(maxReportPart, int(c.payload))&^(reportUnit-1), reportUnit)
+	for at := 0; at < len(report); at += part {
+		h := c.header(protocol.Ack, protocol.RecvInt)
+		h.Tag, h.Offset, h.Length = r.question, uint32(at), uint32(len(report))
+		payload := report[at:min(at+part, len(report))]
+		c.stats.PacketsSent[h.Type]++
+		c.stats.BytesSent[h.Type] += uint64(len(payload))
+		a := c.next()
+		a.Kind = TransmitAck
+		a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, payload
+	}
+	r.question = 0
+	return c.acts
+}

@@ -1,0 +1,176 @@
+package waitreport
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// report is a report of rank 0 with so many peers, of which every other one waits.
+func report(peers int) *Report {
+	r := &Report{Rank: 0, Address: "10.0.0.1:2718", Role: "host", Programs: []Program{{PID: 7, Stopped: true}}}
+	r.Engine.Size = peers + 1
+	for i := range peers {
+		p := mpe.PeerSnapshot{
+			Rank: i + 1, Kind: "software", Address: fmt.Sprintf("10.0.%d.%d:2718", i/250, i%250+2), Profile: "extended", Transport: "udp", Heard: new(rand.Float64()),
+			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), Sent: 3, Unexpected: 1, Unmatched: []mpe.Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
+			NetworkError: "write udp: network is unreachable", Extended: &mpe.ExtendedSnapshot{Session: 0x1234567, PeerSession: 0x7654321, Hellos: 4, MessageCredit: rand.Uint32()},
+		}
+		if i%2 == 1 {
+			p.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: rand.Float64(), Envelope: mpe.Envelope{Tag: new(rand.Int()), Bytes: rand.Int64()}, Text: "rank 0 has waited"}
+		}
+		r.Engine.Peers = append(r.Engine.Peers, p)
+	}
+	return r
+}
+
+// TestReport: what concerns waits arrives as it is; what else there is, and sessions, do not.
+func TestReport(t *testing.T) {
+	r := report(3)
+	r.Engine.Calls = []collective.Snapshot{{Collective: "Bcast", Number: 3, Root: new(2), WaitsFor: []int{2}, Members: []int{0, 2}, Text: "long"}}
+	r.Engine.Collectives = []collective.Count{{Collective: "Bcast", Calls: 3}}
+	text := Encode(r)
+	got, err := Decode(text, 0, 4)
+	if err != nil || !reflect.DeepEqual(got, r) || got.CutShort {
+		t.Fatalf("%v\n%+v\n%+v", err, got, r)
+	}
+	for _, p := range got.Engine.Peers {
+		if p.Extended.Session != 0 || p.Extended.PeerSession != 1 || p.Sent != 0 || p.BytesIn != 0 {
+			t.Errorf("%+v, %+v", p, p.Extended)
+		}
+	}
+	if first := got.Engine.Peers[0]; first.Rank != 2 || first.Receiving == nil {
+		t.Errorf("the first peer is %+v", first)
+	}
+	if c := got.Engine.Calls; len(c) != 1 || c[0].Text != "" || *c[0].Root != 2 || got.Engine.Collectives != nil {
+		t.Errorf("%+v", c)
+	}
+	if p := got.Programs; len(p) != 1 || p[0] != (Program{7, true}) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestBounds: a report has no more than the bounds, whatever there is, and says that it was cut short. Those that wait stay.
+func TestBounds(t *testing.T) {
+	for peers, cut := range map[int]bool{0: false, 16: false, MaxPeers + 1: true, 5000: true} {
+		r := report(peers)
+		text := Encode(r)
+		got, err := Decode(text, 0, peers+1)
+		if err != nil || got.CutShort != cut || len(text) > mpe.MaxReport || len(got.Engine.Peers) > MaxPeers || peers > 0 && len(got.Engine.Peers) < min(peers, 16) {
+			t.Errorf("%d peers: %v, %d bytes, %d are reported, cut short %v", peers, err, len(text), len(got.Engine.Peers), got.CutShort)
+			continue
+		}
+		t.Logf("%d peers: %d of them in %d bytes", peers, len(got.Engine.Peers), len(text))
+		for i := range min(len(got.Engine.Peers), peers/2) {
+			if got.Engine.Peers[i].Receiving == nil {
+				t.Errorf("%d peers: rank %d does not wait, and is among the first", peers, got.Engine.Peers[i].Rank)
+			}
+		}
+	}
+	r := report(2)
+	for range 100 {
+		var members []int
+		for rank := range 20000 {
+			if rand.IntN(2) == 0 {
+				members = append(members, rank)
+			}
+		}
+		r.Engine.Calls = append(r.Engine.Calls, collective.Snapshot{Collective: "Bcast", Members: members, WaitsFor: members})
+		r.Programs = append(r.Programs, Program{PID: 1})
+	}
+	text := Encode(r)
+	if got, err := Decode(text, 0, 20000); err != nil || !got.CutShort || len(got.Engine.Calls) > MaxCalls || len(got.Programs) > MaxPrograms {
+		t.Errorf("calls: %v, %d bytes, %+v", err, len(text), got)
+	}
+	r = report(1)
+	r.Engine.Peers[0].NetworkError, r.KernelState = strings.Repeat("é", MaxText), "\x1b[2J\n"
+	if got, err := Decode(Encode(r), 0, 2); err != nil || len(got.Engine.Peers[0].NetworkError) > MaxText || strings.ContainsAny(got.KernelState, "\x1b\n") {
+		t.Errorf("texts: %v, %q", err, got.KernelState)
+	}
+}
+
+func deflate(text string) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.BestCompression)
+	w.Write([]byte(text))
+	w.Close()
+	return b.Bytes()
+}
+
+// TestInvalid: what is no report of the rank is refused.
+func TestInvalid(t *testing.T) {
+	for name, text := range map[string][]byte{
+		"nothing":             nil,
+		"no deflate":          []byte("report"),
+		"no JSON":             deflate("report"),
+		"cut off":             Encode(report(9))[:200],
+		"too long":            make([]byte, mpe.MaxReport+1),
+		"a bomb":              deflate(`{"address":"` + strings.Repeat("a", 5<<20) + `"}`),
+		"another rank's":      deflate(`{"rank":1,"engine":{"rank":1}}`),
+		"of two ranks":        deflate(`{"rank":0,"engine":{"rank":1}}`),
+		"a peer too many":     deflate(`{"engine":{"peers":[{"rank":4}]}}`),
+		"a negative peer":     deflate(`{"engine":{"peers":[{"rank":-1}]}}`),
+		"its own peer":        deflate(`{"engine":{"peers":[{"rank":0}]}}`),
+		"too many peers":      deflate(`{"engine":{"peers":[` + strings.Repeat(`{"rank":1},`, MaxPeers) + `{"rank":1}]}}`),
+		"a call of nobody":    deflate(`{"engine":{"calls":[{"waits_for":[4]}]}}`),
+		"a root of nobody":    deflate(`{"engine":{"calls":[{"root":-7}]}}`),
+		"a member of nobody":  deflate(`{"engine":{"calls":[{"members":[-1]}]}}`),
+		"numbers of no range": deflate(`{"engine":{"peers":[{"rank":1e30}]}}`),
+	} {
+		if r, err := Decode(text, 0, 4); !errors.Is(err, ErrInvalid) || r != nil {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if r, err := Decode(deflate(`{"rank":0,"engine":{"rank":0,"news":{"a":[1]}},"more":true}`), 0, 4); err != nil || r.Rank != 0 {
+		t.Errorf("what a later version has besides: %v", err)
+	}
+}
+
+// FuzzDecode: no answer of a rank leads to a panic, or to what is beyond the bounds. What was decoded can be encoded again.
+func FuzzDecode(f *testing.F) {
+	f.Add(Encode(report(0)))
+	f.Add(Encode(report(3)))
+	f.Add(Encode(report(100)))
+	recorded, err := os.ReadFile("testdata/udp.report") // of a rank in a cycle of three
+	if err != nil {
+		f.Fatal(err)
+	}
+	if r, err := Decode(recorded, 0, 3); err != nil || len(r.Engine.Peers) != 2 {
+		f.Fatalf("%+v, %v", r, err)
+	}
+	f.Add(recorded)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := Decode(text, 0, 200)
+		if err != nil {
+			if r != nil || !errors.Is(err, ErrInvalid) {
+				t.Fatalf("%v, %v", r, err)
+			}
+			// Most inputs are no DEFLATE: as JSON they come further.
+			if r, err = Decode(deflate(string(text)), 0, 200); err != nil {
+				return
+			}
+		}
+		again, err := Decode(Encode(r), 0, 200)
+		if err != nil {
+			t.Fatalf("%v\n%+v", err, r)
+		}
+		for _, p := range again.Engine.Peers {
+			if len(p.NetworkError) > MaxText || p.Rank <= 0 || p.Rank >= 200 {
+				t.Fatalf("%+v", p)
+			}
+		}
+		if _, err := json.Marshal(again); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
