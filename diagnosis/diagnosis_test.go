@@ -215,6 +215,9 @@ func TestCauses(t *testing.T) {
 		if f.Cause != tt.cause || f.Rank != tt.rank || !strings.Contains(f.Text, tt.text) || !strings.Contains(f.Step, tt.step) || len(f.Waiting) == 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
+		if f.Cause == ProcessEnded && len(d.Unknown) > 0 {
+			t.Errorf("%s: not known: %v", name, d.Unknown)
+		}
 		if !slices.ContainsFunc(Causes, func(c Cause) bool { return c.ID == f.Cause }) {
 			t.Errorf("%s: cause %s is not in the table", name, f.Cause)
 		}

@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"fmt"
-	"net/netip"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -47,14 +46,13 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 	if _, silent := v.silent[e.to]; silent || v.deployed(e.to) {
 		return p, false
 	}
-	at, err := netip.ParseAddrPort(v.address(e.to))
-	job := v.hosts[at.Addr()]
-	if err != nil || job == "" {
+	host, job := v.jobAt(e.to)
+	if job == "" {
 		return p, false
 	}
 	return proof{
 		why:      fmt.Sprintf("rank %d has no process on this host, where it belongs: it has ended, or has not called MPI_Init", e.to),
-		evidence: []string{fmt.Sprintf("the other ranks of job %s at %s answer", job, at.Addr())},
+		evidence: []string{fmt.Sprintf("the other ranks of job %s at %s answer", job, host)},
 		step:     fmt.Sprintf("look at what zrlctl run or the launcher says of rank %d; then start the job again", e.to),
 	}, true
 }

@@ -155,6 +155,12 @@ func (v *view) address(rank int) string {
 	return v.members[rank].Address
 }
 
+// jobAt returns the host of a rank, and the job whose processes there are known, if there is one.
+func (v *view) jobAt(rank int) (host netip.Addr, job string) {
+	at, _ := netip.ParseAddrPort(v.address(rank))
+	return at.Addr(), v.hosts[at.Addr()]
+}
+
 // deployed reports whether a rank is a deployed node, which nobody can ask.
 func (v *view) deployed(rank int) bool {
 	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil || v.members[rank].Role != "" {
@@ -168,6 +174,9 @@ func (v *view) deployed(rank int) bool {
 func (v *view) unknown(rank int) (Unknown, bool) {
 	_, silent := v.silent[rank]
 	if rank < 0 || v.ranks[rank] != nil || silent {
+		return Unknown{}, false
+	}
+	if _, job := v.jobAt(rank); job != "" && !v.deployed(rank) { // that it has no process there is known
 		return Unknown{}, false
 	}
 	u := Unknown{Rank: rank, Address: v.address(rank), Reason: "its host was not asked: name its daemon with --daemons"}
