@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/spool"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -221,10 +223,11 @@ func (p *recordPace) take(now time.Time) bool {
 }
 
 // followPause is how often a capture that goes on is written, and settleTime how old packets are then: those of ranks that are in the
-// middle of an event come with its time.
+// middle of an event come with its time. The lengths of queues are read every depthsPause.
 const (
 	followPause = 100 * time.Millisecond
 	settleTime  = 20 * time.Millisecond
+	depthsPause = 10 * time.Millisecond
 )
 
 // Capture implements control.Backend.
@@ -245,22 +248,51 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 	if req.Last == 0 {
 		units = nil
 	}
+	if req.For > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, req.For)
+		defer stop()
+	}
 	out := capture.NewWriter(open(r.profile()), recorder.File(r.comment("")))
-	for {
+	tick := time.NewTicker(depthsPause)
+	defer tick.Stop()
+	queues := slices.Repeat(depths{{Posted: -1}}, len(d.ranks)) // so that each is written once at least
+	for written, ended := now, false; ; {
 		for i := range units {
 			if err := out.Unit(&units[i]); err != nil {
 				return err
 			}
 		}
-		if err := out.Flush(); err != nil {
+		queues.write(out, d.ranks, time.Now())
+		if ended {
+			out.End(&capture.Ending{Time: time.Now(), Lost: reader.Lost()})
+		}
+		if err := out.Flush(); err != nil || ended {
 			return err
 		}
-		select {
-		case <-time.After(followPause):
-			units = reader.Units(time.Now().Add(-settleTime))
-		case <-ctx.Done():
-			out.End(&capture.Ending{Time: time.Now(), Lost: reader.Lost()})
-			return out.Flush()
+		settled := settleTime
+		for !ended && time.Since(written) < followPause {
+			select {
+			case at := <-tick.C:
+				queues.write(out, d.ranks, at)
+			case <-ctx.Done():
+				ended, settled = true, 0
+			}
+		}
+		written = time.Now()
+		units = reader.Units(written.Add(-settled))
+	}
+}
+
+// depths are the lengths of queues of the local ranks that were written last.
+type depths []mpe.Depths
+
+// write writes those that have changed.
+func (last depths) write(out *capture.Writer, ranks []*localRank, now time.Time) {
+	for i, r := range ranks {
+		if d := r.Engine.Depths(); d != last[i] {
+			last[i] = d
+			out.Depths(&capture.Depths{Time: now, Rank: r.cfg.Rank, Posted: d.Posted, Unexpected: d.Unexpected, Sends: d.Sends})
 		}
 	}
 }

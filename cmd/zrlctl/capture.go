@@ -85,12 +85,8 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 
 // copyPackets writes packets as they come, with a comment where something was found, until ctx ends or the daemon does.
 func copyPackets(ctx context.Context, out io.Writer, body io.Reader, profile protocol.Profile) error {
-	src, err := capture.Options{}.NewReader(body, "the daemon's packets")
-	if err != nil {
-		return endOfRecording(ctx, err, true)
-	}
-	defer src.Close()
-	return endOfRecording(ctx, capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), src, profile), true)
+	open := func(o capture.Options) (capture.Source, error) { return o.NewReader(body, "the daemon's packets") }
+	return endOfRecording(ctx, capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), open, profile), true)
 }
 
 // captured is what was written to a file.
