@@ -20,6 +20,7 @@ import (
 type traceFlags struct {
 	output string
 	length time.Duration
+	job    string
 }
 
 func (a *app) traceCommand() *cobra.Command {
@@ -34,14 +35,19 @@ sends in flight. Problems are on a track of their own.
 
 The messages are those that the flight recorder sees: those through shared memory need
 record.shared_memory in the configuration. The file is valid at any time. A message is in
-it when it has ended, or at the end.`,
-		Example: `  zrlctl trace -o run.perfetto-trace --for 30s`,
+it when it has ended, or at the end.
+
+With --job, the trace is that of the job's ranks on this host, as far as their messages go
+over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
+		Example: `  zrlctl trace -o run.perfetto-trace --for 30s
+  zrlctl trace -o job.perfetto-trace --job zrlctl_4711`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			return a.trace(cmd.Context(), &f, cmd.OutOrStdout())
 		}),
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
+	fl.StringVar(&f.job, "job", "", "trace this job in place of a daemon")
 	fl.DurationVar(&f.length, "for", 0, "end after this time (default: when interrupted)")
 	return cmd
 }
@@ -63,22 +69,22 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 		return usagef("--for %v: must be at least 0s", f.length)
 	}
 	begun := time.Now()
-	client := a.client()
-	defer client.Close()
-	body, profile, err := client.Capture(ctx, control.CaptureRequest{Follow: true, For: f.length})
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p, err := a.recorded(ctx, f.job, control.CaptureRequest{Follow: true, For: f.length})
 	if err != nil {
 		return err
 	}
-	defer body.Close()
+	defer p.Close()
 	t := traced{File: f.output}
 	write := func(out io.Writer) error {
-		live := perfetto.NewLive(out, profile)
+		live := perfetto.NewLive(out, p.profile)
 		queues := func(d *capture.Depths) {
 			if live.Depths(d); live.Err() != nil {
-				body.Close() // or a packet would be awaited
+				stop() // or a packet would be awaited
 			}
 		}
-		src, err := capture.Options{OnDepths: queues}.NewReader(body, "the daemon's packets")
+		src, err := p.open(capture.Options{OnDepths: queues})
 		if err == nil {
 			defer src.Close()
 			err = live.Follow(src)

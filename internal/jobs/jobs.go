@@ -22,6 +22,8 @@ var ErrForeign = errors.New("the socket belongs to another user than its name sa
 
 const (
 	prefix = "@zrlmpi/"
+	// packetsSuffix ends the name of the socket that has the packets of a rank. No name of a rank's own socket has it.
+	packetsSuffix = "/packets"
 	// maxJob is the most bytes of the name of a job: a socket's name has at most 107.
 	maxJob = 64
 	// maxDocument is the most bytes that are read of an answer.

@@ -29,25 +29,35 @@ type listener struct {
 
 // Serve answers the tools of this user, until it is closed: each gets what report returns. The socket's user is this one.
 func Serve(job string, rank int, report func() []byte) (io.Closer, error) {
-	l, err := listen(Socket{os.Geteuid(), Name(job), rank})
+	return serve(Socket{os.Geteuid(), Name(job), rank}.String(), func(fd int) { answer(fd, report) })
+}
+
+// ServePackets writes the packets of a rank to the tools of this user, until it is closed: follow writes what there is, and what comes, until
+// the tool disconnects or writing fails.
+func ServePackets(job string, rank int, follow func(to io.Writer, gone <-chan struct{})) (io.Closer, error) {
+	return serve(Socket{os.Geteuid(), Name(job), rank}.String()+packetsSuffix, func(fd int) { stream(fd, follow) })
+}
+
+func serve(name string, answer func(fd int)) (io.Closer, error) {
+	l, err := listen(name)
 	if err != nil {
 		return nil, err
 	}
-	go l.serve(report)
+	go l.serve(answer)
 	return l, nil
 }
 
-func listen(s Socket) (*listener, error) {
+func listen(name string) (*listener, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: s.String()}); err == nil {
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err == nil {
 		err = unix.Listen(fd, backlog)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("%v: %w", s, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return &listener{fd, make(chan struct{})}, nil
 }
@@ -59,7 +69,8 @@ func (l *listener) Close() error {
 	return err
 }
 
-func (l *listener) serve(report func() []byte) {
+// serve has connections of this user, and of root, answered, and closes them.
+func (l *listener) serve(answer func(fd int)) {
 	defer close(l.ended)
 	defer unix.Close(l.fd)
 	tools := make(chan struct{}, maxTools)
@@ -75,7 +86,10 @@ func (l *listener) serve(report func() []byte) {
 		select {
 		case tools <- struct{}{}:
 			go func() { // a tool that does not read keeps no other waiting
-				answer(fd, report)
+				if accepted(fd) {
+					answer(fd)
+				}
+				_ = unix.Close(fd)
 				<-tools
 			}()
 		default:
@@ -84,24 +98,49 @@ func (l *listener) serve(report func() []byte) {
 	}
 }
 
-// answer writes to a connection, and closes it. A tool that does not read in time, or has gone, needs no answer.
-func answer(fd int, report func() []byte) {
-	defer unix.Close(fd)
+// accepted reports whether the other end of a connection gets an answer, and bounds the time of each write.
+func accepted(fd int) bool {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
-		return
+		return false
 	}
 	timeout := unix.NsecToTimeval(int64(answerTime))
-	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout) != nil {
-		return
-	}
-	for rest := report(); len(rest) > 0; {
-		n, err := unix.SendmsgN(fd, rest, nil, nil, unix.MSG_NOSIGNAL)
-		if err != nil && err != unix.EINTR {
-			return
+	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout) == nil
+}
+
+// answer writes a document. A tool that does not read in time, or has gone, needs no answer.
+func answer(fd int, report func() []byte) { _, _ = connection(fd).Write(report()) }
+
+// stream writes until the tool has gone. What the tool sends is thrown away: its end is what is waited for.
+func stream(fd int, follow func(io.Writer, <-chan struct{})) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		var b [64]byte
+		for {
+			if n, err := unix.Read(fd, b[:]); n <= 0 && err != unix.EINTR {
+				return
+			}
 		}
-		rest = rest[max(n, 0):]
+	}()
+	follow(connection(fd), gone)
+	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // it ends the read
+	<-gone
+}
+
+// connection is a connection to a tool.
+type connection int
+
+// Write writes all of b, or fails.
+func (c connection) Write(b []byte) (written int, err error) {
+	for written < len(b) {
+		n, err := unix.SendmsgN(int(c), b[written:], nil, nil, unix.MSG_NOSIGNAL)
+		if err != nil && err != unix.EINTR {
+			return written, os.NewSyscallError("sendmsg", err)
+		}
+		written += max(n, 0)
 	}
+	return written, nil
 }
 
 // ownerOf returns the process at the other end.
@@ -155,15 +194,31 @@ func (s Socket) PID() (int, error) {
 
 // Ask returns what a rank answers.
 func (s Socket) Ask(ctx context.Context) ([]byte, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", s.String())
+	conn, err := s.connect(ctx, s.String())
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	if owner, err := ownerOf(conn.(*net.UnixConn)); err != nil || int(owner.Uid) != s.UID {
-		return nil, ErrForeign
-	}
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	return io.ReadAll(io.LimitReader(conn, maxDocument))
+}
+
+// Packets returns the packets of a rank as they come. The caller closes it.
+func (s Socket) Packets(ctx context.Context) (io.ReadCloser, error) {
+	return s.connect(ctx, s.String()+packetsSuffix)
+}
+
+// connect connects to a socket of the user that its name says.
+func (s Socket) connect(ctx context.Context, name string) (*net.UnixConn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", name)
+	if err != nil {
+		return nil, err
+	}
+	conn := c.(*net.UnixConn)
+	if owner, err := ownerOf(conn); err != nil || int(owner.Uid) != s.UID {
+		conn.Close()
+		return nil, ErrForeign
+	}
+	return conn, nil
 }
