@@ -3,6 +3,7 @@ package perfetto
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -177,5 +178,19 @@ func TestExtended(t *testing.T) {
 	got := text(t, trace.Bytes())
 	if n := len(opened(t, trace.Bytes())); n > 0 || live.Messages() != 4 || strings.Count(got, ": 100 bytes, arrow") != 2 {
 		t.Errorf("%d tracks are open, %d messages\n%s", n, live.Messages(), got)
+	}
+}
+
+// TestLiveTracks: packets that claim ever more ranks end the trace.
+func TestLiveTracks(t *testing.T) {
+	live := NewLive(io.Discard, protocol.CloudFPGA)
+	for rank := 0; live.Err() == nil; rank++ {
+		if rank > maxTracks {
+			t.Fatal("the trace goes on")
+		}
+		live.Depths(&capture.Depths{Rank: rank})
+	}
+	if !errors.Is(live.Err(), errTracks) {
+		t.Error(live.Err())
 	}
 }

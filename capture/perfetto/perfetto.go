@@ -139,7 +139,7 @@ func (t *trace) lane(s side, from, to int64) uint64 {
 	return l.track
 }
 
-// passage is a message on its way from one rank to another.
+// passage is a message in transit from one rank to another.
 type passage struct {
 	span
 	src, dst int
