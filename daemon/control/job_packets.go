@@ -36,6 +36,7 @@ type JobPackets struct {
 	from   time.Time
 	ranks  map[netip.AddrPort]int // those that have packets, by their addresses
 
+	ctx      context.Context // of the request
 	incoming chan recorded
 	stop     context.CancelFunc
 	held     []recorded // in the order of time
@@ -53,14 +54,22 @@ type recorded struct {
 // heldTime is how long packets that follow are held, so that those of all ranks come in the order of time.
 const heldTime = 300 * time.Millisecond
 
+// packetsTime is how long the ranks of a job have to write the packets that there are.
+const packetsTime = 10 * time.Second
+
 // Packets returns the packets of the job's ranks: those that there are or, with Follow, those that follow until ctx ends. Of a packet between
 // two of them, it has the one that was sent. The error is an *Error if no rank records any.
 func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, error) {
-	ctx, stop := context.WithCancel(ctx)
+	var stop context.CancelFunc
+	if req.Follow {
+		ctx, stop = context.WithCancel(ctx)
+	} else {
+		ctx, stop = context.WithTimeoutCause(ctx, packetsTime, Errorf(Timeout, "a rank of job %s has not written its packets for %v: it may be stopped", j.Name, packetsTime))
+	}
 	if req.For > 0 {
 		time.AfterFunc(req.For, stop)
 	}
-	s := &JobPackets{follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan recorded), stop: stop}
+	s := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan recorded), stop: stop}
 	if req.Last > 0 || req.Follow {
 		s.from = time.Now().Add(-req.Last)
 	}
@@ -160,6 +169,8 @@ func (s *JobPackets) next() (recorded, error) {
 				s.held = s.held[1:]
 				return oldest, nil
 			}
+		} else if s.ended && !s.follow && s.ctx.Err() != nil {
+			return recorded{}, context.Cause(s.ctx)
 		} else if s.ended {
 			return recorded{}, io.EOF
 		}

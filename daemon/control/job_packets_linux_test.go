@@ -84,6 +84,15 @@ func TestJobPackets(t *testing.T) {
 	}
 	src.Close()
 	r := a.Report()
+	interrupted, interrupt := context.WithCancelCause(ctx)
+	interrupt(io.ErrUnexpectedEOF)
+	cut, err := job().Packets(interrupted, CaptureRequest{})
+	for u := (capture.Unit{}); err == nil; {
+		err = cut.Next(&u)
+	}
+	if errors.Is(err, io.EOF) {
+		t.Error("a request that was interrupted has all packets")
+	}
 	if x := r.Summary.Extended; len(x) != 2 || x[0].Complete != 1 || x[0].Duplicates+x[1].Duplicates+x[0].OutOfOrder != 0 || len(r.Findings) > 0 {
 		t.Errorf("%+v, %+v", x, r.Findings)
 	}
