@@ -22,6 +22,8 @@ type AnalysisOptions struct {
 	KeepMessages int
 	// KeepSteps is how many steps of each message are kept.
 	KeepSteps int
+	// KeepTrace is how many messages of the extended profile, and how many lengths of queues, are kept for Report.Extended and Depths.
+	KeepTrace int
 	// OnMessage and OnFinding, if not nil, are given each message and each finding as it is reported.
 	OnMessage func(*Message)
 	OnFinding func(*Finding)
@@ -40,6 +42,8 @@ type Analysis struct {
 	source  string
 
 	messages  []Message
+	extended  []ExtendedMessage
+	depths    []Depths
 	findings  []Finding
 	perKind   map[Kind]int
 	all       pairSummary
@@ -63,11 +67,24 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 		opts: opts, source: name, messages: []Message{}, findings: []Finding{}, perKind: map[Kind]int{}, pairs: map[[2]int]*pairSummary{},
 		all: pairSummary{PairSummary: PairSummary{Src: -1, Dst: -1}},
 	}
-	a.tracker = NewTracker(TrackerOptions{
-		Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.message, OnFinding: a.finding,
-	})
+	track := TrackerOptions{Profile: opts.Profile, KeepSteps: opts.KeepSteps, OnMessage: a.message, OnFinding: a.finding}
+	if opts.KeepTrace > 0 {
+		track.OnExtended = func(m *ExtendedMessage) { a.extended = kept(a.extended, m, opts.KeepTrace) }
+	}
+	a.tracker = NewTracker(track)
 	return a
 }
+
+// kept appends an element to a list that has room for so many.
+func kept[T any](list []T, element *T, room int) []T {
+	if len(list) == room {
+		return list
+	}
+	return append(list, *element)
+}
+
+// Depths takes the lengths of a rank's queues. It is for Options.OnDepths of the source that is followed.
+func (a *Analysis) Depths(d *Depths) { a.depths = kept(a.depths, d, a.opts.KeepTrace) }
 
 // Follow analyses a whole source. A recording that was cut off is analysed up to
 // the cut, and is no error: Report says so.
@@ -152,6 +169,9 @@ type Report struct {
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
 	Findings []Finding `json:"findings"`
+	// Extended and Depths are those that were kept, by when they ended.
+	Extended []ExtendedMessage `json:"-"`
+	Depths   []Depths          `json:"-"`
 }
 
 // Summary puts a recording into numbers.
@@ -225,6 +245,7 @@ func (a *Analysis) Report() *Report {
 	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
 	r := &Report{
 		Source: a.source, Comment: a.stats.Comment, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
+		Extended: a.extended, Depths: a.depths,
 		Summary: Summary{
 			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped, NotFollowed: a.tracker.notFollowed,
 			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,

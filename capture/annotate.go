@@ -42,8 +42,8 @@ func Annotate(units []Unit, end time.Time, profile protocol.Profile) []Finding {
 
 // CopyAnnotated writes a source to a file while the source grows, each packet when it comes, and each finding as a comment of the packet
 // that shows it, with the numbers of the others; what is found at the end, as a comment of the end. It ends with the source, whose error
-// it returns unless that is io.EOF.
-func CopyAnnotated(out io.Writer, o WriterOptions, src Source, profile protocol.Profile) error {
+// it returns unless that is io.EOF. open makes the source with the given options.
+func CopyAnnotated(out io.Writer, o WriterOptions, open func(Options) (Source, error), profile protocol.Profile) error {
 	var found []string
 	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
 		text := f.comment()
@@ -53,6 +53,14 @@ func CopyAnnotated(out io.Writer, o WriterOptions, src Source, profile protocol.
 		found = append(found, text)
 	}})
 	w := NewWriter(out, o)
+	src, err := open(Options{OnDepths: func(d *Depths) {
+		w.Depths(d)
+		_ = w.Flush() // whose error the next one has as well
+	}})
+	if err != nil {
+		return err
+	}
+	defer src.Close()
 	var u Unit
 	for n := int64(1); ; n++ {
 		if err := w.Flush(); err != nil {

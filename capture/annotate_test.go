@@ -130,7 +130,7 @@ func TestCopyAnnotated(t *testing.T) {
 		copied.Time = copied.Time.Add(time.Millisecond)
 		src := &growing{units: append(units, copied), err: end}
 		src.look = func() { written = append(written, len(unitsOf(t, out.Bytes()))) }
-		err := CopyAnnotated(&out, WriterOptions{}, src, protocol.CloudFPGA)
+		err := CopyAnnotated(&out, WriterOptions{}, func(Options) (Source, error) { return src, nil }, protocol.CloudFPGA)
 		if (end == broken) != errors.Is(err, broken) || (end == io.EOF) != (err == nil) {
 			t.Errorf("after %v: %v", end, err)
 		}

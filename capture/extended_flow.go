@@ -63,7 +63,8 @@ type extMessage struct {
 	got                   uint64
 	firstPacket           int64
 	begun, last           time.Time
-	end                   bool // its last byte was there
+	matched               time.Time // when CLEAR_TO_SEND came
+	end                   bool      // its last byte was there
 	beforeRecording       bool
 }
 
@@ -174,7 +175,7 @@ func (f *extFlow) matched(e *Event) {
 	if m == nil {
 		return
 	}
-	m.cleared, m.takes, m.last = true, h.Length, e.Time
+	m.cleared, m.takes, m.last, m.matched = true, h.Length, e.Time, e.Time
 	f.finish(m)
 }
 
@@ -185,21 +186,21 @@ func (f *extFlow) failed(e *Event, back *extFlow) {
 	case protocol.CodeCanceled:
 		if m := back.open[h.Message]; m != nil {
 			back.counts.Canceled++
-			back.remove(m)
+			back.remove(m, Canceled)
 		}
 	case protocol.CodeTooLong:
 		back.counts.Refused++
 		if m := back.open[h.Message]; m != nil {
 			f.t.find(Refused, e, "rank %d refused message %d of rank %d: its %d bytes are more than it takes", h.Src, h.Message, h.Dst, m.length).
 				packets([]int64{m.firstPacket, e.Packet})
-			back.remove(m)
+			back.remove(m, TooLong)
 			return
 		}
 		f.t.find(Refused, e, "rank %d refused message %d of rank %d: it is longer than it takes", h.Src, h.Message, h.Dst)
 	case protocol.CodeAborted:
 		if m := f.open[h.Message]; m != nil {
 			f.counts.Aborted++
-			f.remove(m)
+			f.remove(m, Aborted)
 		}
 	case protocol.CodeCancel, protocol.CodeClose:
 	}
@@ -234,16 +235,18 @@ func (f *extFlow) finish(m *extMessage) {
 		return
 	}
 	f.counts.Complete++
-	f.remove(m)
+	f.remove(m, Complete)
 }
 
-func (f *extFlow) remove(m *extMessage) {
+func (f *extFlow) remove(m *extMessage, o Outcome) {
+	f.report(m, o)
 	delete(f.open, m.number)
 	f.t.extOpen--
 }
 
 // drop ends all open messages: the session has ended.
 func (f *extFlow) drop() {
+	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.open))
 	f.t.extOpen -= len(f.open)
 	clear(f.open)

@@ -82,6 +82,7 @@ func (t *Tracker) judgeExtended() {
 			f.judgeSample(LostPacket, &f.lost, "retransmitted, and the original is not in the recording: lost before the place of the recording")
 		}
 		f.judgeSample(RetransmittedPacket, &f.retransmitted, "retransmitted: lost after the place of the recording, or not acknowledged in time")
+		f.reportAll(StillOpen)
 		f.judgeSample(DuplicatePacket, &f.copied, "delivered twice by the network, and used once")
 		if !f.blind {
 			f.judgeOpen()

@@ -21,6 +21,8 @@ type TrackerOptions struct {
 	// OnMessage is given every message when it has ended, or at the end of
 	// the recording.
 	OnMessage func(*Message)
+	// OnExtended is given every message of the extended profile when it has ended, or at the end of the recording.
+	OnExtended func(*ExtendedMessage)
 	// OnFinding is given every finding.
 	OnFinding func(*Finding)
 	// KeepSteps is how many Steps of a message are kept.

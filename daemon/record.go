@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/spool"
+	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -40,29 +41,17 @@ type record struct {
 	name, reason string
 }
 
-// newRecording makes the recorder of the daemon's planned ranks. It returns nil if the configuration has none.
+// newRecording makes the recorder of the daemon's planned ranks, or returns nil as node.RecordPackets does.
 func newRecording(d *Daemon) *recording {
-	c := &d.cfg.Record
-	if c.Memory == 0 {
+	ranks := make([]*node.Rank, len(d.ranks))
+	for i, r := range d.ranks {
+		ranks[i] = r.Rank
+	}
+	rec := node.RecordPackets(&d.cfg.Record, ranks)
+	if rec == nil {
 		return nil
 	}
-	var plans []recorder.Plan
-	for _, r := range d.ranks {
-		p := recorder.Plan{Rank: r.cfg.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
-		for peer, l := range r.Links() {
-			if peer != r.cfg.Rank {
-				p.Peers[peer] = recorder.Peer{
-					Recorded: c.SharedMemory || l.Transport != config.TransportSHM, Extended: l.Extended != nil, Local: d.local(peer) != nil,
-				}
-			}
-		}
-		plans = append(plans, p)
-	}
-	rec := &recording{Recorder: recorder.New(int(c.Memory), plans), d: d, wake: make(chan struct{}, 1)}
-	for _, r := range d.ranks {
-		r.Packets = rec.Rank(r.cfg.Rank)
-	}
-	return rec
+	return &recording{Recorder: rec, d: d, wake: make(chan struct{}, 1)}
 }
 
 // open opens the spool. Without one, the daemon runs, and its log says so.
@@ -220,13 +209,6 @@ func (p *recordPace) take(now time.Time) bool {
 	return true
 }
 
-// followPause is how often a capture that goes on is written, and settleTime how old packets are then: those of ranks that are in the
-// middle of an event come with its time.
-const (
-	followPause = 100 * time.Millisecond
-	settleTime  = 20 * time.Millisecond
-)
-
 // Capture implements control.Backend.
 func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open func(protocol.Profile) io.Writer) error {
 	r := d.recording
@@ -245,24 +227,17 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 	if req.Last == 0 {
 		units = nil
 	}
-	out := capture.NewWriter(open(r.profile()), recorder.File(r.comment("")))
-	for {
-		for i := range units {
-			if err := out.Unit(&units[i]); err != nil {
-				return err
-			}
-		}
-		if err := out.Flush(); err != nil {
-			return err
-		}
-		select {
-		case <-time.After(followPause):
-			units = reader.Units(time.Now().Add(-settleTime))
-		case <-ctx.Done():
-			out.End(&capture.Ending{Time: time.Now(), Lost: reader.Lost()})
-			return out.Flush()
-		}
+	if req.For > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, req.For)
+		defer stop()
 	}
+	out := capture.NewWriter(open(r.profile()), recorder.File(r.comment("")))
+	var queues []recorder.Queues
+	for _, rank := range d.ranks {
+		queues = append(queues, recorder.Queues{Rank: rank.cfg.Rank, Depths: rank.Engine.Depths})
+	}
+	return reader.Follow(out, units, queues, ctx.Done())
 }
 
 // since returns the units from a time on.

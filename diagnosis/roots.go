@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/diagnosis/waitgraph"
 )
 
 // After is the age from which waits count for people.
@@ -67,7 +68,8 @@ func (d *Diagnosis) For(rank int) *Diagnosis {
 // roots collects the root causes.
 type roots struct {
 	v       *view
-	part    map[int]int // the strongly connected part of each rank
+	graph   waitgraph.Graph // the waits that lead on
+	part    map[int]int     // the strongly connected part of each rank
 	found   map[rootKey]*Finding
 	order   []rootKey
 	unknown map[int]Unknown
@@ -79,7 +81,7 @@ type rootKey struct {
 }
 
 func newRoots(v *view) *roots {
-	r := &roots{v: v, found: map[rootKey]*Finding{}, unknown: map[int]Unknown{}}
+	r := &roots{v: v, graph: waitgraph.Graph{}, found: map[rootKey]*Finding{}, unknown: map[int]Unknown{}}
 	for _, e := range v.edges {
 		if v.old(e) && !e.idle {
 			e.found = v.certain(e)
@@ -90,7 +92,14 @@ func newRoots(v *view) *roots {
 			r.unknown[rank] = u
 		}
 	}
-	r.part = parts(v)
+	for rank, out := range v.out {
+		for _, e := range out {
+			if r.follows(e) {
+				r.graph[rank] = append(r.graph[rank], e.to)
+			}
+		}
+	}
+	r.part = r.graph.Parts()
 	return r
 }
 
@@ -282,71 +291,16 @@ func cycleStep(path []*edge) string {
 }
 
 // path returns the waits of a shortest cycle through a rank, or nil.
-func (r *roots) path(first int) []*edge {
-	type step struct {
-		e    *edge
-		back int // the step before, or -1
+func (r *roots) path(first int) (path []*edge) {
+	ranks := r.graph.Cycle(first)
+	for i, rank := range ranks {
+		next := ranks[(i+1)%len(ranks)]
+		path = append(path, r.v.out[rank][slices.IndexFunc(r.v.out[rank], func(e *edge) bool { return e.to == next && r.follows(e) })])
 	}
-	var steps []step
-	seen := map[int]bool{}
-	expand := func(rank, back int) {
-		for _, e := range r.v.out[rank] {
-			if r.follows(e) && r.part[e.to] == r.part[first] && !seen[e.to] {
-				seen[e.to] = true
-				steps = append(steps, step{e, back})
-			}
-		}
-	}
-	expand(first, -1)
-	for i := 0; i < len(steps); i++ {
-		if steps[i].e.to == first {
-			var back []*edge
-			for at := i; at >= 0; at = steps[at].back {
-				back = append(back, steps[at].e)
-			}
-			slices.Reverse(back)
-			return back
-		}
-		expand(steps[i].e.to, i)
-	}
-	return nil
+	return path
 }
 
 // follows reports whether a wait leads on to the rank for which it waits.
 func (r *roots) follows(e *edge) bool {
 	return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e)
-}
-
-// parts numbers the strongly connected parts of the graph, by Tarjan's algorithm. A rank that is in none has one of its own.
-func parts(v *view) map[int]int {
-	r := &roots{v: v}
-	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
-	var open []int
-	var visit func(rank int)
-	visit = func(rank int) {
-		order[rank] = len(order) + 1
-		low[rank] = order[rank]
-		open = append(open, rank)
-		for _, e := range v.out[rank] {
-			switch {
-			case !r.follows(e):
-			case order[e.to] == 0:
-				visit(e.to)
-				low[rank] = min(low[rank], low[e.to])
-			case part[e.to] == 0:
-				low[rank] = min(low[rank], order[e.to])
-			}
-		}
-		for low[rank] == order[rank] && part[rank] == 0 {
-			last := open[len(open)-1]
-			open = open[:len(open)-1]
-			part[last] = order[rank]
-		}
-	}
-	for _, rank := range slices.Sorted(maps.Keys(v.out)) {
-		if order[rank] == 0 {
-			visit(rank)
-		}
-	}
-	return part
 }

@@ -89,6 +89,9 @@ type Stats struct {
 	MessageCredit, EagerCredit uint32
 }
 
+// Sends returns how many sends have not ended.
+func (c *Conn) Sends() int { return c.sends.count + c.shorts.len() }
+
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}

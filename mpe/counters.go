@@ -61,6 +61,14 @@ type PeerCounters struct {
 	OldestSend, OldestRecv OldestWait
 }
 
+// Depths are the lengths of a rank's queues at one moment.
+type Depths struct {
+	// Posted and Unexpected are those of the matching queues, of all communicators.
+	Posted, Unexpected int
+	// Sends are those to other ranks that have not ended.
+	Sends int
+}
+
 // OldestWait is for how long the oldest message of its kind has been waiting.
 type OldestWait struct {
 	// Waits: there is one.
@@ -97,6 +105,19 @@ func (e *core) rankCounters(c *RankCounters, posted []handshake.Instant) {
 	if anySource != 0 {
 		c.AnySource = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - anySource}
 	}
+}
+
+func (e *core) depths() (d Depths) {
+	for _, m := range e.matchers.all {
+		d.Posted += m.Posted()
+		d.Unexpected += m.Unexpected()
+	}
+	for _, p := range e.peers {
+		if p != nil {
+			d.Sends += p.sends()
+		}
+	}
+	return d
 }
 
 func (e *core) peerCounters(c *PeerCounters, p *peer) {

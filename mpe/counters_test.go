@@ -180,3 +180,42 @@ func TestStatusBeginsWhenPosted(t *testing.T) {
 		})
 	}
 }
+
+// TestDepths: each queue is as long as what was posted and has not ended, with both kinds of peers.
+func TestDepths(t *testing.T) {
+	for name, extended := range map[string]bool{"extended": true, "handshake": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c *cluster
+				if extended {
+					c = newExtended(t, 2, nil)
+				} else {
+					c = newCluster(t, 2, handshake.CPUPeer(), nil)
+				}
+				defer c.close()
+				var ops []mpe.Op
+				for range 3 {
+					ops = append(ops, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 4)}))
+				}
+				time.Sleep(time.Second)
+				if d := c.engines[0].Depths(); d != (mpe.Depths{Sends: 3}) {
+					t.Errorf("the sender has %+v", d)
+				}
+				if d := c.engines[1].Depths(); d.Posted != 0 || d.Sends != 0 || extended && d.Unexpected != 3 {
+					t.Errorf("the receiver has %+v", d)
+				}
+				for range 4 {
+					ops = append(ops, start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)}))
+				}
+				for _, op := range ops[:6] {
+					if _, err := op.Wait(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if d, e := c.engines[0].Depths(), c.engines[1].Depths(); d != (mpe.Depths{}) || e != (mpe.Depths{Posted: 1}) {
+					t.Errorf("at the end: %+v, %+v", d, e)
+				}
+			})
+		})
+	}
+}

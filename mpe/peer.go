@@ -123,6 +123,8 @@ type link interface {
 	// explain puts a wait into words, as of now.
 	explain(w *Waiting, now handshake.Instant) string
 	counters(c *PeerCounters)
+	// sends counts the sends that have not ended.
+	sends() int
 	snapshot(s *PeerSnapshot, now handshake.Instant)
 
 	engineMessages

@@ -47,6 +47,7 @@ type connState interface {
 	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
 	Session() (local, remote protocol.Session)
 	Payload() int
+	Sends() int
 	Short(length int64) bool
 	Stats() extended.Stats
 }

@@ -120,6 +120,8 @@ func (l *extendedLink) counters(c *PeerCounters) {
 	c.RoundTrip = st.RoundTrip
 }
 
+func (l *extendedLink) sends() int { return l.conn.Sends() }
+
 func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
 	st := l.conn.Stats()
 	local, remote := l.conn.Session()

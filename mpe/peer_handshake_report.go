@@ -93,6 +93,13 @@ func (l *handshakeLink) counters(c *PeerCounters) {
 	}
 }
 
+func (l *handshakeLink) sends() int {
+	if l.sending == nil {
+		return l.sendq.len()
+	}
+	return l.sendq.len() + 1
+}
+
 func (l *handshakeLink) retransmissions() uint64 {
 	return l.p.events[EventRetransmitted] + l.p.events[EventReacked]
 }

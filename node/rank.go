@@ -275,6 +275,9 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPCo
 	r.socket = socket
 	if job {
 		observer, r.memoryUnobserved = recording{r.Record(len(mine.Ranks))}, true
+		if r.overNetwork(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
+			observer = r.Packets.Observe(observer)
+		}
 	}
 	m, err := Map(&mine)
 	if err != nil {

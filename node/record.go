@@ -1,6 +1,15 @@
 package node
 
 import (
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -14,6 +23,58 @@ func (r *Rank) Record(limit int) *phases.Recorder {
 	}
 	r.Recorder = phases.NewRecorder(r.Self.Rank, peers, limit)
 	return r.Recorder
+}
+
+// RecordPackets makes the flight recorder of ranks of this process, which have not started. It returns nil if the configuration has none.
+func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
+	if cfg.Memory == 0 {
+		return nil
+	}
+	var plans []recorder.Plan
+	for _, r := range ranks {
+		p := recorder.Plan{Rank: r.Self.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
+		for peer, l := range r.Links() {
+			if peer != r.Self.Rank {
+				local := slices.ContainsFunc(ranks, func(r *Rank) bool { return r.Self.Rank == peer })
+				p.Peers[peer] = recorder.Peer{Recorded: cfg.SharedMemory || l.Transport != config.TransportSHM, Extended: l.Extended != nil, Local: local}
+			}
+		}
+		plans = append(plans, p)
+	}
+	rec := recorder.New(int(cfg.Memory), plans)
+	for _, r := range ranks {
+		r.Packets = rec.Rank(r.Self.Rank)
+	}
+	return rec
+}
+
+// overNetwork reports whether the rank has packets that a flight recorder of the given configuration has.
+func (r *Rank) overNetwork(cfg *config.Record) bool {
+	return len(r.Links()) > 1 && (cfg.SharedMemory || r.uses(config.TransportUDP) || r.uses(config.TransportTCP))
+}
+
+// addresses returns where the packets of the rank come from and go to.
+func (r *Rank) addresses() recorder.Addresses {
+	addrs := make([]netip.AddrPort, len(r.Config.Ranks))
+	for i := range r.Config.Ranks {
+		addrs[r.Config.Ranks[i].Rank] = r.Config.Ranks[i].Address.AddrPort
+	}
+	return func(rank, peer int) (local, remote netip.AddrPort, proto capture.Proto) {
+		proto = capture.UDP
+		if r.Links()[peer].Transport == config.TransportTCP {
+			proto = capture.TCP
+		}
+		return addrs[rank], addrs[peer], proto
+	}
+}
+
+// followPackets writes what the flight recorder has of the rank, and what follows, until gone is closed.
+func (r *Rank) followPackets(to io.Writer, gone <-chan struct{}) {
+	now := time.Now()
+	reader := r.Packets.Reader(r.addresses(), now)
+	out := capture.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
+	// The tool sees the end of what it gets.
+	_ = reader.Follow(out, reader.Units(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, gone)
 }
 
 // recording is the observer of a rank of a job.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -60,7 +61,7 @@ type ReportedPeer struct {
 	Transport string `json:"transport,omitempty"`
 }
 
-// Serve answers the tools with the rank's state, until it is closed: the rank has to have started. A rank that cannot be
+// Serve answers the tools with the rank's state, and with its packets if they are recorded, until it is closed: the rank has to have started. A rank that cannot be
 // served, as where the system has no such sockets, works as any other; then there is nothing to close.
 func (r *Rank) Serve(job string) io.Closer {
 	started := time.Now()
@@ -74,7 +75,26 @@ func (r *Rank) Serve(job string) io.Closer {
 	if err != nil {
 		return io.NopCloser(nil)
 	}
-	return c
+	if r.Packets == nil {
+		return c
+	}
+	p, err := jobs.ServePackets(job, r.Self.Rank, r.followPackets)
+	if err != nil {
+		return c
+	}
+	return closers{p, c}
+}
+
+// closers are closed one after the other.
+type closers []io.Closer
+
+// Close closes all.
+func (list closers) Close() error {
+	var errs []error
+	for _, c := range list {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (r *Rank) report(started time.Time) *Report {

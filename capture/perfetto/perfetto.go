@@ -6,41 +6,63 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Write writes the messages and findings of a report. Times are in nanoseconds since the first packet of the recording. Messages that have not
-// ended last until the end of the recording.
+// Write writes the messages, findings and lengths of queues of a report. Times are in nanoseconds since the first packet of the recording.
+// Messages that have not ended last until the end of the recording.
 func Write(to io.Writer, r *capture.Report) error {
-	t := trace{w: writer{to: to}, end: nanoseconds(r.Summary.Seconds), lanes: map[side][]lane{}, ranks: map[int]*rank{}}
-	messages := make([]*capture.Message, len(r.Messages))
+	t := newTrace(to)
+	end := nanoseconds(r.Summary.Seconds)
+	all := make([]passage, 0, len(r.Messages)+len(r.Extended))
 	for i := range r.Messages {
-		messages[i] = &r.Messages[i]
+		all = append(all, ofHandshake(&r.Messages[i], 0, end))
 	}
-	slices.SortStableFunc(messages, func(a, b *capture.Message) int { return cmp.Compare(a.Start, b.Start) })
-	for _, m := range messages {
-		t.message(m)
+	for i := range r.Extended {
+		all = append(all, ofExtended(&r.Extended[i], int64(i), r.Start))
 	}
-	t.findings(r.Findings)
+	slices.SortStableFunc(all, func(a, b passage) int { return cmp.Compare(a.from, b.from) })
+	for i := range all {
+		t.passage(&all[i])
+		t.underWay(&all[i])
+	}
+	for i := range r.Findings {
+		t.finding(&r.Findings[i], nanoseconds(max(r.Findings[i].Time, 0)))
+	}
 	t.counters()
+	for i := range r.Depths {
+		t.depths(&r.Depths[i], max(int64(r.Depths[i].Time.Sub(r.Start)), 0))
+	}
 	slices.SortStableFunc(t.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	t.write()
+	return t.w.err
+}
+
+func newTrace(to io.Writer) trace {
+	return trace{w: writer{to: to}, lanes: map[side][]lane{}, ranks: map[int]*rank{}}
+}
+
+// write writes the events.
+func (t *trace) write() {
 	for i := range t.events {
 		t.w.event(&t.events[i])
 	}
-	return t.w.err
+	t.events = t.events[:0]
 }
 
 func nanoseconds(seconds float64) int64 { return int64(seconds*1e9 + 0.5) }
 
 // trace is a trace that is being made.
 type trace struct {
-	w      writer
-	end    int64
-	events []event
-	tracks uint64 // how many there are
-	ranks  map[int]*rank
-	lanes  map[side][]lane
+	w        writer
+	events   []event
+	tracks   uint64 // how many there are
+	ranks    map[int]*rank
+	lanes    map[side][]lane
+	findings uint64 // the track of findings, or 0
 }
 
 // rank is the process of a rank.
@@ -48,7 +70,12 @@ type rank struct {
 	track uint64
 	// changes are those of what it has under way.
 	changes []change
+	// queues are the tracks of the lengths of its queues; 0 before the first.
+	queues [len(queueNames)]uint64
 }
+
+// queueNames are the names of counters.
+var queueNames = [...]string{"posted receives", "unexpected messages", "sends in flight"}
 
 // change is a message that begins or ends.
 type change struct {
@@ -112,52 +139,94 @@ func (t *trace) lane(s side, from, to int64) uint64 {
 	return l.track
 }
 
-// message adds the slices of a message.
-func (t *trace) message(m *capture.Message) {
-	phases, from, to := t.phases(m)
-	notes := []annotation{
-		{name: "message", number: m.ID}, {name: "words", number: int64(m.Words)}, {name: "tag", number: int64(m.Tag)},
-		{name: "retransmissions", number: int64(m.Retransmissions)}, {name: "verdict", text: m.Verdict},
-	}
-	name := fmt.Sprintf("%s %d", m.Call, m.Words)
-	sent := t.lane(side{m.Src, m.Dst, true}, from, to)
-	t.slice(sent, span{name, from, to}, uint64(m.ID), notes, phases)
-	begun := from
-	if c := m.Phases.RequestToClear; c != nil { // before, the receiver has nothing of it
-		begun = min(from+nanoseconds(*c), to)
-	}
-	received := t.lane(side{m.Dst, m.Src, false}, begun, to)
-	t.slice(received, span{name, begun, to}, uint64(m.ID), notes, nil)
-	for _, number := range []int{m.Src, m.Dst} {
-		r := t.rank(number)
-		r.changes = append(r.changes, change{from, 1, int64(m.Words)}, change{to, -1, -int64(m.Words)})
-	}
+// passage is a message in transit from one rank to another.
+type passage struct {
+	span
+	src, dst int
+	words    int64
+	// id is that of its arrow.
+	id    uint64
+	notes []annotation
+	// phases are those that are known, and begun is when its receiver has something of it.
+	phases []span
+	begun  int64
 }
 
-// phases returns the phases of a message that are known, and its time.
-func (t *trace) phases(m *capture.Message) (phases []span, from, to int64) {
-	from = nanoseconds(m.Start)
-	at := from
-	for _, p := range []struct {
+// ofHandshake is a message of a profile with handshake, in a recording that begins and ends at these times.
+func ofHandshake(m *capture.Message, start, end int64) passage {
+	p := passage{
+		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),
+		notes: []annotation{
+			{name: "message", number: m.ID}, {name: "words", number: int64(m.Words)}, {name: "tag", number: int64(m.Tag)},
+			{name: "retransmissions", number: int64(m.Retransmissions)}, {name: "verdict", text: m.Verdict},
+		},
+	}
+	p.name, p.from = fmt.Sprintf("%s %d", m.Call, m.Words), start+nanoseconds(m.Start)
+	at := p.from
+	for _, phase := range []struct {
 		name string
 		took *float64
 	}{
-		{"SEND_REQUEST to CLEAR_TO_SEND", m.Phases.RequestToClear}, {"CLEAR_TO_SEND to DATA", m.Phases.ClearToData},
-		{"DATA to ACK", m.Phases.DataToAck},
+		{requestPhase, m.Phases.RequestToClear}, {dataPhase, m.Phases.ClearToData}, {"DATA to ACK", m.Phases.DataToAck},
 	} {
-		if p.took == nil {
-			continue
+		if phase.took != nil {
+			p.phases = append(p.phases, span{phase.name, at, at + nanoseconds(*phase.took)})
+			at += nanoseconds(*phase.took)
 		}
-		phases = append(phases, span{p.name, at, at + nanoseconds(*p.took)})
-		at += nanoseconds(*p.took)
 	}
 	switch {
 	case m.Phases.Total != nil:
-		to = from + nanoseconds(*m.Phases.Total)
+		p.to = p.from + nanoseconds(*m.Phases.Total)
 	case !m.Complete:
-		to = t.end
+		p.to = end
 	}
-	return phases, from, max(to, at)
+	p.to = max(p.to, at)
+	p.begun = p.from
+	if c := m.Phases.RequestToClear; c != nil { // before, the receiver has nothing of it
+		p.begun = min(p.from+nanoseconds(*c), p.to)
+	}
+	return p
+}
+
+// The phases that both kinds of messages have.
+const (
+	requestPhase = "SEND_REQUEST to CLEAR_TO_SEND"
+	dataPhase    = "CLEAR_TO_SEND to DATA"
+)
+
+// extendedArrows is the number of the first arrow of a message of the extended profile.
+const extendedArrows = 1 << 62
+
+// ofExtended is a message of the extended profile, with times since one.
+func ofExtended(m *capture.ExtendedMessage, number int64, since time.Time) passage {
+	p := passage{
+		src: m.Src, dst: m.Dst, words: (m.Bytes + protocol.WordLen - 1) / protocol.WordLen, id: extendedArrows + uint64(number),
+		notes: []annotation{
+			{name: "message", number: int64(m.Number)}, {name: "bytes", number: m.Bytes}, {name: "tag", number: int64(m.Tag)},
+			{name: "communicator", number: int64(m.Comm)}, {name: "outcome", text: string(m.Outcome)},
+		},
+	}
+	p.name, p.from, p.to = fmt.Sprintf("%d bytes", m.Bytes), int64(m.Begun.Sub(since)), int64(m.Ended.Sub(since))
+	p.begun = p.from
+	if !m.Matched.IsZero() {
+		p.begun = int64(m.Matched.Sub(since))
+		p.phases = []span{{requestPhase, p.from, p.begun}, {dataPhase, p.begun, p.to}}
+	}
+	return p
+}
+
+// passage adds the slices of a message.
+func (t *trace) passage(p *passage) {
+	t.slice(t.lane(side{p.src, p.dst, true}, p.from, p.to), p.span, p.id, p.notes, p.phases)
+	t.slice(t.lane(side{p.dst, p.src, false}, p.begun, p.to), span{p.name, p.begun, p.to}, p.id, p.notes, nil)
+}
+
+// underWay counts a message for counters.
+func (t *trace) underWay(p *passage) {
+	for _, number := range []int{p.src, p.dst} {
+		r := t.rank(number)
+		r.changes = append(r.changes, change{p.from, 1, p.words}, change{p.to, -1, -p.words})
+	}
 }
 
 // slice adds a slice with others inside.
@@ -169,18 +238,24 @@ func (t *trace) slice(track uint64, s span, flow uint64, notes []annotation, ins
 	t.events = append(t.events, event{at: s.to, kind: typeEnd, track: track})
 }
 
-// findings adds the track of findings.
-func (t *trace) findings(list []capture.Finding) {
-	if len(list) == 0 {
-		return
+// finding adds a finding to their track.
+func (t *trace) finding(f *capture.Finding, at int64) {
+	if t.findings == 0 {
+		t.findings = t.newTrack()
+		t.w.track(t.findings, 0, "findings")
 	}
-	track := t.newTrack()
-	t.w.track(track, 0, "findings")
-	for i := range list {
-		f := &list[i]
-		t.events = append(t.events, event{
-			at: nanoseconds(max(f.Time, 0)), kind: typeInstant, track: track, name: string(f.Kind), notes: []annotation{{name: "finding", text: f.Text}},
-		})
+	t.events = append(t.events, event{at: at, kind: typeInstant, track: t.findings, name: string(f.Kind), notes: []annotation{{name: "finding", text: f.Text}}})
+}
+
+// depths adds the lengths of a rank's queues.
+func (t *trace) depths(d *capture.Depths, at int64) {
+	r := t.rank(d.Rank)
+	for i, n := range [len(queueNames)]int{d.Posted, d.Unexpected, d.Sends} {
+		if r.queues[i] == 0 {
+			r.queues[i] = t.newTrack()
+			t.w.counter(r.queues[i], r.track, queueNames[i])
+		}
+		t.events = append(t.events, event{at: at, kind: typeCounter, track: r.queues[i], value: int64(n)})
 	}
 }
 

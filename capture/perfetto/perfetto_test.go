@@ -39,17 +39,7 @@ func TestGolden(t *testing.T) {
 		if err := Write(&trace, analysis(t, name)); err != nil {
 			t.Fatal(err)
 		}
-		for suffix, got := range map[string][]byte{".perfetto": trace.Bytes(), ".txt": []byte(text(t, trace.Bytes()))} {
-			golden := filepath.Join("testdata", name+suffix)
-			if *rewrite {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if want, err := os.ReadFile(golden); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s has changed (%v); go test ./capture/perfetto -rewrite", golden, err)
-			}
-		}
+		golden(t, name, trace.Bytes())
 	}
 }
 
@@ -245,4 +235,20 @@ func text(t *testing.T, trace []byte) string {
 		}
 	}
 	return b.String()
+}
+
+// golden compares a trace, and what it says, with files.
+func golden(t *testing.T, name string, trace []byte) {
+	t.Helper()
+	for suffix, got := range map[string][]byte{".perfetto": trace, ".txt": []byte(text(t, trace))} {
+		file := filepath.Join("testdata", name+suffix)
+		if *rewrite {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s has changed (%v); go test ./capture/perfetto -rewrite", file, err)
+		}
+	}
 }

@@ -43,6 +43,11 @@ func (rec *Recorder) Reader(of Addresses, now time.Time) *Reader {
 	return rd
 }
 
+// Reader is Recorder.Reader of one rank.
+func (r *Rank) Reader(of Addresses, now time.Time) *Reader {
+	return (&Recorder{ranks: []*Rank{r}}).Reader(of, now)
+}
+
 // Lost returns how many packets and events were overwritten after the reader had begun and before it read them.
 func (rd *Reader) Lost() uint64 { return rd.lost }
 

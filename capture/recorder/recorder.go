@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -43,8 +44,8 @@ type Plan struct {
 	Peers []Peer
 }
 
-// New returns a recorder that takes at most so many bytes of memory, but for one entry of each rank at least. It takes the memory of a
-// ring with the ring's first packet.
+// New returns a recorder that takes at most so many bytes of memory, but for one entry of each rank at least. It is outside Go's heap, and
+// is taken as entries are written; it is never given back.
 func New(memory int, plans []Plan) *Recorder {
 	pairs := 0
 	for i := range plans {
@@ -86,8 +87,17 @@ func newRank(memory int, p *Plan) *Rank {
 			}
 		}
 	}
+	total := 0
 	for i := range r.rings {
 		r.rings[i].slots = max(memory/len(r.rings)/r.rings[i].slot, 1)
+		total += r.rings[i].size()
+	}
+	// Without address space each ring takes its memory from Go's heap.
+	if mem, err := anonmem.Get(total); err == nil {
+		for i := range r.rings {
+			n := r.rings[i].size()
+			r.rings[i].mem, mem = mem[:n:n], mem[n:]
+		}
 	}
 	return r
 }

@@ -63,17 +63,20 @@ const addressLen = 16 + 2
 // ring has the last entries of one pair, or of several of a rank.
 type ring struct {
 	mu    sync.Mutex
-	mem   []byte // nil before the first entry
+	mem   []byte // nil before the first entry, if it is to be of Go's heap
 	slot  int    // bytes of a slot
 	slots int
 	at    int    // where the next one begins in mem
 	total uint64 // how many entries there were
 }
 
+// size is how many bytes the ring has.
+func (r *ring) size() int { return r.slot * r.slots }
+
 // next begins an entry in the slot that was the oldest, and returns the room for its data and for the length of that. The lock is held.
 func (r *ring) next(at int64, wire int, peer int32, kind entryKind, code uint8) (data []byte, length *byte) {
 	if r.mem == nil {
-		r.mem = make([]byte, r.slot*r.slots)
+		r.mem = make([]byte, r.size())
 	}
 	s := r.mem[r.at : r.at+r.slot]
 	if r.at += r.slot; r.at == len(r.mem) {

@@ -72,6 +72,10 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if err != nil {
 		return err
 	}
+	var analysis *capture.Analysis
+	if f.perfetto != "" {
+		f.input.onDepths = func(d *capture.Depths) { analysis.Depths(d) }
+	}
 	src, name, err := f.input.open(ctx, args, stdin)
 	if err != nil {
 		return err
@@ -81,11 +85,13 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	if f.html != "" {
 		opts.KeepSteps = 64
 	}
+	if f.perfetto != "" {
+		opts.KeepTrace = f.limit
+	}
 	// Memory grows by small objects that stay: less garbage than usual is enough.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	live := f.input.iface != ""
 	var printed *liveReport
-	var analysis *capture.Analysis
 	if live && !a.json {
 		printed = newLiveReport(stdout, name, f.messages, opts)
 		analysis, src = printed.analysis, &liveSource{Source: src, report: printed}

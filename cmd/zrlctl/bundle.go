@@ -21,15 +21,18 @@ import (
 
 func (a *app) bundleCommand() *cobra.Command {
 	var file, name string
+	var withPackets bool
 	cmd := &cobra.Command{
 		Use: "bundle", Short: "Write one file for a bug report", Args: cobra.NoArgs,
 		Long: `Write what is known of a daemon and its host into one file for a bug report, and print what
-it contains: configuration, status, metrics, what doctor finds, and versions. A part that
-cannot be had is missing, and named.
+it contains: configuration, status, metrics, what doctor finds, versions, and the last packets
+of the flight recorder, each without most of its payload. A part that cannot be had is
+missing, and named. With --packets=false, no packets are in it.
 
 The configuration has no comments, and kernels have no arguments of programs.
 Keys, certificates and passwords are in other files, which are not read. Addresses, names of
-processes and rules of the firewall are in it: read it before you publish it.`,
+processes, rules of the firewall and beginnings of messages are in it: read it before you
+publish it.`,
 		Example: "  sudo zrlctl bundle -o zrlmpid.tar.gz",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			e, err := a.examination(cmd.Context(), file)
@@ -37,6 +40,9 @@ processes and rules of the firewall are in it: read it before you publish it.`,
 				return err
 			}
 			parts := e.parts(cmd.Context())
+			if withPackets {
+				parts = append(parts, a.recordPart(cmd.Context()))
+			}
 			if err := writeBundle(name, parts); err != nil {
 				return err
 			}
@@ -45,7 +51,20 @@ processes and rules of the firewall are in it: read it before you publish it.`,
 	}
 	cmd.Flags().StringVarP(&name, "output", "o", "zrlmpid-bundle.tar.gz", "`file` to write")
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: that of the running daemon)")
+	cmd.Flags().BoolVar(&withPackets, "packets", true, "include the last packets of the flight recorder")
 	return cmd
+}
+
+// recordPart is what the daemon's flight recorder has.
+func (a *app) recordPart(ctx context.Context) bundle.Part {
+	part := bundle.Part{Name: "packets.pcapng", What: "last packets of the daemon's ranks"}
+	p, err := a.recorded(ctx, "", control.CaptureRequest{})
+	if err == nil {
+		defer p.Close()
+		part.Content, err = io.ReadAll(p.body)
+	}
+	part.Missing = err
+	return part
 }
 
 // parts returns the parts of a bundle.
@@ -151,6 +170,6 @@ func listBundle(out io.Writer, name string, parts []bundle.Part) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: it has addresses, names of processes and firewall rules; read it before you publish it\n", name)
+	_, err := fmt.Fprintf(out, "%s: it has addresses, names of processes, firewall rules and beginnings of messages; read it before you publish it\n", name)
 	return err
 }

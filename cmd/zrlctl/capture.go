@@ -21,6 +21,7 @@ type captureFlags struct {
 	output string
 	last   time.Duration
 	follow bool
+	job    string
 }
 
 func (a *app) captureCommand() *cobra.Command {
@@ -34,7 +35,10 @@ so, and so has one that a rank dropped or retransmitted. Of each packet, the hea
 the beginning of the payload are recorded. How far back the packets go depends on how
 many there were, and on record.memory of the configuration.
 
-With --follow, packets are written as they come, until interrupted.`,
+With --follow, packets are written as they come, until interrupted.
+
+With --job, the packets are those of the job's ranks on this host, as far as they go over
+a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 		Example: `  zrlctl capture -o hang.pcapng && zrlctl analyze hang.pcapng
   zrlctl capture --last 30s -o last.pcapng
   zrlctl capture --follow -o - | wireshark -k -i -`,
@@ -45,6 +49,7 @@ With --follow, packets are written as they come, until interrupted.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
 	fl.DurationVar(&f.last, "last", 0, "only packets of this time before now; with --follow, begin with them (default: all, and none with --follow)")
+	fl.StringVar(&f.job, "job", "", "write the packets of this job in place of a daemon's")
 	fl.BoolVar(&f.follow, "follow", false, "go on with packets as they come, until interrupted")
 	return cmd
 }
@@ -56,18 +61,20 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 	case f.last < 0:
 		return usagef("--last %v: must be at least 0s", f.last)
 	}
-	client := a.client()
-	defer client.Close()
-	body, profile, err := client.Capture(ctx, control.CaptureRequest{Last: f.last, Follow: f.follow})
+	p, err := a.recorded(ctx, f.job, control.CaptureRequest{Last: f.last, Follow: f.follow})
 	if err != nil {
 		return err
 	}
-	defer body.Close()
+	defer p.Close()
+	profile := p.profile
 	write := func(out io.Writer) error {
-		if f.follow {
-			return copyPackets(ctx, out, body, profile)
+		switch {
+		case f.follow:
+			return copyPackets(ctx, out, p)
+		case p.body == nil:
+			return writeJob(ctx, out, p, f.job)
 		}
-		_, err := io.Copy(out, body)
+		_, err := io.Copy(out, p.body)
 		return err
 	}
 	if f.output == "-" {
@@ -83,14 +90,9 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 	return a.describeCapture(f.output, profile, stdout)
 }
 
-// copyPackets writes packets as they come, with a comment where something was found, until ctx ends or the daemon does.
-func copyPackets(ctx context.Context, out io.Writer, body io.Reader, profile protocol.Profile) error {
-	src, err := capture.Options{}.NewReader(body, "the daemon's packets")
-	if err != nil {
-		return endOfRecording(ctx, err, true)
-	}
-	defer src.Close()
-	return endOfRecording(ctx, capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), src, profile), true)
+// copyPackets writes packets as they come, with a comment where something was found, until ctx ends or the daemon or job does.
+func copyPackets(ctx context.Context, out io.Writer, p *packets) error {
+	return endOfRecording(ctx, capture.CopyAnnotated(out, recorder.File("packets as they came, from zrlmpid"), p.open, p.profile), true)
 }
 
 // captured is what was written to a file.

@@ -57,19 +57,7 @@ func TestCaptureFollow(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"capture", "--follow", "-o", file, "--socket", socket}, nil, &out, &errs)
 	}()
-	packets := func() (n int) {
-		src, err := capture.Options{}.OpenFile(file)
-		if err != nil {
-			return 0
-		}
-		defer src.Close()
-		var u capture.Unit
-		for src.Next(&u) == nil {
-			n++
-		}
-		return n
-	}
-	for packets() < 8 {
+	for packetsIn(file) < 8 {
 		if code, _, stderr := zrlctl(t, "", "ping", "1", "--socket", socket); code != exitOK {
 			t.Fatal(stderr)
 		}
@@ -81,4 +69,18 @@ func TestCaptureFollow(t *testing.T) {
 	if code := <-ended; code != exitOK || !strings.Contains(out.String(), "; read it with: zrlctl analyze "+file) {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
+}
+
+// packetsIn counts the packets of a recording that may grow, or not be there yet.
+func packetsIn(file string) (n int) {
+	src, err := capture.Options{}.OpenFile(file)
+	if err != nil {
+		return 0
+	}
+	defer src.Close()
+	var u capture.Unit
+	for src.Next(&u) == nil {
+		n++
+	}
+	return n
 }

@@ -56,7 +56,7 @@ func TestBundle(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"versions.txt", "status of the daemon", "configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json", file} {
+	for _, want := range []string{"versions.txt", "status of the daemon", "configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json", "packets.pcapng", "last packets of the daemon's ranks\n", file} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output does not have %q:\n%s", want, stdout)
 		}

@@ -46,7 +46,11 @@ func (t *target) open(cmd *cobra.Command) func(context.Context) (control.Status,
 // status queries the target.
 func (t *target) status(ctx context.Context) (control.Status, error) {
 	if t.job != "" {
-		return onlyJob(ctx, t.job)
+		j, err := onlyJob(ctx, t.job)
+		if err != nil {
+			return control.Status{}, err
+		}
+		return j.Status(), nil
 	}
 	client := t.app.client()
 	defer client.Close()
@@ -79,27 +83,27 @@ func (t *target) askReports(ctx context.Context, s *control.Status) ([]waitrepor
 	return control.AskJob(ctx, s.Job, s.Ranks[0].Rank)
 }
 
-// onlyJob returns the state of a job, or of the only one without a name.
-func onlyJob(ctx context.Context, name string) (s control.Status, err error) {
+// onlyJob returns a job, or the only one without a name.
+func onlyJob(ctx context.Context, name string) (*control.Job, error) {
 	list, err := control.Jobs(ctx, name)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	if len(list) == 1 {
-		return list[0].Status(), nil
+		return list[0], nil
 	}
 	if list, err = control.Jobs(ctx, ""); err != nil {
-		return s, err
+		return nil, err
 	}
 	switch {
 	case name == "" && len(list) > 0:
-		return s, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", jobsText(list))
+		return nil, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", jobsText(list))
 	case name == "":
-		return s, control.Errorf(control.Usage, "no job runs on this host")
+		return nil, control.Errorf(control.Usage, "no job runs on this host")
 	case len(list) == 0:
-		return s, control.Errorf(control.Usage, "there is no job %q: no job of yours runs on this host", name)
+		return nil, control.Errorf(control.Usage, "there is no job %q: no job of yours runs on this host", name)
 	}
-	return s, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))
+	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))
 }
 
 // jobsText lists jobs in a sentence.

@@ -119,7 +119,7 @@ func newRoot() (*cobra.Command, *app) {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON, including errors; ping outputs an object a line")
 	for _, cmd := range []*cobra.Command{
 		a.statusCommand(), a.whyCommand(), a.topCommand(), a.ranksCommand(), a.pingCommand(), a.sendCommand(), a.recvCommand(), a.resetCommand(), a.reloadCommand(),
-		a.captureCommand(), a.doctorCommand(), a.bundleCommand(),
+		a.captureCommand(), a.traceCommand(), a.doctorCommand(), a.bundleCommand(),
 	} {
 		a.socketFlag(cmd, socket)
 		root.AddCommand(cmd)

@@ -9,12 +9,12 @@ import (
 // the job; without a name it is the only one.
 func serveJobStatus(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
-	s, err := onlyJob(r.Context(), name)
+	j, err := onlyJob(r.Context(), name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(&s) // the client has gone
+	_ = json.NewEncoder(w).Encode(j.Status()) // the client has gone
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
 // minInterval is the minimum time between two queries.
@@ -25,8 +26,8 @@ func (a *app) topCommand() *cobra.Command {
 	var of *target
 	cmd := &cobra.Command{
 		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: arguments(0, 0),
-		Long: `Show the state of the daemon, live: which rank waits for what from which rank, the
-longest wait first, and possible deadlocks; problems; local ranks; peers. Waits of less
+		Long: `Show the state of the daemon, live: why ranks wait, as zrlctl why explains with evidence;
+which rank waits for what from which rank, the longest wait first; problems; local ranks; peers. Waits of less
 than 1 s are only counted. Rates are differences between two refreshes, so the first has
 none. A message between two local ranks counts at both.
 
@@ -68,6 +69,8 @@ type sample struct {
 	at     time.Time
 	status *control.Status
 	digest *digest.Digest
+	// causes are why ranks wait.
+	causes []diagnosis.Finding
 }
 
 // next queries the daemon. Rates are computed from the sample before, which may be nil.
@@ -83,7 +86,8 @@ func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
 	if before != nil {
 		past = before.status
 	}
-	return &sample{time.Now(), &s, digest.Of(&s, past)}, nil
+	causes := diagnosis.Of([]diagnosis.Source{{Status: &s}}, diagnosis.After).Findings
+	return &sample{time.Now(), &s, digest.Of(&s, past), causes}, nil
 }
 
 // print writes samples, until ctx is done or count is reached.
@@ -120,12 +124,14 @@ type topLine struct {
 	PID     int            `json:"pid"`
 	Uptime  float64        `json:"uptime_seconds"`
 	Verdict digest.Verdict `json:"verdict"`
+	// Causes are the findings of zrlctl why.
+	Causes []diagnosis.Finding `json:"causes"`
 	*digest.Digest
 }
 
 func (t *top) write(l *sample, again, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(t.out).Encode(topLine{l.at, l.status.Version, l.status.PID, l.status.Uptime, l.digest.Verdict(), l.digest})
+		return json.NewEncoder(t.out).Encode(topLine{l.at, l.status.Version, l.status.PID, l.status.Uptime, l.digest.Verdict(), l.causes, l.digest})
 	}
 	if again {
 		fmt.Fprintln(t.out)

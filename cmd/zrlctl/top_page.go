@@ -37,8 +37,28 @@ func (p *topPage) head() []text {
 
 // body returns the lines that scroll.
 func (p *topPage) body() []text {
-	lines := append(p.waits(), p.problems()...)
+	lines := append(p.causes(), p.waits()...)
+	lines = append(lines, p.problems()...)
 	return append(append(lines, p.ranks()...), p.peers()...)
+}
+
+// maxCauses bounds the causes that are shown. zrlctl why shows all.
+const maxCauses = 4
+
+// causes returns why ranks wait; nothing if none does.
+func (p *topPage) causes() []text {
+	if len(p.sample.causes) == 0 {
+		return nil
+	}
+	lines := heading("CAUSES")
+	for i := range p.sample.causes[:min(len(p.sample.causes), maxCauses)] {
+		f := &p.sample.causes[i]
+		lines = append(lines, text{{"  " + digest.Sentence(f.Text), loud}, {" (" + f.Step + ")", plain}})
+	}
+	if more := len(p.sample.causes) - maxCauses; more > 0 {
+		lines = append(lines, text{{fmt.Sprintf("  %s: zrlctl why", digest.Plural(more, "more cause")), faint}})
+	}
+	return lines
 }
 
 func heading(format string, args ...any) []text {

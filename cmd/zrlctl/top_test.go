@@ -289,7 +289,8 @@ func TestTopPrint(t *testing.T) {
 		if err := w.print(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, out.String(), "  2.0 s     0  →  1 ", "  4.0 s     0  →  1 ", "\n\nzrlmpid v9", "\n30 messages/s")
+		expect(t, out.String(), "  2.0 s     0  →  1 ", "  4.0 s     0  →  1 ", "\n\nzrlmpid v9", "\n30 messages/s",
+			"\n\nCAUSES\n  Rank 0 has waited 2.0 s", "\n\nWAITING RANKS\n")
 		if n := strings.Count(out.String(), "\nzrlmpid v9"); n != 2 || strings.Contains(out.String(), "\x1b") {
 			t.Errorf("%d more samples: %q", n, out.String())
 		}
@@ -305,6 +306,9 @@ func TestTopPrint(t *testing.T) {
 			}
 			if len(l.Waits) != 1 || l.Waits[0].Peer != 1 || l.PID != 77 || l.Total.Known != (i > 0) || len(l.Peers) != 3 {
 				t.Errorf("sample %d: %+v", i, l)
+			}
+			if len(l.Causes) != 1 || l.Causes[0].Peer != 0 || l.Causes[0].Step == "" {
+				t.Errorf("sample %d: the causes are %+v", i, l.Causes)
 			}
 		}
 		// The end by a signal is not an error.

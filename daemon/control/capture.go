@@ -19,6 +19,8 @@ type CaptureRequest struct {
 	Last time.Duration
 	// Follow asks for those that follow as well, until the caller disconnects.
 	Follow bool
+	// For is how long that is at most; 0: without limit.
+	For time.Duration
 }
 
 // ProfileHeader is the header of capture's reply that names the profile of packets that are not of the extended profile.
@@ -27,7 +29,7 @@ const ProfileHeader = "Zrlmpid-Profile"
 // capture answers with a pcapng file.
 func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r)
-	req := CaptureRequest{Last: q.duration("last"), Follow: q.values.Get("follow") != ""}
+	req := CaptureRequest{Last: q.duration("last"), Follow: q.values.Get("follow") != "", For: q.duration("for")}
 	if q.err != nil {
 		writeError(w, q.err)
 		return
@@ -82,6 +84,7 @@ func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser
 	q := url.Values{"last": {req.Last.String()}}
 	if req.Follow {
 		q.Set("follow", strconv.FormatBool(true))
+		q.Set("for", req.For.String())
 	}
 	resp, err := c.do(ctx, http.MethodPost, "capture", q, nil)
 	if err != nil {

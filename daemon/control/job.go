@@ -28,6 +28,7 @@ type Job struct {
 	// Processes are those of Silent that could be found, in rank order.
 	Processes []SilentProcess
 	uid       int
+	job       string // Name without the user
 }
 
 // jobTime is how long the ranks of jobs have to answer.
@@ -52,7 +53,7 @@ func Jobs(ctx context.Context, name string) ([]*Job, error) {
 		}
 		j := byName[of]
 		if j == nil {
-			j = &Job{Name: of, uid: s.UID}
+			j = &Job{Name: of, uid: s.UID, job: s.Job}
 			byName[of] = j
 		}
 		asked.Go(func() {

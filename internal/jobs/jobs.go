@@ -24,6 +24,8 @@ const (
 	prefix = "@zrlmpi/"
 	// asking begins the name of the socket of a tool that wants to know what other ranks answer. It is no rank's socket.
 	asking = "@zrlmpi-asking/"
+	// packetsSuffix ends the name of the socket that has the packets of a rank. No name of a rank's own socket has it.
+	packetsSuffix = "/packets"
 	// maxJob is the most bytes of the name of a job: a socket's name has at most 107.
 	maxJob = 64
 	// maxDocument is the most bytes that are read of an answer.

@@ -32,25 +32,41 @@ type listener struct {
 // Serve answers the tools of this user, until it is closed: Ask gets what report returns, and AskOthers what others does, which may take
 // a second. The socket's user is this one.
 func Serve(job string, rank int, report, others func() []byte) (io.Closer, error) {
-	l, err := listen(Socket{os.Geteuid(), Name(job), rank})
+	return serve(Socket{os.Geteuid(), Name(job), rank}.String(), func(fd int, tool string) {
+		if strings.HasPrefix(tool, asking) {
+			answer(fd, others)
+			return
+		}
+		answer(fd, report)
+	})
+}
+
+// ServePackets writes the packets of a rank to the tools of this user, until it is closed: follow writes what there is, and what comes, until
+// the tool disconnects or writing fails.
+func ServePackets(job string, rank int, follow func(to io.Writer, gone <-chan struct{})) (io.Closer, error) {
+	return serve(Socket{os.Geteuid(), Name(job), rank}.String()+packetsSuffix, func(fd int, _ string) { stream(fd, follow) })
+}
+
+func serve(name string, answer func(fd int, tool string)) (io.Closer, error) {
+	l, err := listen(name)
 	if err != nil {
 		return nil, err
 	}
-	go l.serve(report, others)
+	go l.serve(answer)
 	return l, nil
 }
 
-func listen(s Socket) (*listener, error) {
+func listen(name string) (*listener, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: s.String()}); err == nil {
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err == nil {
 		err = unix.Listen(fd, backlog)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("%v: %w", s, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return &listener{fd, make(chan struct{})}, nil
 }
@@ -62,7 +78,8 @@ func (l *listener) Close() error {
 	return err
 }
 
-func (l *listener) serve(report, others func() []byte) {
+// serve has connections of this user, and of root, answered, and closes them. tool is the name of the tool's socket, if it has one.
+func (l *listener) serve(answer func(fd int, tool string)) {
 	defer close(l.ended)
 	defer unix.Close(l.fd)
 	tools := make(chan struct{}, maxTools)
@@ -75,14 +92,17 @@ func (l *listener) serve(report, others func() []byte) {
 		default:
 			return
 		}
-		what := report
-		if name, ok := tool.(*unix.SockaddrUnix); ok && strings.HasPrefix(name.Name, asking) {
-			what = others
+		var name string
+		if at, ok := tool.(*unix.SockaddrUnix); ok {
+			name = at.Name
 		}
 		select {
 		case tools <- struct{}{}:
 			go func() { // a tool that does not read keeps no other waiting
-				answer(fd, what)
+				if accepted(fd) {
+					answer(fd, name)
+				}
+				_ = unix.Close(fd)
 				<-tools
 			}()
 		default:
@@ -91,24 +111,49 @@ func (l *listener) serve(report, others func() []byte) {
 	}
 }
 
-// answer writes to a connection, and closes it. A tool that does not read in time, or has gone, needs no answer.
-func answer(fd int, report func() []byte) {
-	defer unix.Close(fd)
+// accepted reports whether the other end of a connection gets an answer, and bounds the time of each write.
+func accepted(fd int) bool {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
-		return
+		return false
 	}
 	timeout := unix.NsecToTimeval(int64(answerTime))
-	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout) != nil {
-		return
-	}
-	for rest := report(); len(rest) > 0; {
-		n, err := unix.SendmsgN(fd, rest, nil, nil, unix.MSG_NOSIGNAL)
-		if err != nil && err != unix.EINTR {
-			return
+	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout) == nil
+}
+
+// answer writes a document. A tool that does not read in time, or has gone, needs no answer.
+func answer(fd int, report func() []byte) { _, _ = connection(fd).Write(report()) }
+
+// stream writes until the tool has gone. What the tool sends is thrown away: its end is what is waited for.
+func stream(fd int, follow func(io.Writer, <-chan struct{})) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		var b [64]byte
+		for {
+			if n, err := unix.Read(fd, b[:]); n <= 0 && err != unix.EINTR {
+				return
+			}
 		}
-		rest = rest[max(n, 0):]
+	}()
+	follow(connection(fd), gone)
+	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // it ends the read
+	<-gone
+}
+
+// connection is a connection to a tool.
+type connection int
+
+// Write writes all of b, or fails.
+func (c connection) Write(b []byte) (written int, err error) {
+	for written < len(b) {
+		n, err := unix.SendmsgN(int(c), b[written:], nil, nil, unix.MSG_NOSIGNAL)
+		if err != nil && err != unix.EINTR {
+			return written, os.NewSyscallError("sendmsg", err)
+		}
+		written += max(n, 0)
 	}
+	return written, nil
 }
 
 // ownerOf returns the process at the other end.
@@ -170,14 +215,30 @@ func (s Socket) AskOthers(ctx context.Context) ([]byte, error) {
 }
 
 func (s Socket) ask(ctx context.Context, d net.Dialer) ([]byte, error) {
-	conn, err := d.DialContext(ctx, "unix", s.String())
+	conn, err := s.connect(ctx, d, s.String())
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	if owner, err := ownerOf(conn.(*net.UnixConn)); err != nil || int(owner.Uid) != s.UID {
-		return nil, ErrForeign
-	}
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	return io.ReadAll(io.LimitReader(conn, maxDocument))
+}
+
+// Packets returns the packets of a rank as they come. The caller closes it.
+func (s Socket) Packets(ctx context.Context) (io.ReadCloser, error) {
+	return s.connect(ctx, net.Dialer{}, s.String()+packetsSuffix)
+}
+
+// connect connects to a socket of the user that its name says.
+func (s Socket) connect(ctx context.Context, d net.Dialer, name string) (*net.UnixConn, error) {
+	c, err := d.DialContext(ctx, "unix", name)
+	if err != nil {
+		return nil, err
+	}
+	conn := c.(*net.UnixConn)
+	if owner, err := ownerOf(conn); err != nil || int(owner.Uid) != s.UID {
+		conn.Close()
+		return nil, ErrForeign
+	}
+	return conn, nil
 }

@@ -73,11 +73,10 @@ func TestServe(t *testing.T) {
 // TestForeign: a socket in the name of another user is not believed.
 func TestForeign(t *testing.T) {
 	s := Socket{UID: os.Geteuid() + 1, Job: "foreign", Rank: 0}
-	l, err := listen(s)
+	l, err := serve(s.String(), func(fd int, _ string) { answer(fd, func() []byte { return nil }) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	go l.serve(func() []byte { return nil }, nil)
 	defer l.Close()
 	if _, err := s.Ask(t.Context()); !errors.Is(err, ErrForeign) {
 		t.Error(err)

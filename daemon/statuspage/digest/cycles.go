@@ -2,9 +2,11 @@ package digest
 
 import (
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/waitgraph"
 )
 
 // maxCycles bounds the cycles that are reported.
@@ -25,17 +27,21 @@ type Cycle struct {
 // has ended, which block nobody. Each strongly
 // connected component of the graph yields one cycle, a shortest through its oldest wait.
 func cycles(ws []Wait) []Cycle {
-	g := make(graph)
+	g, edges := waitgraph.Graph{}, map[pair][]*Wait{}
 	for i := range ws {
 		if w := &ws[i]; w.blocks() {
-			if g[w.Rank] == nil {
-				g[w.Rank] = make(map[int][]*Wait)
+			at := pair{w.Rank, w.Peer}
+			if edges[at] == nil {
+				g[w.Rank] = append(g[w.Rank], w.Peer)
 			}
-			g[w.Rank][w.Peer] = append(g[w.Rank][w.Peer], w)
+			edges[at] = append(edges[at], w)
 		}
 	}
+	for _, peers := range g {
+		slices.Sort(peers)
+	}
 	found := []Cycle{}
-	part := g.parts()
+	part := g.Parts()
 	done := make(map[int]bool) // by part
 	for i := range ws {        // the oldest come first
 		w := &ws[i]
@@ -47,7 +53,7 @@ func cycles(ws []Wait) []Cycle {
 			continue
 		}
 		done[part[w.Rank]] = true
-		found = append(found, g.close(w, g.path(w.Peer, w.Rank)))
+		found = append(found, closed(g.Cycle(w.Rank, w.Peer), edges))
 	}
 	return found
 }
@@ -55,76 +61,16 @@ func cycles(ws []Wait) []Cycle {
 // blocks reports whether its rank goes on only if its peer acts.
 func (w *Wait) blocks() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
 
-// graph has the waits of one rank for another.
-type graph map[int]map[int][]*Wait
-
-// parts numbers the strongly connected parts of the graph, by Tarjan's algorithm.
-func (g graph) parts() map[int]int {
-	part, low, order := make(map[int]int), make(map[int]int), make(map[int]int)
-	var open []int
-	var visit func(rank int)
-	visit = func(rank int) {
-		order[rank] = len(order) + 1
-		low[rank] = order[rank]
-		open = append(open, rank)
-		for peer := range g[rank] {
-			if order[peer] == 0 {
-				visit(peer)
-				low[rank] = min(low[rank], low[peer])
-			} else if part[peer] == 0 {
-				low[rank] = min(low[rank], order[peer])
-			}
-		}
-		for low[rank] == order[rank] && part[rank] == 0 {
-			last := open[len(open)-1]
-			open = open[:len(open)-1]
-			part[last] = order[rank]
-		}
-	}
-	for rank := range g {
-		if order[rank] == 0 {
-			visit(rank)
-		}
-	}
-	return part
-}
-
-// path returns a shortest path, both ends included, or nil if there is none.
-func (g graph) path(from, to int) []int {
-	cameFrom := map[int]int{from: from}
-	for at := []int{from}; len(at) > 0; at = at[1:] {
-		here := at[0]
-		if here == to {
-			back := []int{to}
-			for here != from {
-				here = cameFrom[here]
-				back = append(back, here)
-			}
-			slices.Reverse(back)
-			return back
-		}
-		for _, peer := range slices.Sorted(maps.Keys(g[here])) {
-			if _, seen := cameFrom[peer]; !seen {
-				cameFrom[peer] = here
-				at = append(at, peer)
-			}
-		}
-	}
-	return nil
-}
-
-// close returns the cycle of a wait and the path back from its peer, and marks its waits.
-func (g graph) close(w *Wait, back []int) Cycle {
-	ranks := slices.Concat([]int{w.Rank}, back[:len(back)-1])
-	c := Cycle{Ranks: ranks, Seconds: w.Seconds}
+// closed returns the cycle of ranks, and marks its waits.
+func closed(ranks []int, edges map[pair][]*Wait) Cycle {
+	c := Cycle{Ranks: ranks, Seconds: math.Inf(1), Text: cycleText(ranks)}
 	for i, rank := range ranks {
-		edge := g[rank][ranks[(i+1)%len(ranks)]]
+		edge := edges[pair{rank, ranks[(i+1)%len(ranks)]}]
 		c.Seconds = min(c.Seconds, edge[0].Seconds) // the oldest of its pair
 		for _, w := range edge {
 			w.InCycle = true
 		}
 	}
-	c.Text = cycleText(ranks)
 	return c
 }
 

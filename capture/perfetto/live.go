@@ -1,0 +1,103 @@
+package perfetto
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Live writes a trace while its recording grows. A message is written when it has ended, and everything is written at once: what is in the
+// file is a valid trace whatever ends the process. Times are in nanoseconds since 1970.
+type Live struct {
+	trace    trace
+	out      *bufio.Writer
+	tracker  *capture.Tracker
+	messages int64
+	extended int64
+	findings int64
+}
+
+// maxTracks bounds what a trace remembers of ranks and pairs, whatever packets claim. A trace that has more ends with the error.
+const maxTracks = 1 << 20
+
+var errTracks = fmt.Errorf("the trace has %d tracks, and has ended: trace fewer ranks", maxTracks)
+
+// NewLive begins a trace of packets, of which those that are not of the extended profile have the given one.
+func NewLive(to io.Writer, profile protocol.Profile) *Live {
+	l := &Live{out: bufio.NewWriter(to)}
+	l.trace = newTrace(l.out)
+	l.tracker = capture.NewTracker(capture.TrackerOptions{Profile: profile, OnMessage: l.message, OnExtended: l.extendedMessage, OnFinding: l.finding})
+	return l
+}
+
+// Err returns the first error of writing.
+func (l *Live) Err() error { return l.trace.w.err }
+
+// Follow writes what a source has, until that ends or writing fails. It returns the source's error, unless that is io.EOF.
+func (l *Live) Follow(src capture.Source) error {
+	var u capture.Unit
+	for l.trace.w.err == nil {
+		err := src.Next(&u)
+		if err == nil {
+			l.tracker.Unit(&u)
+			continue
+		}
+		l.tracker.EndAt(src.Stats().End)
+		l.tracker.Finish()
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return err
+	}
+	return nil
+}
+
+// Messages returns how many messages were written, and Findings how many findings.
+func (l *Live) Messages() int64 { return l.messages }
+
+// Findings returns how many findings were written.
+func (l *Live) Findings() int64 { return l.findings }
+
+// Depths writes the lengths of a rank's queues. It is for capture.Options of the source.
+func (l *Live) Depths(d *capture.Depths) {
+	l.trace.depths(d, d.Time.UnixNano())
+	l.flush()
+}
+
+func (l *Live) message(m *capture.Message) {
+	p := ofHandshake(m, l.tracker.Start().UnixNano(), l.tracker.End().UnixNano())
+	l.passage(&p)
+}
+
+func (l *Live) extendedMessage(m *capture.ExtendedMessage) {
+	l.extended++
+	p := ofExtended(m, l.extended, time.Unix(0, 0))
+	l.passage(&p)
+}
+
+func (l *Live) passage(p *passage) {
+	l.trace.passage(p)
+	l.messages++
+	l.flush()
+}
+
+func (l *Live) finding(f *capture.Finding) {
+	l.trace.finding(f, l.tracker.Start().UnixNano()+nanoseconds(max(f.Time, 0)))
+	l.findings++
+	l.flush()
+}
+
+func (l *Live) flush() {
+	l.trace.write()
+	if err := l.out.Flush(); l.trace.w.err == nil {
+		l.trace.w.err = err
+	}
+	if l.trace.tracks >= maxTracks && l.trace.w.err == nil {
+		l.trace.w.err = errTracks
+	}
+}

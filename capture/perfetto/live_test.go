@@ -1,0 +1,196 @@
+package perfetto
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// recorded returns a file with the packets of three ranks, and with the lengths of queues before, between and behind them.
+func recorded(t *testing.T) []byte {
+	t.Helper()
+	src, err := capture.Options{}.OpenFile(filepath.Join("..", "testdata", "captures", "ref_ring3_347.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	var file bytes.Buffer
+	w := capture.NewWriter(&file, capture.WriterOptions{})
+	var u capture.Unit
+	for n := 0; src.Next(&u) == nil; n++ {
+		if n == 0 {
+			w.Depths(&capture.Depths{Time: u.Time.Add(-time.Millisecond), Rank: 1})
+		}
+		if err := w.Unit(&u); err != nil {
+			t.Fatal(err)
+		}
+		if n == 3 {
+			w.Depths(&capture.Depths{Time: u.Time, Rank: 1, Posted: 3, Unexpected: 2, Sends: 1})
+		}
+	}
+	w.Depths(&capture.Depths{Time: u.Time.Add(time.Second), Rank: 3, Sends: 70000})
+	w.End(&capture.Ending{Time: u.Time.Add(2 * time.Second), Comments: []string{"waiting: rank 0 waits"}})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// TestQueues: the lengths of queues that a recording has are counters, from its beginning on.
+func TestQueues(t *testing.T) {
+	a := capture.NewAnalysis("", capture.AnalysisOptions{KeepMessages: 1000, KeepTrace: 1000})
+	src, err := capture.Options{OnDepths: a.Depths}.NewReader(bytes.NewReader(recorded(t)), "")
+	if err == nil {
+		err = a.Follow(src)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trace bytes.Buffer
+	if err := Write(&trace, a.Report()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "queues", trace.Bytes())
+}
+
+// TestLive: what is written at any time is a whole trace of whole messages, and at the end it has everything.
+func TestLive(t *testing.T) {
+	file := recorded(t)
+	var trace bytes.Buffer
+	live := NewLive(&trace, protocol.CloudFPGA)
+	var lengths []int
+	src, err := capture.Options{OnDepths: live.Depths}.NewReader(bytes.NewReader(file), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Follow(&watched{src, func() { lengths = append(lengths, trace.Len()) }}); err != nil || live.Err() != nil {
+		t.Fatal(err, live.Err())
+	}
+	golden(t, "live", trace.Bytes())
+	if n := live.Messages(); n != 6 || live.Findings() != 0 {
+		t.Errorf("%d messages, %d findings", n, live.Findings())
+	}
+	if lengths = slices.Compact(lengths); len(lengths) < 5 {
+		t.Errorf("the trace was written at %d times", len(lengths))
+	}
+	for _, n := range lengths {
+		if open := len(opened(t, trace.Bytes()[:n])); open > 0 {
+			t.Errorf("the first %d bytes have %d slices without an end", n, open)
+		}
+	}
+}
+
+// opened returns the tracks that have more beginnings than ends.
+func opened(t *testing.T, trace []byte) []uint64 {
+	open := map[uint64]int{}
+	for _, p := range packets(t, trace) {
+		if p.event != nil {
+			switch p.event.kind {
+			case typeBegin:
+				open[p.event.track]++
+			case typeEnd:
+				open[p.event.track]--
+			}
+		}
+	}
+	var list []uint64
+	for track, n := range open {
+		if n != 0 {
+			list = append(list, track)
+		}
+	}
+	return list
+}
+
+// watched is a source that is looked at before each of its units.
+type watched struct {
+	capture.Source
+	look func()
+}
+
+func (w *watched) Next(u *capture.Unit) error {
+	w.look()
+	return w.Source.Next(u)
+}
+
+// TestLiveWriteError: a trace that cannot be written ends, whatever the recording has.
+func TestLiveWriteError(t *testing.T) {
+	live := NewLive(broken{}, protocol.CloudFPGA)
+	src, err := capture.Options{OnDepths: live.Depths}.NewReader(bytes.NewReader(recorded(t)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Follow(src); err != nil || !errors.Is(live.Err(), errBroken) {
+		t.Error(err, live.Err())
+	}
+}
+
+// packetOf returns a packet of the extended profile from one rank to another one.
+func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) capture.Unit {
+	h.Src, h.Dst, h.Session, h.PeerSession = uint32(from), uint32(to), protocol.Session(from+7), protocol.Session(to+7)
+	u := capture.Unit{Time: time.Unix(1000, int64(ms)*1e6).UTC(), Proto: capture.UDP, Data: protocol.AppendExtended(nil, &h, []byte(payload))}
+	of := func(rank int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(rank + 1)}), 2718)
+	}
+	u.Src, u.Dst = of(from), of(to)
+	return u
+}
+
+// TestExtended: messages of the extended profile are slices; those that overlap have tracks of their own, and those that have not ended
+// last until the end.
+func TestExtended(t *testing.T) {
+	var file bytes.Buffer
+	w := capture.NewWriter(&file, capture.WriterOptions{})
+	for _, u := range []capture.Unit{
+		packetOf(0, 0, 1, protocol.ExtHeader{Type: protocol.SendRequest, Number: 1, Message: 1, Tag: 5, Length: 8}, ""),
+		packetOf(1, 0, 1, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 2, Length: 4}, "abcd"),
+		packetOf(3, 1, 0, protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: 1, Message: 1, Length: 8}, ""),
+		packetOf(5, 0, 1, protocol.ExtHeader{Type: protocol.Data, Number: 3, Message: 1, Tag: 5, Length: 8}, "12345678"),
+		packetOf(6, 0, 1, protocol.ExtHeader{Type: protocol.SendRequest, Number: 4, Message: 3, Length: 100}, ""),
+		packetOf(9, 1, 0, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 1, Length: 1}, "z"),
+	} {
+		if err := w.Unit(&u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	src, err := capture.Options{}.NewReader(&file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trace bytes.Buffer
+	live := NewLive(&trace, protocol.CloudFPGA)
+	if err := live.Follow(src); err != nil || live.Err() != nil {
+		t.Fatal(err, live.Err())
+	}
+	golden(t, "extended", trace.Bytes())
+	got := text(t, trace.Bytes())
+	if n := len(opened(t, trace.Bytes())); n > 0 || live.Messages() != 4 || strings.Count(got, ": 100 bytes, arrow") != 2 {
+		t.Errorf("%d tracks are open, %d messages\n%s", n, live.Messages(), got)
+	}
+}
+
+// TestLiveTracks: packets that claim ever more ranks end the trace.
+func TestLiveTracks(t *testing.T) {
+	live := NewLive(io.Discard, protocol.CloudFPGA)
+	for rank := 0; live.Err() == nil; rank++ {
+		if rank > maxTracks {
+			t.Fatal("the trace goes on")
+		}
+		live.Depths(&capture.Depths{Rank: rank})
+	}
+	if !errors.Is(live.Err(), errTracks) {
+		t.Error(live.Err())
+	}
+}

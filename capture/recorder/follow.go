@@ -1,0 +1,63 @@
+package recorder
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// followPause is how often a recording that goes on is written, and settleTime how old packets are then: those of ranks that are in the
+// middle of an event come with its time. The lengths of queues are read every depthsPause.
+const (
+	followPause = 100 * time.Millisecond
+	settleTime  = 20 * time.Millisecond
+	depthsPause = 10 * time.Millisecond
+)
+
+// Queues are those of a rank.
+type Queues struct {
+	Rank   int
+	Depths func() mpe.Depths
+}
+
+// Follow writes units, then the lengths of all queues, and then what is recorded and which lengths change, until done is closed.
+func (rd *Reader) Follow(out *capture.Writer, units []capture.Unit, queues []Queues, done <-chan struct{}) error {
+	tick := time.NewTicker(depthsPause)
+	defer tick.Stop()
+	written := slices.Repeat([]mpe.Depths{{Posted: -1}}, len(queues)) // so that each is written once at least
+	depths := func(now time.Time) {
+		for i, q := range queues {
+			if d := q.Depths(); d != written[i] {
+				written[i] = d
+				out.Depths(&capture.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected, Sends: d.Sends})
+			}
+		}
+	}
+	for ended := false; ; {
+		for i := range units {
+			if err := out.Unit(&units[i]); err != nil {
+				return err
+			}
+		}
+		last := time.Now()
+		depths(last)
+		if ended {
+			out.End(&capture.Ending{Time: last, Lost: rd.Lost()})
+		}
+		if err := out.Flush(); err != nil || ended {
+			return err
+		}
+		settled := settleTime
+		for !ended && time.Since(last) < followPause {
+			select {
+			case at := <-tick.C:
+				depths(at)
+			case <-done:
+				ended, settled = true, 0
+			}
+		}
+		units = rd.Units(time.Now().Add(-settled))
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// packets are those that a daemon, or a job, has recorded.
+type packets struct {
+	// profile is that of packets that are not of the extended profile.
+	profile protocol.Profile
+	// body is the file that a daemon answers with, or nil.
+	body   io.ReadCloser
+	client *control.Client
+	// job are those of a job.
+	job *control.JobPackets
+}
+
+// recorded asks a job for packets, or the daemon if none is named.
+func (a *app) recorded(ctx context.Context, job string, req control.CaptureRequest) (*packets, error) {
+	if job == "" {
+		p := &packets{client: a.client()}
+		var err error
+		if p.body, p.profile, err = p.client.Capture(ctx, req); err != nil {
+			p.client.Close()
+			return nil, err
+		}
+		return p, nil
+	}
+	j, err := onlyJob(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	source, err := j.Packets(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return &packets{profile: j.Profile(), job: source}, nil
+}
+
+// open reads them.
+func (p *packets) open(o capture.Options) (capture.Source, error) {
+	if p.body != nil {
+		return o.NewReader(p.body, "the daemon's packets")
+	}
+	p.job.OnDepths = o.OnDepths
+	return p.job, nil
+}
+
+// Close ends the request.
+func (p *packets) Close() {
+	if p.job != nil {
+		p.job.Close()
+		return
+	}
+	p.body.Close()
+	p.client.Close()
+}
+
+// writeJob writes the packets that the ranks of a job have recorded.
+func writeJob(ctx context.Context, out io.Writer, p *packets, job string) error {
+	var units []capture.Unit
+	var u capture.Unit
+	err := p.job.Next(&u)
+	for ; err == nil; err = p.job.Next(&u) {
+		units = append(units, u)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return recorder.Write(out, units, time.Now(), p.profile, "last packets of the ranks of job "+job+" on this host")
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/perfetto"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+type traceFlags struct {
+	output string
+	length time.Duration
+	job    string
+}
+
+func (a *app) traceCommand() *cobra.Command {
+	var f traceFlags
+	cmd := &cobra.Command{
+		Use: "trace -o FILE", Short: "Write the messages of the daemon's ranks as a trace while they come", Args: cobra.NoArgs,
+		Long: `Write the messages of the daemon's ranks, as they come, as a trace for ui.perfetto.dev, until
+interrupted or for the time of --for. A rank is a process, with a track for each rank that
+it sends to or receives from: a message is a slice with its phases, and an arrow leads to
+its slice at the receiver. Counters are the rank's posted receives, unexpected messages and
+sends in flight. Problems are on a track of their own.
+
+The messages are those that the flight recorder sees: those through shared memory need
+record.shared_memory in the configuration. The file is valid at any time. A message is in
+it when it has ended, or at the end.
+
+With --job, the trace is that of the job's ranks on this host, as far as their messages go
+over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
+		Example: `  zrlctl trace -o run.perfetto-trace --for 30s
+  zrlctl trace -o job.perfetto-trace --job zrlctl_4711`,
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			return a.trace(cmd.Context(), &f, cmd.OutOrStdout())
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.output, "output", "o", "", "write to this file; - is standard output")
+	fl.StringVar(&f.job, "job", "", "trace this job in place of a daemon")
+	fl.DurationVar(&f.length, "for", 0, "end after this time (default: when interrupted)")
+	return cmd
+}
+
+// traced is what was written to a trace.
+type traced struct {
+	File     string `json:"file"`
+	Messages int64  `json:"messages"`
+	Findings int64  `json:"findings"`
+	// Seconds is how long it took.
+	Seconds float64 `json:"duration_seconds"`
+}
+
+func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error {
+	switch {
+	case f.output == "":
+		return usagef("--output is missing: name the file to be written, or - for standard output")
+	case f.length < 0:
+		return usagef("--for %v: must be at least 0s", f.length)
+	}
+	begun := time.Now()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p, err := a.recorded(ctx, f.job, control.CaptureRequest{Follow: true, For: f.length})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	t := traced{File: f.output}
+	write := func(out io.Writer) error {
+		live := perfetto.NewLive(out, p.profile)
+		queues := func(d *capture.Depths) {
+			if live.Depths(d); live.Err() != nil {
+				stop() // or a packet would be awaited
+			}
+		}
+		src, err := p.open(capture.Options{OnDepths: queues})
+		if err == nil {
+			defer src.Close()
+			err = live.Follow(src)
+		}
+		t.Messages, t.Findings = live.Messages(), live.Findings()
+		return cmp.Or(live.Err(), endOfRecording(ctx, err, true))
+	}
+	if f.output == "-" {
+		return write(stdout)
+	}
+	file, err := os.Create(f.output)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return err
+	}
+	t.Seconds = time.Since(begun).Seconds()
+	if a.json {
+		return writeJSON(stdout, t)
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
+		t.File, digest.Plural(int(t.Messages), "message"), t.Seconds, digest.Plural(int(t.Findings), "finding"))
+	return err
+}

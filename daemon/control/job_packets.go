@@ -1,0 +1,220 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Profile returns that of the packets of the job's ranks that are not of the extended profile.
+func (j *Job) Profile() protocol.Profile {
+	for i := range j.Reports {
+		for _, p := range j.Reports[i].Cluster {
+			if p.Profile == protocol.V09.String() {
+				return protocol.V09
+			}
+		}
+	}
+	return protocol.CloudFPGA
+}
+
+// JobPackets are the packets that the job's ranks on this host have recorded, in the order of time. It is a capture.Source.
+type JobPackets struct {
+	// OnDepths is that of capture.Options. It is to be set before Next.
+	OnDepths func(*capture.Depths)
+
+	follow bool
+	from   time.Time
+	ranks  map[netip.AddrPort]int // those that have packets, by their addresses
+
+	ctx      context.Context // of the request
+	incoming chan recorded
+	stop     context.CancelFunc
+	held     []recorded // in the order of time
+	ended    bool
+	stats    capture.Stats
+}
+
+// recorded is a packet of a rank, or the lengths of its queues.
+type recorded struct {
+	at     time.Time
+	unit   capture.Unit
+	depths *capture.Depths
+}
+
+// heldTime is how long packets that follow are held, so that those of all ranks come in the order of time.
+const heldTime = 300 * time.Millisecond
+
+// packetsTime is how long the ranks of a job have to write the packets that there are.
+const packetsTime = 10 * time.Second
+
+// Packets returns the packets of the job's ranks: those that there are or, with Follow, those that follow until ctx ends. Of a packet between
+// two of them, it has the one that was sent. The error is an *Error if no rank records any.
+func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, error) {
+	var stop context.CancelFunc
+	if req.Follow {
+		ctx, stop = context.WithCancel(ctx)
+	} else {
+		ctx, stop = context.WithTimeoutCause(ctx, packetsTime, Errorf(Timeout, "a rank of job %s has not written its packets for %v: it may be stopped", j.Name, packetsTime))
+	}
+	if req.For > 0 {
+		time.AfterFunc(req.For, stop)
+	}
+	s := &JobPackets{ctx: ctx, follow: req.Follow, ranks: map[netip.AddrPort]int{}, incoming: make(chan recorded), stop: stop}
+	if req.Last > 0 || req.Follow {
+		s.from = time.Now().Add(-req.Last)
+	}
+	type stream struct {
+		rank int
+		body io.ReadCloser
+	}
+	var streams []stream
+	for i := range j.Reports {
+		r := &j.Reports[i]
+		addr, err := netip.ParseAddrPort(r.Address)
+		if err != nil {
+			continue // it is no rank's
+		}
+		body, err := jobs.Socket{UID: j.uid, Job: j.job, Rank: r.Rank}.Packets(ctx)
+		if err != nil {
+			continue // it has none
+		}
+		s.ranks[addr] = r.Rank
+		streams = append(streams, stream{r.Rank, body})
+	}
+	if len(streams) == 0 {
+		stop()
+		return nil, Errorf(Failed, "the ranks of job %s on this host record no packets: their messages go through shared memory, or record.memory is 0", j.Name)
+	}
+	var reading sync.WaitGroup
+	for _, st := range streams {
+		reading.Go(func() { s.read(ctx, st.rank, st.body) })
+	}
+	go func() {
+		reading.Wait()
+		close(s.incoming)
+	}()
+	return s, nil
+}
+
+// read takes the packets of a rank. Their end is that of the rank, or of ctx; without Follow, the first lengths of queues follow the packets
+// that there were.
+func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
+	defer body.Close()
+	defer context.AfterFunc(ctx, func() { body.Close() })()
+	send := func(r recorded) {
+		select {
+		case s.incoming <- r:
+		case <-ctx.Done():
+		}
+	}
+	src, err := capture.Options{OnDepths: func(d *capture.Depths) {
+		if !s.follow {
+			body.Close()
+		} else if d.Rank == rank {
+			send(recorded{at: d.Time, depths: d})
+		}
+	}}.NewReader(body, fmt.Sprintf("rank %d", rank))
+	if err != nil {
+		return // it has ended before it wrote anything
+	}
+	var u capture.Unit
+	for src.Next(&u) == nil {
+		if sender, known := s.ranks[u.Src]; known && sender != rank || u.Time.Before(s.from) {
+			continue
+		}
+		u.Data, u.Comments = bytes.Clone(u.Data), slices.Clone(u.Comments)
+		send(recorded{at: u.Time, unit: u})
+	}
+}
+
+// Next implements capture.Source.
+func (s *JobPackets) Next(u *capture.Unit) error {
+	for {
+		r, err := s.next()
+		if err != nil {
+			return err
+		}
+		if r.depths != nil {
+			if s.OnDepths != nil {
+				s.OnDepths(r.depths)
+			}
+			continue
+		}
+		s.stats.Packets++
+		s.stats.Units++
+		s.stats.Bytes += int64(len(r.unit.Data))
+		*u = r.unit
+		u.Packet = s.stats.Packets
+		return nil
+	}
+}
+
+// next returns the oldest of what is held, when nothing older can come, or io.EOF.
+func (s *JobPackets) next() (recorded, error) {
+	for {
+		if len(s.held) > 0 {
+			wait := time.Until(s.held[0].at.Add(heldTime))
+			if s.ended || s.follow && wait <= 0 {
+				oldest := s.held[0]
+				s.held = s.held[1:]
+				return oldest, nil
+			}
+		} else if s.ended && !s.follow && s.ctx.Err() != nil {
+			return recorded{}, context.Cause(s.ctx)
+		} else if s.ended {
+			return recorded{}, io.EOF
+		}
+		s.take()
+	}
+}
+
+// take waits for something to come, or, while it follows packets, for the oldest that is held.
+func (s *JobPackets) take() {
+	var due <-chan time.Time
+	if s.follow && len(s.held) > 0 {
+		timer := time.NewTimer(time.Until(s.held[0].at.Add(heldTime)))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case r, more := <-s.incoming:
+		if !more {
+			s.ended, s.stats.End = true, time.Now()
+			slices.SortStableFunc(s.held, byTime)
+			return
+		}
+		if !s.follow { // all are sorted at the end
+			s.held = append(s.held, r)
+			return
+		}
+		at, _ := slices.BinarySearchFunc(s.held, r, func(a, b recorded) int {
+			if a.at.After(b.at) {
+				return 1
+			}
+			return -1 // behind those of the same time
+		})
+		s.held = slices.Insert(s.held, at, r)
+	case <-due:
+	}
+}
+
+func byTime(a, b recorded) int { return a.at.Compare(b.at) }
+
+// Stats implements capture.Source.
+func (s *JobPackets) Stats() capture.Stats { return s.stats }
+
+// Close implements capture.Source.
+func (s *JobPackets) Close() error {
+	s.stop()
+	return nil
+}
