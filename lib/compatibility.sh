@@ -25,7 +25,8 @@ expect_netpipe=1 expect_mocassin=1 expect_launchers=10 expect_scalapack=95 expec
 expect_nas=38 expect_osu=64 expect_kernels=13 expect_hpccg=1
 # Folders of MPICH's tests whose calls the library has.
 folders=(attr coll comm datatype errhan errors/{coll,comm,datatype,group,pt2pt,topo} group info init mpi_t part pt2pt topo threads/pt2pt
-  f77/{attr,coll,comm,datatype,info,init,pt2pt,topo} f90/{attr,coll,comm,datatype,f90types,info,init,misc,pt2pt,topo})
+  f77/{attr,coll,comm,datatype,info,init,pt2pt,topo} f90/{attr,coll,comm,datatype,f90types,info,init,misc,pt2pt,topo}
+  f08/{attr,coll,comm,datatype,ext,info,init,misc,pt2pt,profile,subarray,timer,topo})
 limit=100 # seconds for a program, if its test has no shorter limit
 
 work=$(mktemp -d)

@@ -275,6 +275,16 @@ const f08Program = `program main
       type(MPI_Comm), intent(in) :: comm
       integer, optional, intent(out) :: ierror
     end subroutine
+    subroutine pmpir_send_f08ts(buf, count, datatype, dest, tag, comm, ierror)
+      import
+      type(*), dimension(..), intent(in) :: buf
+      integer, intent(in) :: count, dest, tag
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Comm), intent(in) :: comm
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    double precision function pmpir_wtime_f08() bind(C, name="pmpir_wtime_f08_")
+    end function
   end interface
   integer :: i, n, ierror, matrix(4, 4)
   type(MPI_Request) :: requests(3)
@@ -290,6 +300,7 @@ const f08Program = `program main
   call MPI_Initialized(flag)
   if (.not. flag) error stop 'Initialized'
   if (MPI_Wtime() <= 0 .or. MPI_Wtick() /= 1d-9) error stop 'Wtime'
+  if (pmpir_wtime_f08() <= 0) error stop 'pmpir_wtime_f08'
   i = 5
   matrix = reshape([(n, n = 1, 16)], [4, 4])
   call MPI_Send(i, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
@@ -297,7 +308,7 @@ const f08Program = `program main
   call MPI_Send(MPI_BOTTOM, 2, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
   call MPI_Send(i, large, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
   call mpi_send_f08ts(matrix, 16, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
-  call mpi_send_f08ts(matrix(:, 2:3), 8, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
+  call pmpir_send_f08ts(matrix(:, 2:3), 8, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
   call mpi_send_f08ts(i, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
   call mpi_send_f08ts(MPI_BOTTOM, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
   call mpi_send_f08ts(matrix(2, :), 4, MPI_INTEGER, 0, 9, MPI_COMM_WORLD)
