@@ -115,7 +115,8 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	if !g.spin.Begin(&s) {
 		return 0
 	}
-	var mine uint64 // the drivers that this call owns
+	var mine uint64      // the drivers that this call owns
+	signaled := c != nil // or len(c) is a call of the runtime for nothing, in each poll
 	for {
 		for i, d := range g.drivers {
 			if mine&(1<<i) == 0 {
@@ -131,7 +132,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 			}
 		}
 		s.found = visit() || s.found
-		if mine == 0 || done != nil && done.Load() || len(c) > 0 {
+		if mine == 0 || done != nil && done.Load() || signaled && len(c) > 0 {
 			break
 		}
 		if !s.Polled() {

@@ -19,10 +19,13 @@
     if (ierr == NULL) \
         ierr = &ignored;
 
-/* The names of mpi_f08, where a weak one is what is called, and those with large counts. */
+/* The names of mpi_f08, where a weak one is what is called, and those with large counts. pmpir_ is what MPICH's module has for PMPI. */
 #define NAMES_F08(lower) NAMES_F08_OF(lower, lower##_f08_)
 #define NAMES_F08_LARGE(lower) NAMES_F08_OF(lower##_c, lower##_f08_large_)
-#define NAMES_F08_OF(lower, name) NAME(lower, pmpi_##name, ) NAME(lower, mpi_##name, weak, )
+#define NAMES_F08_OF(lower, name) NAME(lower, pmpi_##name, ) NAME(lower, pmpir_##name, ) NAME(lower, mpi_##name, weak, )
+
+/* A weak name of a procedure. */
+#define WEAK(name, procedure) extern __typeof__(procedure) name __attribute__((weak, alias(#procedure)));
 
 /* The common blocks of mpif.h: a program names a constant by passing its address. If an executable has the blocks, its own are used
    here as well. Compilers align them like this. */

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
-	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -23,8 +21,6 @@ var _ = add(map[string]implementation{
 	"Get_version":         (*args).version,
 	"Get_library_version": (*args).libraryVersion,
 	"Get_processor_name":  (*args).processorName,
-	"Wtime":               (*args).wtime,
-	"Wtick":               func(a *args) error { a.setDouble(1e-9); return nil },
 	"Pcontrol":            func(*args) error { return nil },
 	"Error_class":         (*args).errorClass,
 	"Error_string":        (*args).errorString,
@@ -196,16 +192,6 @@ func (a *args) processorName() error {
 	}
 	return a.setInt(1, n)
 }
-
-// started is the beginning of the time of MPI_Wtime.
-var started = time.Now()
-
-func (a *args) wtime() error {
-	a.setDouble(time.Since(started).Seconds())
-	return nil
-}
-
-func (a *args) setDouble(v float64) { *(*float64)(unsafe.Pointer(&a.list[0])) = v }
 
 func (a *args) errorClass() error {
 	class, ok := a.l.codes.classOfCode(a.int(0))

@@ -149,7 +149,7 @@ type numbered struct {
 // anytime are the calls that need no running rank, besides those whose names begin with T_.
 var anytime = map[string]bool{
 	"Init": true, "Session_init": true, "Init_thread": true, "Initialized": true, "Finalized": true, "Get_version": true, "Get_library_version": true,
-	"Wtime": true, "Wtick": true, "Abort": true, "Pcontrol": true, "Get_address": true, "Address": true, "Aint_add": true, "Aint_diff": true,
+	"Abort": true, "Pcontrol": true, "Get_address": true, "Address": true, "Aint_add": true, "Aint_diff": true,
 	"Error_class": true, "Error_string": true, "Add_error_class": true, "Add_error_code": true, "Add_error_string": true,
 	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true, "Info_get": true, "Info_get_nkeys": true,
 	"Info_get_nthkey": true, "Info_get_string": true, "Info_get_valuelen": true, "Info_set": true, "Query_thread": true,

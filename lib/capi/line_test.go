@@ -72,7 +72,7 @@ func TestLineStatistics(t *testing.T) {
 		received <- err
 	}()
 	var out [maxArgs]uint64
-	number := slices.Index(callNames[:], "Wtime")
+	number := slices.Index(callNames[:], "Pcontrol")
 	allocations := func() float64 { return testing.AllocsPerRun(100, func() { r.l.Call(number, unsafe.Pointer(&out)) }) }
 	watched := allocations()
 	ln := r.l.line

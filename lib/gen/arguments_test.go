@@ -12,7 +12,7 @@ import (
 )
 
 // Every function of every ABI is called under both its names, with a different value for each argument: the call and the values
-// that arrive are compared in C. No function can be packed wrongly.
+// that arrive are compared in C. No function can be packed wrongly. Those of answers make no call.
 func TestArguments(t *testing.T) {
 	cc := needs.Program(t, "arguments of the C library's functions", "cc", "gcc")
 	src := tables(t)
@@ -102,7 +102,7 @@ int main(void) {
 `, maxArgs, strings.ToUpper(string(a.name)))
 	n := 0
 	for number, f := range table {
-		if !f.in(a.name) {
+		if !f.in(a.name) || answers[f.name] != "" {
 			continue
 		}
 		for _, prefix := range []string{"MPI_", "PMPI_"} {

@@ -117,7 +117,11 @@ func (a *abi) check(table []function) error {
 	return nil
 }
 
-// shims are the functions of an ABI: each packs its arguments and calls zrl_call.
+// answers are what functions return without a call of the library, which takes longer than to read the clock: programs that measure
+// themselves call them for each message.
+var answers = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
+
+// shims are the functions of an ABI: each packs its arguments and calls zrl_call, but for answers.
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generated)
@@ -130,7 +134,13 @@ func (a *abi) shims(table []function) string {
 		if !f.in(a.name) {
 			continue
 		}
-		fmt.Fprintf(&b, "\n%s {\n    zrl_arg a[%d];\n", a.prototype(f, "PMPI_"), maxArgs)
+		fmt.Fprintf(&b, "\n%s {\n", a.prototype(f, "PMPI_"))
+		if answer := answers[f.name]; answer != "" {
+			fmt.Fprintf(&b, "    return %s;\n", answer)
+			b.WriteString(weak(f))
+			continue
+		}
+		fmt.Fprintf(&b, "    zrl_arg a[%d];\n", maxArgs)
 		for i, p := range f.params {
 			if p.name == "" {
 				continue // nothing that varies has a meaning
@@ -148,10 +158,13 @@ func (a *abi) shims(table []function) string {
 			result, _ := a.cBase(f.result)
 			fmt.Fprintf(&b, "    zrl_call(%d, a);\n    return (%s)a[0].%s;\n", call, result, cl)
 		}
-		fmt.Fprintf(&b, "}\n#pragma weak MPI_%[1]s = PMPI_%[1]s\n", f.name)
+		b.WriteString(weak(f))
 	}
 	return b.String()
 }
+
+// weak ends a function, and has a library for profiling replace its name MPI_.
+func weak(f function) string { return fmt.Sprintf("}\n#pragma weak MPI_%[1]s = PMPI_%[1]s\n", f.name) }
 
 // mpichSymbols are what binaries of MPICH import besides functions. The two pointers are compared and passed, never followed.
 const mpichSymbols = `

@@ -154,11 +154,11 @@ func (a *abi) descriptorShim(f function) (string, error) {
 	values = slices.Insert(values, len(f.params), "ierr")
 	params := append(append(s.params, "MPI_Fint *ierr"), s.lengths...)
 	lower := strings.ToLower(f.name)
-	name := "mpi_" + lower + "_f08ts_"
+	name := lower + "_f08ts_"
 	if short, large := largeOf(f); large {
-		name = "mpi_" + strings.ToLower(short) + "_f08ts_large_"
+		name = strings.ToLower(short) + "_f08ts_large_"
 	}
-	return fmt.Sprintf("void %s(%s) {\n    OPTIONAL(ierr)\n    if (%s)\n        pmpi_%s_(%s);\n}\n", name,
+	return fmt.Sprintf("void pmpir_%s(%s) {\n    OPTIONAL(ierr)\n    if (%s)\n        pmpi_%s_(%s);\n}\nWEAK(mpi_%[1]s, pmpir_%[1]s)\n", name,
 		strings.Join(params, ", "), strings.Join(checks, " && "), lower, strings.Join(values, ", ")), nil
 }
 
