@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// simulate runs zrlctl sim and returns its output and exit code.
+func simulate(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), append([]string{"sim"}, args...), strings.NewReader(""), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+// The same parameters have the same bytes as results.
+func TestSimGolden(t *testing.T) {
+	for _, test := range []struct {
+		golden string
+		args   []string
+	}{
+		{"bcast_table2.json", []string{"bcast", "--table2", "--json"}},
+		{"bcast_figures.txt", []string{"bcast", "--figures"}},
+		{"bcast_busy.txt", []string{"bcast", "--nodes", "24", "--bytes", "300", "--busy", "1=1100,2=600,3=40,9=24", "--root", "5"}},
+		{"bcast_busy.json", []string{"bcast", "--nodes", "5", "--bytes", "64", "--busy", "1=40", "--clock", "200", "--word", "8", "--json"}},
+	} {
+		t.Run(test.golden, func(t *testing.T) {
+			want, err := os.ReadFile(filepath.Join("testdata", "sim", test.golden))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, stderr, code := simulate(t, test.args...)
+			if code != exitOK || stderr != "" || got != string(want) {
+				t.Errorf("exit code %d, %s\n%s\nwant\n%s", code, stderr, got, want)
+			}
+		})
+	}
+}
+
+func TestSimUsage(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"bcast --nodes 1", "1 nodes: must be 2 to 1024"},
+		{"bcast --busy 1", `--busy "1": must be a node and its bytes`},
+		{"bcast --busy x=1", `--busy "x=1"`},
+		{"bcast --busy 1=1,1=2", "node 1 is listed twice"},
+		{"bcast --busy 9=1", "busy node 9"},
+		{"bcast --clock 0", "--clock 0"},
+		{"bcast --clock NaN", "--clock NaN"},
+		{"bcast --table2 --nodes 3", "--nodes"},
+		{"bcast --table2 --figures", "only one of"},
+		{"bcast 3", `unexpected argument "3"`},
+		{"broadcast", "bcast"},
+	} {
+		stdout, stderr, code := simulate(t, strings.Fields(test.args)...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, test.want) {
+			t.Errorf("%s: exit code %d, %s%s", test.args, code, stdout, stderr)
+		}
+	}
+}
