@@ -22,7 +22,7 @@ Nothing is sent, and no daemon is needed. The same parameters have the same resu
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.simBcastCommand())
+	cmd.AddCommand(a.simBcastCommand(), a.simMatchCommand())
 	return cmd
 }
 

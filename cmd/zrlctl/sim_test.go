@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,8 @@ func TestSimGolden(t *testing.T) {
 		{"bcast_figures.txt", []string{"bcast", "--figures"}},
 		{"bcast_busy.txt", []string{"bcast", "--nodes", "24", "--bytes", "300", "--busy", "1=1100,2=600,3=40,9=24", "--root", "5"}},
 		{"bcast_busy.json", []string{"bcast", "--nodes", "5", "--bytes", "64", "--busy", "1=40", "--clock", "200", "--word", "8", "--json"}},
+		{"match_preposted.txt", []string{"match", "--engine=false"}},
+		{"match_unload.json", []string{"match", "--benchmark", "unload", "--depths", "256,1000", "--engine=false", "--json"}},
 	} {
 		t.Run(test.golden, func(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join("testdata", "sim", test.golden))
@@ -53,10 +56,31 @@ func TestSimUsage(t *testing.T) {
 		{"bcast --table2 --figures", "only one of"},
 		{"bcast 3", `unexpected argument "3"`},
 		{"broadcast", "bcast"},
+		{"match --benchmark x", `--benchmark "x"`},
+		{"match --depths 0", "depth 0: must be 1 to 33024"},
+		{"match --depths 33025", "depth 33025"},
+		{"match --depths x", "must be whole numbers"},
 	} {
 		stdout, stderr, code := simulate(t, strings.Fields(test.args)...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, test.want) {
 			t.Errorf("%s: exit code %d, %s%s", test.args, code, stdout, stderr)
+		}
+	}
+}
+
+// The engine is measured in the same run.
+func TestSimEngine(t *testing.T) {
+	for _, benchmark := range []string{"preposted", "unload"} {
+		stdout, stderr, code := simulate(t, "match", "--depths", "1,300", "--benchmark", benchmark, "--json")
+		var got []struct {
+			Depth  int
+			Engine float64 `json:"engine_ns"`
+		}
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitOK {
+			t.Fatalf("%v, exit code %d, %s%s", err, code, stdout, stderr)
+		}
+		if len(got) != 2 || got[1].Depth != 300 || got[0].Engine <= 0 || got[1].Engine <= 0 {
+			t.Errorf("%+v", got)
 		}
 	}
 }
