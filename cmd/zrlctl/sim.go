@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/sim"
 	"github.com/zrlmpi/zrlmpid/internal/sim/bcast"
+	"github.com/zrlmpi/zrlmpid/internal/sim/sharedbus"
 )
 
 func (a *app) simCommand() *cobra.Command {
@@ -22,7 +23,8 @@ Nothing is sent, and no daemon is needed. The same parameters have the same resu
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.simBcastCommand(), a.simMatchCommand())
+	cmd.AddCommand(a.simBcastCommand(), a.simMatchCommand(), a.simProgramCommand(sharedbus.MatVec(), "a matrix by a vector", []int{50, 100, 150, 200, 250, 300}),
+		a.simProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}))
 	return cmd
 }
 

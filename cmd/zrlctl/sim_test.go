@@ -29,6 +29,8 @@ func TestSimGolden(t *testing.T) {
 		{"bcast_busy.json", []string{"bcast", "--nodes", "5", "--bytes", "64", "--busy", "1=40", "--clock", "200", "--word", "8", "--json"}},
 		{"match_preposted.txt", []string{"match", "--engine=false"}},
 		{"match_unload.json", []string{"match", "--benchmark", "unload", "--depths", "256,1000", "--engine=false", "--json"}},
+		{"matvec.txt", []string{"matvec", "--sizes", "50"}},
+		{"backsub.json", []string{"backsub", "--sizes", "100", "--processors", "6,8", "--json"}},
 	} {
 		t.Run(test.golden, func(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join("testdata", "sim", test.golden))
@@ -56,6 +58,8 @@ func TestSimUsage(t *testing.T) {
 		{"bcast --table2 --figures", "only one of"},
 		{"bcast 3", `unexpected argument "3"`},
 		{"broadcast", "bcast"},
+		{"matvec --sizes 0", "--sizes: size 0: must be 1 to 1000"},
+		{"backsub --processors 17", "--processors: 17 processors: must be 1 to 16"},
 		{"match --benchmark x", `--benchmark "x"`},
 		{"match --depths 0", "depth 0: must be 1 to 33024"},
 		{"match --depths 33025", "depth 33025"},
