@@ -129,7 +129,7 @@ func (a *app) simBcast(out io.Writer, setup bcast.Setup, clock float64) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ALGORITHM\tCYCLES\tTIME (ns)\tSPEED-UP\tSEGMENTS\tSYNC CYCLES\tORDER")
 	for _, r := range results {
-		fmt.Fprintf(w, "%v\t%d\t%.4g\t%.3f\t%d\t%d\t%s\n", r.Algorithm, r.Cycles, r.Time, float64(results[0].Cycles)/float64(r.Cycles), r.Segments, r.SyncCycles, chainText(r.Order))
+		fmt.Fprintf(w, "%v\t%d\t%.1f\t%.3f\t%d\t%d\t%s\n", r.Algorithm, r.Cycles, r.Time, float64(results[0].Cycles)/float64(r.Cycles), r.Segments, r.SyncCycles, chainText(r.Order))
 	}
 	return w.Flush()
 }

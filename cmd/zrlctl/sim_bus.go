@@ -38,6 +38,9 @@ speed-up is that over one processor.`,
 					return usagef("--sizes: %w", err)
 				}
 				for _, count := range processors {
+					if err := cmd.Context().Err(); err != nil {
+						return err
+					}
 					r, err := p.Run(n, count)
 					if err != nil {
 						return usagef("--processors: %w", err)

@@ -48,6 +48,9 @@ Times are those of the queue alone, without network or processor.`,
 				}
 				result := simulatedMatch{Benchmark: benchmark, Depth: depth}
 				for _, d := range twolevel.Designs() {
+					if err := cmd.Context().Err(); err != nil {
+						return err
+					}
 					m, err := b.simulate(d, depth)
 					if err != nil {
 						return err

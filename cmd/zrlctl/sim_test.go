@@ -47,7 +47,7 @@ func TestSimGolden(t *testing.T) {
 
 func TestSimUsage(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
-		{"bcast --nodes 1", "1 nodes: must be 2 to 1024"},
+		{"bcast --nodes 1", "1 nodes: must be 2 to 256"},
 		{"bcast --busy 1", `--busy "1": must be a node and its bytes`},
 		{"bcast --busy x=1", `--busy "x=1"`},
 		{"bcast --busy 1=1,1=2", "node 1 is listed twice"},

@@ -52,8 +52,8 @@ func (v Variant) MarshalText() ([]byte, error) { return []byte(v.String()), nil 
 
 // The bounds of a Setup.
 const (
-	MaxNodes = 1024
-	MaxBytes = 1 << 20
+	MaxNodes = 256
+	MaxBytes = 64 << 10
 )
 
 // Setup is what is broadcast on which machine.
