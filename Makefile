@@ -12,14 +12,14 @@ VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null 
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/daemon/control.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
-PURE := ./protocol/... ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen
+PURE := ./protocol/... ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 # Programs that `make simulate` makes of each kind.
 SEEDS ?= 2000
 # What bench-docs reads, and where the Go benchmarks are.
 FILE ?= bin/bench/bench.json
-BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/integration
+BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/sim/... ./internal/integration
 
 .PHONY: help build lib compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 

@@ -25,7 +25,7 @@ var bcastAtomic = &Algorithm{
 		return chained(c)
 	},
 	build: func(c *Call, s *Schedule) {
-		if c.Bytes <= promised {
+		if c.eager() {
 			bcastChain.build(c, s)
 			return
 		}
@@ -42,7 +42,7 @@ var bcastAtomic = &Algorithm{
 	},
 	cost: func(c *Call) Cost {
 		p, n := c.Ranks, c.Bytes
-		if n <= promised {
+		if c.eager() {
 			return bcastChain.cost(c)
 		}
 		_, b := c.segments(n)
@@ -54,3 +54,6 @@ var bcastAtomic = &Algorithm{
 // least eager credit of the extended profile, by default (E20). In shared memory it is
 // less (E48), but there, too, leave for fewer bytes would cost more than it is worth.
 const promised = 64 << 10
+
+// eager reports whether all ranks have promised room for the data of the call.
+func (c *Call) eager() bool { return !c.NoCredit && c.Bytes <= promised }

@@ -125,6 +125,9 @@ type Call struct {
 	Form OrderForm
 	// Flows: messages between all ranks can be forwarded while they arrive.
 	Flows bool
+	// NoCredit: the ranks promise no room before a receive is posted, so that a flow is
+	// synchronised whatever its length. FPGAs whose engines have no buffers are such ranks.
+	NoCredit bool
 	// FPGAs are the FPGA ranks of an upstream cluster in the order of its file,
 	// for the tree that upstream's compiler makes.
 	FPGAs []int

@@ -46,24 +46,21 @@ func TestTransmissionOrder(t *testing.T) {
 	}
 }
 
-// Table 2 of the source: 10 ns a cycle, root P0, only P1 busy.
-func TestCyclesOfTable2(t *testing.T) {
-	for _, test := range []struct{ ranks, left, fixed, changed int }{
-		{4, 32, 210, 190}, {8, 32, 290, 230}, {16, 128, 690, 550}, {32, 128, 1010, 710},
-	} {
-		left := make([]int, test.ranks)
-		left[1] = test.left
-		status := make([]coll.Status, test.ranks)
-		status[1] = coll.StatusOf(test.left)
-		fixed := coll.TransmissionOrder(0, status, coll.OrderFixed)
-		if got := 10 * coll.AtomicCycles(fixed, left, 4, false); got != test.fixed {
-			t.Errorf("%d ranks, order fixed: %d ns, the table has %d", test.ranks, got, test.fixed)
+// Without credit, also a short message is synchronised by its flow.
+func TestNoCredit(t *testing.T) {
+	atomic, err := coll.Find(coll.Bcast, "atomic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, noCredit := range []bool{false, true} {
+		c := coll.Call{Collective: coll.Bcast, Rank: 1, Ranks: 4, Bytes: 64, Flows: true, NoCredit: noCredit}
+		prove(t, atomic, c)
+		var s coll.Schedule
+		if err := atomic.Make(&s, &c); err != nil {
+			t.Fatal(err)
 		}
-		for _, form := range []coll.OrderForm{coll.OrderFreeFirst, coll.OrderByLeft} {
-			order := coll.TransmissionOrder(0, status, form)
-			if got := 10 * coll.AtomicCycles(order, left, 4, true); got != test.changed {
-				t.Errorf("%d ranks, order changed: %d ns, the table has %d", test.ranks, got, test.changed)
-			}
+		if step, ok := s.Next(); !ok || (step.Kind == coll.StepForward) != noCredit {
+			t.Errorf("without credit %v, rank 1 begins with %+v", noCredit, step)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 		k, _ := c.segments(n)
 		return (p - 1) * k, (p - 1) * n, false
 	case bcastAtomic:
-		if n <= promised {
+		if c.eager() {
 			return bcastChain.Traffic(c)
 		}
 	case bcastScatterAllgather:

@@ -1,0 +1,182 @@
+// Package bcast models the hardware of Park, Efficient Pipelined Broadcast with Monitoring
+// Processing Node Status (2019): nodes with message passing engines on a crossbar, whose
+// broadcasts follow the schedules of mpe/coll.
+//
+// What the source leaves open is said in docs/papers.md. There is no constant in the model but a
+// cycle for each thing that happens.
+package bcast
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Variant is one of the source's broadcasts.
+type Variant uint8
+
+// The variants: conventional pipelined broadcast with a synchronisation for each of k segments
+// (2.2), atomic pipelined broadcast (3.1), and this with the initial (3.2.1) and the full change of
+// the transmission order (3.2.2).
+const (
+	Pipelined Variant = iota
+	Atomic
+	InitialOrder
+	FullOrder
+)
+
+var variants = [...]struct {
+	name, algorithm string
+	form            coll.OrderForm
+}{
+	Pipelined:    {"pipelined", "chain", coll.OrderFixed},
+	Atomic:       {"atomic", "atomic", coll.OrderFixed},
+	InitialOrder: {"initial-order", "atomic", coll.OrderFreeFirst},
+	FullOrder:    {"full-order", "atomic", coll.OrderByLeft},
+}
+
+// Variants returns all variants.
+func Variants() []Variant { return []Variant{Pipelined, Atomic, InitialOrder, FullOrder} }
+
+func (v Variant) String() string {
+	if int(v) >= len(variants) {
+		return "?"
+	}
+	return variants[v].name
+}
+
+// MarshalText returns the name of the variant.
+func (v Variant) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// The bounds of a Setup.
+const (
+	MaxNodes = 256
+	MaxBytes = 64 << 10
+)
+
+// Setup is what is broadcast on which machine.
+type Setup struct {
+	// Nodes is the number of nodes, and Root the one that has the data.
+	Nodes, Root int
+	// Bytes is the length of the data, and Word that of what a hop carries in a cycle.
+	Bytes, Word int
+	// Left has how many bytes nodes have still to send when the broadcast begins, by node. Nodes
+	// that are left out have none.
+	Left map[int]int
+}
+
+// ErrSetup matches every *SetupError.
+var ErrSetup = errors.New("impossible setup")
+
+// SetupError says what of a Setup is impossible.
+type SetupError struct{ Problem string }
+
+func (e *SetupError) Error() string { return e.Problem }
+
+// Is reports whether target is ErrSetup.
+func (e *SetupError) Is(target error) bool { return target == ErrSetup }
+
+func (s *Setup) check() error {
+	bad := func(format string, args ...any) error { return &SetupError{fmt.Sprintf(format, args...)} }
+	switch {
+	case s.Nodes < 2 || s.Nodes > MaxNodes:
+		return bad("%d nodes: must be 2 to %d", s.Nodes, MaxNodes)
+	case s.Root < 0 || s.Root >= s.Nodes:
+		return bad("root %d: must be 0 to %d", s.Root, s.Nodes-1)
+	case s.Bytes < 1 || s.Bytes > MaxBytes:
+		return bad("%d bytes: must be 1 to %d", s.Bytes, MaxBytes)
+	case s.Word < 1 || s.Word > MaxBytes:
+		return bad("words of %d bytes: must be 1 to %d", s.Word, MaxBytes)
+	}
+	for r := range s.Left {
+		if r < 0 || r >= s.Nodes {
+			return bad("busy node %d: must be 0 to %d", r, s.Nodes-1)
+		}
+	}
+	for r := range s.Nodes {
+		if n := s.Left[r]; n < 0 || n > MaxBytes {
+			return bad("busy node %d has %d bytes left: must be 0 to %d", r, n, MaxBytes)
+		}
+	}
+	return nil
+}
+
+// Result is what a broadcast takes.
+type Result struct {
+	Variant Variant
+	// Cycles is how long it takes until the last node has completed it.
+	Cycles sim.Cycle
+	// Segments is into how many messages the data is cut, k of equation 1, and Sync the cycles that
+	// a node spends on their synchronisation if it waits for no other, those of equation 2.
+	Segments int
+	Sync     sim.Cycle
+	// Order is the order of nodes in the chain.
+	Order []int
+	// Events is how many events the model has had.
+	Events uint64
+}
+
+// Run executes a broadcast. The error is a *SetupError.
+func Run(setup Setup, v Variant) (Result, error) {
+	if err := setup.check(); err != nil {
+		return Result{}, err
+	}
+	form := variants[v].form
+	status := make([]coll.Status, setup.Nodes)
+	for r := range status {
+		status[r] = coll.StatusOf(setup.Left[r])
+	}
+	order := coll.TransmissionOrder(setup.Root, status, form)
+	call := coll.Call{Collective: coll.Bcast, Ranks: setup.Nodes, Root: setup.Root, Bytes: setup.Bytes, Order: order, Form: form, Flows: true, NoCredit: true}
+	result := Result{Variant: v, Segments: 1, Order: order}
+	if v == Pipelined {
+		whole := words(setup.Bytes, setup.Word) * setup.Word
+		call.Segment = coll.PipelineSegment(setup.Nodes, whole, setup.Word, float64(syncCycles), 1/float64(setup.Word))
+		result.Segments = words(setup.Bytes, call.Segment)
+	}
+	result.Sync = sim.Cycle(result.Segments) * syncCycles
+	algorithm, err := coll.Find(coll.Bcast, variants[v].algorithm)
+	if err != nil {
+		return Result{}, err
+	}
+	m := machine{word: setup.Word, nodes: make([]*node, setup.Nodes)}
+	calls := make([]coll.Call, setup.Nodes) // schedules read them
+	for r := range m.nodes {
+		n := &node{machine: &m}
+		m.nodes[r], calls[r] = n, call
+		calls[r].Rank = r
+		if err := algorithm.Make(&n.schedule, &calls[r]); err != nil {
+			return Result{}, err
+		}
+		n.progress.Begin(&n.schedule)
+	}
+	m.begin(setup, form)
+	m.clock.Run()
+	for r, n := range m.nodes {
+		if !n.progress.Over() {
+			return Result{}, fmt.Errorf("node %d did not complete its schedule: an error of the model", r)
+		}
+	}
+	result.Cycles, result.Events = m.ended, m.clock.Events()
+	return result, nil
+}
+
+// begin schedules when nodes issue the operations of the broadcast. A node's issue queue has what it
+// has still to send first. With a fixed order, a barrier comes before a broadcast: it begins when
+// the status register has all nodes free.
+func (m *machine) begin(setup Setup, form coll.OrderForm) {
+	var all sim.Cycle
+	free := make([]sim.Cycle, len(m.nodes))
+	for r := range free {
+		free[r] = sim.Cycle(words(setup.Left[r], setup.Word))
+		all = max(all, free[r])
+	}
+	for r, n := range m.nodes {
+		if form == coll.OrderFixed {
+			free[r] = all
+		}
+		m.clock.After(free[r], n.issue)
+	}
+}

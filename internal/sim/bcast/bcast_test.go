@@ -1,0 +1,220 @@
+package bcast_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/internal/sim/bcast"
+)
+
+func run(t testing.TB, setup bcast.Setup, v bcast.Variant) bcast.Result {
+	t.Helper()
+	if setup.Word == 0 {
+		setup.Word = 4
+	}
+	result, err := bcast.Run(setup, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// The cells of the source's table 2.
+func TestTable2(t *testing.T) {
+	rows, err := bcast.Table2()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][4]int{{4, 32, 210, 190}, {8, 32, 290, 230}, {16, 128, 690, 550}, {32, 128, 1010, 710}}
+	ratios := []string{"1.105", "1.261", "1.255", "1.423"}
+	for i, r := range rows {
+		if got := [4]int{r.Nodes, r.Left, r.Atomic, r.Changed}; got != want[i] || r.Bytes != 4 {
+			t.Errorf("%v, the source has %v", got, want[i])
+		}
+		if got := fmt.Sprintf("%.3f", r.Ratio); got != ratios[i] {
+			t.Errorf("%d nodes: the ratio is %s, the source has %s", r.Nodes, got, ratios[i])
+		}
+	}
+}
+
+// formula is the closed form of atomic broadcasts: a node is first needed a cycle later for each
+// node before it but the root.
+func formula(order []int, setup bcast.Setup, changes bool) sim.Cycle {
+	words := func(bytes int) int { return (bytes + 3) / 4 }
+	wait := 0
+	for position, r := range order {
+		busy := words(setup.Left[r])
+		if changes {
+			busy -= max(position-1, 0)
+		}
+		wait = max(wait, busy)
+	}
+	return sim.Cycle(wait + 2*len(order) + 4 + words(setup.Bytes))
+}
+
+func TestFormula(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5))
+	for range 2000 {
+		setup := bcast.Setup{Nodes: 2 + random.IntN(40), Bytes: 1 + random.IntN(300), Left: map[int]int{}}
+		setup.Root = random.IntN(setup.Nodes)
+		for range random.IntN(6) {
+			setup.Left[random.IntN(setup.Nodes)] = random.IntN(2000)
+		}
+		for _, v := range []bcast.Variant{bcast.Atomic, bcast.InitialOrder, bcast.FullOrder} {
+			got := run(t, setup, v)
+			if want := formula(got.Order, setup, v != bcast.Atomic); got.Cycles != want {
+				t.Fatalf("%v of %+v takes %d cycles, by the formula %d", v, setup, got.Cycles, want)
+			}
+		}
+	}
+}
+
+func TestNobodyBusy(t *testing.T) {
+	for _, nodes := range []int{2, 3, 8, 32} {
+		setup := bcast.Setup{Nodes: nodes, Bytes: 64}
+		fixed, changed := run(t, setup, bcast.Atomic), run(t, setup, bcast.FullOrder)
+		if fixed.Cycles != changed.Cycles || !slices.Equal(fixed.Order, changed.Order) {
+			t.Errorf("%d nodes: %d cycles, with a change of the order %d", nodes, fixed.Cycles, changed.Cycles)
+		}
+	}
+}
+
+// The saving is N − 2 cycles at most, and reached when P1 is busy for longer.
+func TestSaving(t *testing.T) {
+	for _, nodes := range []int{3, 4, 8, 16, 32} {
+		for left := 4; left <= 2048; left *= 2 {
+			setup := bcast.Setup{Nodes: nodes, Bytes: 64, Left: map[int]int{1: left}}
+			saving := run(t, setup, bcast.Atomic).Cycles - run(t, setup, bcast.FullOrder).Cycles
+			if want := sim.Cycle(min(left/4, nodes-2)); saving != want {
+				t.Errorf("%d nodes, %d bytes under way: %d cycles are saved, want %d", nodes, left, saving, want)
+			}
+		}
+	}
+}
+
+// With several busy nodes, the full change of the order is better than the initial one, if what
+// they have left is in different classes of the status register, and the same if not.
+func TestSeveralBusy(t *testing.T) {
+	for _, test := range []struct {
+		left   map[int]int
+		better bool
+	}{
+		{map[int]int{1: 1100, 2: 600, 3: 40}, true},
+		{map[int]int{1: 2000, 2: 1100, 3: 40, 4: 24}, true},
+		{map[int]int{1: 400, 2: 40, 3: 24}, false},
+		{map[int]int{1: 24, 2: 600, 3: 1100}, false},
+	} {
+		setup := bcast.Setup{Nodes: 8, Bytes: 4, Left: test.left}
+		fixed, initial, full := run(t, setup, bcast.Atomic), run(t, setup, bcast.InitialOrder), run(t, setup, bcast.FullOrder)
+		if initial.Cycles > fixed.Cycles || full.Cycles > initial.Cycles || (full.Cycles < initial.Cycles) != test.better {
+			t.Errorf("%v left: %d cycles, with the initial change of the order %d, with the full one %d", test.left, fixed.Cycles, initial.Cycles, full.Cycles)
+		}
+	}
+}
+
+// The source has a ratio of 4.113 between pipelined and atomic broadcasts of 64 bytes to 32 nodes.
+func TestHeadline(t *testing.T) {
+	setup := bcast.Setup{Nodes: 32, Bytes: 64}
+	pipelined, atomic := run(t, setup, bcast.Pipelined), run(t, setup, bcast.Atomic)
+	if ratio := float64(pipelined.Cycles) / float64(atomic.Cycles); ratio < 4.113*0.98 || ratio > 4.113*1.02 {
+		t.Errorf("%d cycles by %d is %.3f, not within 2 %% of 4.113", pipelined.Cycles, atomic.Cycles, ratio)
+	}
+	if pipelined.Segments != 8 || pipelined.Sync != 64 {
+		t.Errorf("%d segments with %d cycles of synchronisation, by equations 1 and 2 8 and 64", pipelined.Segments, pipelined.Sync)
+	}
+}
+
+// A conventional broadcast is a pipeline of N − 2 + k steps, each with a synchronisation; the last
+// node is not in any further step, and so does not wait until its sender has read its message.
+func TestPipelined(t *testing.T) {
+	for _, nodes := range []int{3, 4, 8, 32} {
+		for bytes := 4; bytes <= 2048; bytes *= 2 {
+			r := run(t, bcast.Setup{Nodes: nodes, Bytes: bytes}, bcast.Pipelined)
+			if bytes/4%r.Segments != 0 {
+				continue // the last segment is shorter
+			}
+			step := sim.Cycle(bytes / 4 / r.Segments)
+			want := sim.Cycle(nodes-1)*(7+step) + sim.Cycle(r.Segments-1)*(8+step) + 1
+			if r.Cycles != want {
+				t.Errorf("%d nodes, %d bytes in %d segments: %d cycles, want %d", nodes, bytes, r.Segments, r.Cycles, want)
+			}
+		}
+	}
+}
+
+// What the source says of its figures 18 to 21: the ratio is at most that of table 2 or near it, and
+// falls as messages get longer.
+func TestFigures(t *testing.T) {
+	points, err := bcast.Figures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := map[int]bcast.Cell{}
+	for i, p := range points {
+		if p.Ratio <= 1 {
+			t.Errorf("%+v: the change of the order saves nothing", p)
+		}
+		if i > 0 && points[i-1].Left == p.Left && points[i-1].Nodes == p.Nodes && p.Ratio >= points[i-1].Ratio {
+			t.Errorf("%+v: the ratio does not fall with the length of the message", p)
+		}
+		if p.Ratio > best[p.Nodes].Ratio {
+			best[p.Nodes] = p
+		}
+	}
+	rows, err := bcast.Table2()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if best[r.Nodes] != r {
+			t.Errorf("the best ratio is that of %+v, in table 2 that of %+v", best[r.Nodes], r)
+		}
+	}
+}
+
+func TestSetup(t *testing.T) {
+	good := bcast.Setup{Nodes: 4, Bytes: 4, Word: 4}
+	for _, change := range []func(*bcast.Setup){
+		func(s *bcast.Setup) { s.Nodes = 1 },
+		func(s *bcast.Setup) { s.Nodes = bcast.MaxNodes + 1 },
+		func(s *bcast.Setup) { s.Root = 4 },
+		func(s *bcast.Setup) { s.Root = -1 },
+		func(s *bcast.Setup) { s.Bytes = 0 },
+		func(s *bcast.Setup) { s.Bytes = bcast.MaxBytes + 1 },
+		func(s *bcast.Setup) { s.Word = 0 },
+		func(s *bcast.Setup) { s.Left = map[int]int{4: 4} },
+		func(s *bcast.Setup) { s.Left = map[int]int{1: -4} },
+	} {
+		s := good
+		change(&s)
+		if _, err := bcast.Run(s, bcast.Atomic); !errors.Is(err, bcast.ErrSetup) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+}
+
+func TestDeterministic(t *testing.T) {
+	setup := bcast.Setup{Nodes: 32, Bytes: 2000, Left: map[int]int{1: 1100, 5: 600, 7: 40, 9: 24}}
+	for _, v := range bcast.Variants() {
+		first := run(t, setup, v)
+		for range 10 {
+			if again := run(t, setup, v); !reflect.DeepEqual(again, first) {
+				t.Fatalf("%+v, then %+v", first, again)
+			}
+		}
+	}
+}
+
+func BenchmarkAtomic(b *testing.B) {
+	setup := bcast.Setup{Nodes: 32, Bytes: 2048, Left: map[int]int{1: 128}}
+	var events uint64
+	for b.Loop() {
+		events += run(b, setup, bcast.FullOrder).Events
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}

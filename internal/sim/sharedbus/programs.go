@@ -1,0 +1,118 @@
+// Package sharedbus models processors with local memories and one shared memory, which they reach
+// by a bus that serves them in turn: those of an MPI library for soft processors on an FPGA. The
+// memory is divided into N × (N − 1) blocks, one for each sender and receiver, with an envelope and
+// data each.
+package sharedbus
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim"
+)
+
+// What the source says of the hardware.
+const (
+	MHz         = 100
+	wordBytes   = 4
+	memoryWords = 8 << 10 / wordBytes
+)
+
+// The bounds of a program.
+const (
+	MaxSize       = 1000
+	MaxProcessors = 16
+)
+
+// Program is one of the source's programs.
+type Program struct {
+	Name string
+	// Costs are those that Run uses by default.
+	Costs Costs
+	run   func(r *rank, n int) bool
+}
+
+// Costs of all programs. Word and the cost of an element are fitted to the times that the source has
+// for one and two processors. The bus makes no difference there: its cost is the one with which
+// the times of more are right.
+const (
+	busCycles  sim.Cycle = 11
+	wordCycles sim.Cycle = 43
+)
+
+// MatVec multiplies a matrix by a vector.
+func MatVec() Program { return Program{"matvec", Costs{busCycles, wordCycles, 889}, matvec} }
+
+// BackSub solves a triangular system of equations.
+func BackSub() Program { return Program{"backsub", Costs{busCycles, wordCycles, 925}, backsub} }
+
+// Result is what a program takes.
+type Result struct {
+	Cycles sim.Cycle
+	Events uint64
+}
+
+// Milliseconds returns the duration of the program.
+func (r Result) Milliseconds() float64 { return float64(r.Cycles) / (MHz * 1000) }
+
+// Run executes a program for n × n elements.
+func (p Program) Run(n, processors int) (Result, error) {
+	switch {
+	case n < 1 || n > MaxSize:
+		return Result{}, fmt.Errorf("size %d: must be 1 to %d", n, MaxSize)
+	case processors < 1 || processors > MaxProcessors:
+		return Result{}, fmt.Errorf("%d processors: must be 1 to %d", processors, MaxProcessors)
+	}
+	m := &machine{costs: p.Costs, memory: make([]uint32, memoryWords), block: (memoryWords - 1) / max(processors*(processors-1), 1)}
+	var programs []iter.Seq[action]
+	ended := 0
+	for i := range processors {
+		programs = append(programs, func(yield func(action) bool) {
+			if p.run(&rank{m: m, rank: i, ranks: processors, yield: yield}, n) {
+				ended++
+			}
+		})
+	}
+	cycles := m.run(programs)
+	if ended != processors {
+		return Result{}, fmt.Errorf("%d of %d processors ended: an error of the model", ended, processors)
+	}
+	return Result{cycles, m.clock.Events()}, nil
+}
+
+// matvec multiplies a matrix by a vector. Processor 0 broadcasts the vector, sends each of the
+// others a row at a time, which are dealt in turn, and gathers the products.
+func matvec(r *rank, n int) bool {
+	if !r.bcast(n) {
+		return false
+	}
+	for first := 0; first < n; first += r.ranks {
+		switch {
+		case r.rank == 0:
+			for to := 1; to < min(r.ranks, n-first); to++ {
+				if !r.send(to, n) {
+					return false
+				}
+			}
+		case first+r.rank >= n:
+			continue
+		case !r.recv(0, n):
+			return false
+		}
+		if !r.compute(sim.Cycle(n) * r.m.costs.Element) {
+			return false
+		}
+	}
+	return r.gather(n)
+}
+
+// backsub solves a triangular system. In each step processor 0 broadcasts a column and its pivot,
+// and all update their elements of the right-hand side, which are dealt in turn.
+func backsub(r *rank, n int) bool {
+	for i := n - 1; i >= 0; i-- {
+		if !r.bcast(i+1) || !r.compute(sim.Cycle(share(i, r.rank, r.ranks))*r.m.costs.Element) {
+			return false
+		}
+	}
+	return r.gather(n)
+}

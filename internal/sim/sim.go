@@ -1,0 +1,95 @@
+// Package sim is the core of discrete-event models of hardware: a clock in cycles, events, and
+// queues. A model on it is deterministic: events of one cycle happen in the
+// order in which they were scheduled.
+package sim
+
+// Cycle is a point in time, or a duration.
+type Cycle int64
+
+// Clock has the events that are still to come. The zero Clock is at cycle 0.
+type Clock struct {
+	now       Cycle
+	scheduled uint64
+	happened  uint64
+	// events is a heap: each is before those at twice its index, plus 1 and plus 2.
+	events []event
+}
+
+type event struct {
+	at    Cycle
+	order uint64
+	do    func()
+}
+
+func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.order < f.order }
+
+// Now returns the current cycle.
+func (c *Clock) Now() Cycle { return c.now }
+
+// Events returns how many events have happened.
+func (c *Clock) Events() uint64 { return c.happened }
+
+// After schedules an event d cycles from now; a negative d is 0.
+func (c *Clock) After(d Cycle, do func()) {
+	c.scheduled++
+	c.events = append(c.events, event{c.now + max(d, 0), c.scheduled, do})
+	for i := len(c.events) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !c.events[i].before(&c.events[parent]) {
+			break
+		}
+		c.events[i], c.events[parent] = c.events[parent], c.events[i]
+		i = parent
+	}
+}
+
+// Run executes events until there are none.
+func (c *Clock) Run() {
+	for len(c.events) > 0 {
+		next := c.pop()
+		c.now = next.at
+		c.happened++
+		next.do()
+	}
+}
+
+func (c *Clock) pop() event {
+	first, last := c.events[0], len(c.events)-1
+	c.events[0] = c.events[last]
+	c.events[last] = event{} // keeps nothing alive
+	c.events = c.events[:last]
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if c.events[child].before(&c.events[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return first
+		}
+		c.events[i], c.events[least] = c.events[least], c.events[i]
+		i = least
+	}
+}
+
+// FIFO is a queue. The zero FIFO is empty.
+type FIFO[T any] struct{ items []T }
+
+// Push appends an item.
+func (q *FIFO[T]) Push(item T) { q.items = append(q.items, item) }
+
+// Len returns how many items there are.
+func (q *FIFO[T]) Len() int { return len(q.items) }
+
+// Head returns the oldest item. The queue must not be empty.
+func (q *FIFO[T]) Head() T { return q.items[0] }
+
+// Pop removes the oldest item and returns it. The queue must not be empty.
+func (q *FIFO[T]) Pop() T {
+	var none T
+	item := q.items[0]
+	q.items[0] = none
+	q.items = q.items[1:]
+	return item
+}

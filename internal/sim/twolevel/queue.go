@@ -1,0 +1,176 @@
+// Package twolevel models the hardware queue of Xiong, Skjellum, Herbordt, Accelerating MPI Message
+// Matching Through FPGA Offload (2018): an associative memory (CAM) of 256 entries, and linked lists
+// behind it, from which entries move up as slots become free. There are no wildcards.
+package twolevel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim"
+)
+
+// What the source says of the hardware.
+const (
+	// CAM is how many entries the first level has, and ListEntries the second, in all lists.
+	CAM         = 256
+	ListEntries = 32768
+	// A search of the CAM, an insertion, and a move from a list to the CAM take a cycle. A search
+	// of a list takes three for each element.
+	camCycles     sim.Cycle = 1
+	insertCycles  sim.Cycle = 1
+	moveCycles    sim.Cycle = 1
+	elementCycles sim.Cycle = 3
+)
+
+// MaxLists is the most lists that a Queue can have.
+const MaxLists = ListEntries
+
+// Queue is a queue of posted receives, or of unexpected messages, by header.
+type Queue struct {
+	clock sim.Clock
+	// commands are those that have not begun.
+	commands sim.FIFO[Command]
+	outcomes []Outcome
+	// cam has the entries of the first level, oldest first.
+	cam []uint64
+	// lists are searched at the same time, and filled and emptied in turn.
+	lists          [][]uint64
+	listed         int
+	insertAt, move int
+	// moving: an entry leaves its list for the CAM. busy: a command is under way. No move begins
+	// then, as an entry must not leave a list between the searches of the two levels.
+	moving, busy bool
+}
+
+// Command is an operation on a queue: it removes the entry with a header, or appends one.
+type Command struct {
+	Insert bool
+	Header uint64
+}
+
+// Outcome is how many cycles a command took, and whether there was such an entry, or room for it.
+type Outcome struct {
+	Cycles sim.Cycle
+	OK     bool
+}
+
+// New returns an empty queue with so many lists, 1 to MaxLists.
+func New(lists int) (*Queue, error) {
+	if lists < 1 || lists > MaxLists {
+		return nil, fmt.Errorf("%d lists: must be 1 to %d", lists, MaxLists)
+	}
+	return &Queue{lists: make([][]uint64, lists)}, nil
+}
+
+// Events returns how many events the model has had.
+func (q *Queue) Events() uint64 { return q.clock.Events() }
+
+// Do executes commands one after another and returns the outcome of each. Entries move up beside
+// the next command.
+func (q *Queue) Do(commands ...Command) []Outcome {
+	q.outcomes = make([]Outcome, 0, len(commands))
+	for _, c := range commands {
+		q.commands.Push(c)
+	}
+	q.next()
+	q.clock.Run()
+	return q.outcomes
+}
+
+// next begins the next command.
+func (q *Queue) next() {
+	if q.commands.Len() == 0 {
+		return
+	}
+	c, began := q.commands.Pop(), q.clock.Now()
+	q.busy = true
+	end := func(ok bool) {
+		q.outcomes = append(q.outcomes, Outcome{q.clock.Now() - began, ok})
+		q.busy = false
+		q.moveUp()
+		q.next()
+	}
+	if !c.Insert {
+		q.clock.After(camCycles, func() { q.match(c.Header, end) })
+		return
+	}
+	wait := insertCycles
+	if q.moving { // the ports of the lists are in use
+		wait += moveCycles
+	}
+	q.clock.After(wait, func() { end(q.insert(c.Header)) })
+}
+
+func (q *Queue) insert(header uint64) bool {
+	switch {
+	case q.listed == 0 && len(q.cam) < CAM:
+		q.cam = append(q.cam, header)
+	case q.listed < ListEntries:
+		l := &q.lists[q.insertAt]
+		*l = append(*l, header)
+		q.insertAt = (q.insertAt + 1) % len(q.lists)
+		q.listed++
+	default:
+		return false
+	}
+	return true
+}
+
+// match ends a command after the search of the CAM.
+func (q *Queue) match(header uint64, end func(ok bool)) {
+	if i := slices.Index(q.cam, header); i >= 0 {
+		q.cam = slices.Delete(q.cam, i, i+1)
+		end(true)
+		return
+	}
+	list, steps := q.search(header)
+	q.clock.After(sim.Cycle(steps)*elementCycles, func() {
+		if list >= 0 {
+			l := &q.lists[list]
+			*l = slices.Delete(*l, steps-1, steps)
+			q.listed--
+		}
+		end(list >= 0)
+	})
+}
+
+// search returns the list in which a header is found first, or −1, and how many elements have been
+// compared in it, or in the longest list.
+func (q *Queue) search(header uint64) (list, steps int) {
+	list = -1
+	for i := range q.lists {
+		i = (q.move + i) % len(q.lists) // from the list that was filled first on
+		l := q.lists[i]
+		if list >= 0 {
+			l = l[:min(len(l), steps-1)] // all end when the first has found it
+		}
+		switch at := slices.Index(l, header); {
+		case at >= 0:
+			list, steps = i, at+1
+		case list < 0:
+			steps = max(steps, len(l))
+		}
+	}
+	return list, steps
+}
+
+// moveUp moves entries up, one a cycle, for as long as there is room and no command.
+func (q *Queue) moveUp() {
+	if q.moving || q.busy || q.listed == 0 || len(q.cam) == CAM {
+		return
+	}
+	q.moving = true
+	q.clock.After(moveCycles, func() {
+		for len(q.lists[q.move]) == 0 {
+			q.move = (q.move + 1) % len(q.lists)
+		}
+		l := &q.lists[q.move]
+		q.cam = append(q.cam, (*l)[0])
+		*l = (*l)[1:]
+		q.move = (q.move + 1) % len(q.lists)
+		q.listed--
+		q.moving = false
+		q.moveUp()
+	})
+}

@@ -1,0 +1,147 @@
+package twolevel_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/internal/sim/twolevel"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
+)
+
+// ceil returns how many elements the longest of some lists has.
+func ceil(n, lists int) int { return (n + lists - 1) / lists }
+
+// The latency is a cycle up to the size of the CAM, and three more for each element behind it.
+func TestPreposted(t *testing.T) {
+	for _, d := range twolevel.Designs() {
+		for _, depth := range []int{1, 2, 255, 256, 257, 300, 320, 321, 1000, 10000, 30000, twolevel.MaxDepth} {
+			got, err := d.Preposted(depth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := sim.Cycle(1 + 3*ceil(max(depth-twolevel.CAM, 0), d.Lists))
+			if got.Cycles != want {
+				t.Errorf("%s, depth %d: %d cycles, want %d", d.Name, depth, got.Cycles, want)
+			}
+		}
+	}
+}
+
+func TestUnload(t *testing.T) {
+	for _, d := range twolevel.Designs() {
+		for _, depth := range []int{1, 256, 257, 1000, 3000} {
+			got, err := d.Unload(depth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := sim.Cycle(depth)
+			for listed := depth - twolevel.CAM; listed > 0; listed-- {
+				want += sim.Cycle(3 * ceil(listed, d.Lists))
+			}
+			if got.Cycles != want {
+				t.Errorf("%s, depth %d: %d cycles, want %d", d.Name, depth, got.Cycles, want)
+			}
+		}
+	}
+	if _, err := twolevel.Designs()[0].Unload(twolevel.MaxDepth + 1); err == nil {
+		t.Error("a queue takes more entries than it has")
+	}
+	if _, err := (twolevel.Design{Lists: 0}).Unload(1); err == nil {
+		t.Error("a queue has no list")
+	}
+}
+
+// As the oldest entries are matched, others move up beside the next commands, so that the CAM has
+// whatever comes next.
+func TestRefill(t *testing.T) {
+	const depth = 1000
+	for _, d := range twolevel.Designs() {
+		q, err := twolevel.New(d.Lists)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var commands []twolevel.Command
+		for i := range depth {
+			commands = append(commands, twolevel.Command{Insert: true, Header: uint64(i)})
+		}
+		for i := range depth {
+			commands = append(commands, twolevel.Command{Header: uint64(i)})
+		}
+		for i, o := range q.Do(commands...) {
+			if !o.OK || o.Cycles != 1 {
+				t.Fatalf("%s: command %d took %d cycles, %v", d.Name, i, o.Cycles, o.OK)
+			}
+		}
+	}
+}
+
+// An insertion waits for an entry that moves up. A search that finds nothing compares all elements
+// of the longest list.
+func TestStall(t *testing.T) {
+	q, err := twolevel.New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(twolevel.CAM + 10) {
+		q.Do(twolevel.Command{Insert: true, Header: i})
+	}
+	got := q.Do(twolevel.Command{Header: 3}, twolevel.Command{Insert: true, Header: 999}, twolevel.Command{Header: 12345}, twolevel.Command{Header: 999})
+	for i, want := range []twolevel.Outcome{{1, true}, {2, true}, {1 + 3*10, false}, {1 + 3*10, true}} {
+		if got[i] != want {
+			t.Errorf("command %d: %+v, want %+v", i, got[i], want)
+		}
+	}
+}
+
+func TestFull(t *testing.T) {
+	q, err := twolevel.New(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(twolevel.MaxDepth + 1) {
+		if o := q.Do(twolevel.Command{Insert: true, Header: i}); o[0].OK != (i < twolevel.MaxDepth) {
+			t.Fatalf("entry %d: %+v", i, o)
+		}
+	}
+}
+
+// A queue finds a header exactly when the matching of the engine does.
+func TestDifferential(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	for _, lists := range []int{1, 4, 64} {
+		q, err := twolevel.New(lists)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := match.New[int, int](match.Limits{})
+		for i := range 20000 {
+			header := random.IntN(2000)
+			if random.IntN(2) == 0 && m.Posted() < 1500 {
+				if _, _, _, err := m.Post(0, int32(header), i); err != nil {
+					t.Fatal(err)
+				}
+				if o := q.Do(twolevel.Command{Insert: true, Header: uint64(header)}); !o[0].OK {
+					t.Fatal("no room")
+				}
+				continue
+			}
+			_, want := m.Match(0, int32(header))
+			if o := q.Do(twolevel.Command{Header: uint64(header)}); o[0].OK != want {
+				t.Fatalf("%d lists, step %d: the queue has a receive %v, the engine %v", lists, i, o[0].OK, want)
+			}
+		}
+	}
+}
+
+func BenchmarkUnload(b *testing.B) {
+	var events uint64
+	for b.Loop() {
+		m, err := twolevel.Designs()[2].Unload(1000)
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += m.Events
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}
