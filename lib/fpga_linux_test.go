@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -343,6 +344,39 @@ func TestLibraryStatus(t *testing.T) {
 		}
 		if find(pid) != nil {
 			t.Errorf("%s: the job is there after its end", launcher[0])
+		}
+	}
+}
+
+// TestLibraryBound: ranks that the launcher binds to a processor each are not taken for ranks that share one.
+func TestLibraryBound(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("there is one processor")
+	}
+	dir := builtLibrary(t)
+	for _, bind := range []string{"core", "none"} {
+		c := exec.CommandContext(t.Context(), filepath.Join(dir, "zrlctl"), "run", "--bind-to", bind, "-n", "2", compile(t, dir, "mpich", "waits.c"))
+		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"))
+		in, err1 := c.StdinPipe()
+		out, err2 := c.StdoutPipe()
+		if err := errors.Join(err1, err2, c.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fscan(out, new(int)); err != nil {
+			t.Fatal(err)
+		}
+		list, err := control.Jobs(t.Context(), fmt.Sprintf("zrlctl_%d", c.Process.Pid))
+		if err != nil || len(list) != 1 || len(list[0].Reports) != 2 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		for _, r := range list[0].Status().Ranks {
+			if r.Oversubscribed {
+				t.Errorf("--bind-to %s: %+v", bind, r.RankInfo)
+			}
+		}
+		in.Close()
+		if err := c.Wait(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -238,7 +238,11 @@ func (l *extendedLink) place(in *inbound) {
 func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	e := l.p.e
 	r.out = l.outs.add(r)
-	e.conns.list = l.machine().Send(e.at, extended.SendOp{
+	m := l.machine()
+	if l.copier != nil && !m.Short(int64(len(r.buf))) {
+		m.LongPackets(l.copier.LongPayload(l.p.rank))
+	}
+	e.conns.list = m.Send(e.at, extended.SendOp{
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
 		Partial: r.flow != nil && r.flow.send == r,
 	}, e.conns.list[:0])

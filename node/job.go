@@ -59,7 +59,7 @@ func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a port for rank %d of the job: %w", x.Rank(), err)
 	}
-	d, err := join(ctx, x, place{socket.LocalAddr().(*net.UDPAddr).AddrPort(), hostName()}, socket)
+	d, err := join(ctx, x, place{socket.LocalAddr().(*net.UDPAddr).AddrPort(), hostName(), ownProcessors()}, socket)
 	if err != nil {
 		socket.Close()
 		return nil, err
@@ -112,7 +112,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 		return nil, err
 	}
 	cfg.Ranks = extendedAmong(cfg, ranks)
-	d, err := open(cfg, rank, nil, nil, true)
+	d, err := open(cfg, rank, nil, &jobProcess{})
 	if err != nil {
 		return nil, err
 	}
@@ -170,20 +170,32 @@ type place struct {
 	addr netip.AddrPort
 	// host identifies a host, or a container on it: shared memory and addresses are within it.
 	host string
+	// processors are those that the process may use, as of ownProcessors.
+	processors string
+}
+
+// jobProcess is what is known of the process of a job.
+type jobProcess struct {
+	// socket is bound to the rank's address already, or nil.
+	socket *net.UDPConn
+	// processors is how many the processes of the job on this host may use together, or 0.
+	processors int
 }
 
 // jobVersion is what ranks of a job check that they understand each other by.
-const jobVersion = "zrlmpi1"
+const jobVersion = "zrlmpi2"
 
-func (p place) String() string { return jobVersion + ";" + p.addr.String() + ";" + p.host }
+func (p place) String() string {
+	return strings.Join([]string{jobVersion, p.addr.String(), p.host, p.processors}, ";")
+}
 
 func parsePlace(text string) (place, error) {
 	fields := strings.Split(text, ";")
-	if len(fields) != 3 || fields[0] != jobVersion {
+	if len(fields) != 4 || fields[0] != jobVersion {
 		return place{}, fmt.Errorf("its place is %.80q, and not one of this version: all programs of a job are to have the same version of zrlmpi", text)
 	}
 	addr, err := netip.ParseAddrPort(fields[1])
-	return place{addr, fields[2]}, err
+	return place{addr, fields[2], fields[3]}, err
 }
 
 func placeKey(rank int) string { return fmt.Sprintf("zrlmpi-place-%d", rank) }
@@ -219,7 +231,17 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := open(cfg, x.Rank(), nil, socket, true)
+	var lists []string
+	for _, p := range places {
+		if p.host == own.host {
+			lists = append(lists, p.processors)
+		}
+	}
+	processors, err := processorsOf(lists)
+	if err != nil {
+		return nil, fmt.Errorf("a rank of the job on %s: %w", own.host, err)
+	}
+	d, err := open(cfg, x.Rank(), nil, &jobProcess{socket, processors})
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func TestPlaces(t *testing.T) {
 		var places []place
 		for text := range strings.FieldsSeq(tt.places) {
 			addr, host, _ := strings.Cut(text, "/")
-			p, err := parsePlace(place{netip.MustParseAddrPort(addr), host}.String())
+			p, err := parsePlace(place{netip.MustParseAddrPort(addr), host, ""}.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.places, err, tt.want)
 		}
 	}
-	for _, text := range []string{"", "zrlmpi0;127.0.0.1:1;x", "zrlmpi1;127.0.0.1;x", "zrlmpi1;127.0.0.1:1"} {
+	for _, text := range []string{"", "zrlmpi1;127.0.0.1:1;x;0", "zrlmpi2;127.0.0.1;x;0", "zrlmpi2;127.0.0.1:1;x"} {
 		if p, err := parsePlace(text); err == nil {
 			t.Errorf("%q is %v", text, p)
 		}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,9 @@ type Rank struct {
 	memoryUnobserved bool
 
 	// socket is one that is bound to the rank's address already, or nil.
-	socket      *net.UDPConn
+	socket *net.UDPConn
+	// processors is how many the ranks of a job on this host may use together, 0 if that is not known.
+	processors  int
 	sockets     sockets
 	links       atomic.Pointer[[]Link]
 	collectives collective.Config
@@ -232,22 +235,23 @@ func (r *Rank) Sharing() (links, singleCopy int) {
 // Oversubscribed reports whether the rank's host has more ranks than cores by the
 // configuration, attached programs included. A caller that polls for a packet then yields
 // to other processes.
-func (r *Rank) Oversubscribed() bool { return busy(r.Config, r.Self, r.Attached) > runtime.NumCPU() }
+func (r *Rank) Oversubscribed() bool {
+	return busy(r.Config, r.Self, r.Attached) > cmp.Or(r.processors, runtime.NumCPU())
+}
 
 // Open makes this process the given rank of a configuration, and returns the rank's
 // running engine. The rank is a host here, whatever its run is in the configuration. The
 // environment variables for collectives override the configuration.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
-	d, err := open(cfg, rank, observer, nil, false)
+	d, err := open(cfg, rank, observer, nil)
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// open is Open, with a socket that is bound to the rank's address already, or nil. A rank of a job records the phases of its messages
-// over networks.
-func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPConn, job bool) (device, error) {
+// open is Open, for a process of a job if j is not nil. Such a rank records the phases of its messages over networks.
+func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return device{}, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
 	}
@@ -272,8 +276,8 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, socket *net.UDPCo
 	if err != nil {
 		return device{}, err
 	}
-	r.socket = socket
-	if job {
+	if j != nil {
+		r.socket, r.processors = j.socket, j.processors
 		observer, r.memoryUnobserved = recording{r.Record(len(mine.Ranks))}, true
 		if r.overNetwork(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
 			observer = r.Packets.Observe(observer)

@@ -27,7 +27,7 @@ ranks:
 `, transport, addrs[0], addrs[1]))
 			var devices []device
 			for rank := range 2 {
-				d, err := open(cfg, rank, nil, nil, true)
+				d, err := open(cfg, rank, nil, &jobProcess{})
 				if err != nil {
 					t.Fatal(err)
 				}

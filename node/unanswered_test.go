@@ -44,7 +44,7 @@ ranks:
 - {rank: 0, address: %q, run: host}
 - {rank: 1, address: %q, run: host}
 - {rank: 2, address: %q, peer: software}
-`, addrs[0], addrs[1], addrs[2])), 0, nil, nil, true)
+`, addrs[0], addrs[1], addrs[2])), 0, nil, &jobProcess{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,9 +22,12 @@ var (
 	polling atomic.Int32
 	// asleep counts those that wait and do not poll.
 	asleep atomic.Int32
-	// cores is how many may poll.
-	cores = int32(runtime.GOMAXPROCS(0))
+	// scheduled is how many goroutines of the process may run at a time.
+	scheduled atomic.Int32
 )
+
+// cores is how many callers of the process may poll.
+func cores() int32 { return int32(min(runtime.GOMAXPROCS(0), runtime.NumCPU())) }
 
 // oversubscribedPollers is how many callers of a process may poll on an oversubscribed
 // host. One is enough, as it polls for those that are asleep as well; others would keep
@@ -48,7 +51,8 @@ type SpinPolicy struct {
 // Init sets the policy up. Oversubscribed says that the host has more processes that poll
 // than cores: a caller that polls yields to other processes after every poll.
 func (p *SpinPolicy) Init(oversubscribed bool) {
-	p.oversubscribed, p.maxPollers = oversubscribed, cores
+	p.oversubscribed, p.maxPollers = oversubscribed, cores()
+	scheduled.Store(int32(runtime.GOMAXPROCS(0)))
 	p.wakeup = wakeupCost
 	p.every.Store(firstPolls)
 	if oversubscribed {

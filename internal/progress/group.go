@@ -51,7 +51,7 @@ func (g *Group) Init(owner Owner, oversubscribed bool) {
 
 // PollAlone has callers poll on an oversubscribed host while those of other groups do as well: it is for
 // sources that nothing else polls, each with a caller of its own.
-func (g *Group) PollAlone() { g.spin.maxPollers = cores }
+func (g *Group) PollAlone() { g.spin.maxPollers = cores() }
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It
 // is watched from the next Watch on. The error is of the system, or

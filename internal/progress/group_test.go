@@ -181,12 +181,12 @@ func TestNoPolling(t *testing.T) {
 		want           bool
 	}{
 		{"its context has ended", ended, false, false, 0, false},
-		{"a core is left", context.Background(), false, false, cores - 1, true},
-		{"no core is left", context.Background(), false, false, cores, false},
+		{"a core is left", context.Background(), false, false, cores() - 1, true},
+		{"no core is left", context.Background(), false, false, cores(), false},
 		{"nothing polls on an oversubscribed host", context.Background(), true, false, 0, true},
 		{"one polls on an oversubscribed host", context.Background(), true, false, oversubscribedPollers, false},
-		{"a core is left on an oversubscribed host", context.Background(), true, true, cores - 1, true},
-		{"no core is left on an oversubscribed host", context.Background(), true, true, cores, false},
+		{"a core is left on an oversubscribed host", context.Background(), true, true, cores() - 1, true},
+		{"no core is left on an oversubscribed host", context.Background(), true, true, cores(), false},
 	} {
 		s := newSource(t)
 		g, _ := newGroup(t, tt.oversubscribed, s)

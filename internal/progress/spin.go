@@ -86,7 +86,7 @@ func (s *Spin) yieldToOthers() bool {
 	// To yield to goroutines costs more than a poll does, and has the runtime wake a
 	// thread to find out whether there are any. So only if something was found that
 	// may be for others, or if there is no other core for them.
-	if s.found && asleep.Load() > 0 || polling.Load() >= cores {
+	if s.found && asleep.Load() > 0 || polling.Load() >= scheduled.Load() {
 		runtime.Gosched()
 	}
 	return true

@@ -25,7 +25,7 @@ func (l *link) note(a away) uint64 {
 // Get copies the beginning of a message that peer advertises to dst, as much of it as dst
 // has room for. It may be called at any time, by anyone. It reports false if the
 // message is not available, or not any more, or is not in the peer's memory now, or if the Conn
-// is pipelined and the peer polls, so that both had better copy: then what dst holds is undefined. What is advertised over a link is available as long as
+// is pipelined and the peer polls and is near, so that both had better copy: then what dst holds is undefined. What is advertised over a link is available as long as
 // that lasts, and to the first Get.
 func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	p, err := c.peer(peer)
@@ -36,7 +36,7 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.link
-	if l == nil || l.untrusted || c.cfg.Pipelined && l.peerDoorbell.asleep().Load() == 0 {
+	if l == nil || l.untrusted || c.cfg.Pipelined && l.peerDoorbell.asleep().Load() == 0 && l.peerFar.Load() == 0 {
 		return false
 	}
 	o := &l.advertised[advertised%advertSlots]

@@ -36,24 +36,24 @@ func engines(t *testing.T, pipelined bool) (conns [2]*Conn, engines [2]*mpe.Engi
 }
 
 // Engines that lose their link in the middle of messages, again and again, lose none
-// of the messages, whether they fetch long payload or have it copied, or the peer's polling decides that.
+// of the messages, whether they fetch long payload or have it copied, or the peer's polling, or how far it is, decides that.
 func TestEnginesOverBrokenLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, singleCopy string
-		pipelined        bool
-	}{{"auto", "auto", false}, {"off", "off", false}, {"pipelined", "auto", true}} {
+		pipelined, moves bool
+	}{{"auto", "auto", false, false}, {"off", "off", false, false}, {"pipelined", "auto", true, false}, {"processors move", "auto", true, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv(EnvSingleCopy, tt.singleCopy)
-			enginesOverBrokenLinks(t, tt.pipelined)
+			enginesOverBrokenLinks(t, tt.pipelined, tt.moves)
 		})
 	}
 }
 
-func enginesOverBrokenLinks(t *testing.T, pipelined bool) {
+func enginesOverBrokenLinks(t *testing.T, pipelined, moves bool) {
 	conns, engines := engines(t, pipelined)
 	const messages = 300
 	// Every other message is short, and is sent without a request if that is possible.
-	length := func(i int) int { return i * 7919 % []int{200_000, 100}[i%2] }
+	length := func(i int) int { return i * 7919 % []int{700_000, 100}[i%2] }
 	failed := make(chan error, 2)
 	for rank, e := range engines {
 		go func() {
@@ -70,7 +70,7 @@ func enginesOverBrokenLinks(t *testing.T, pipelined bool) {
 			failed <- nil
 		}()
 	}
-	buf := make([]byte, 200_000)
+	buf := make([]byte, 700_000)
 	for i := range messages {
 		if i%20 == 10 {
 			p := conns[i/20%2].peers[1-i/20%2]
@@ -80,6 +80,9 @@ func enginesOverBrokenLinks(t *testing.T, pipelined bool) {
 			if l != nil {
 				l.conn.Close()
 			}
+		}
+		if moves {
+			conns[i%2].verdict(1-i%2, i%3 > 0)
 		}
 		for rank, e := range engines {
 			st, err := e.Recv(t.Context(), 1-rank, buf, mpe.Options{})

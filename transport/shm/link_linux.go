@@ -52,6 +52,9 @@ type link struct {
 	peerDoorbell doorbell
 	// ended says that nothing more is written into in.
 	ended atomic.Bool
+	// distance says by which way long payload goes, and far has that for the peer; peerFar is the peer's.
+	distance     distance
+	far, peerFar *atomic.Uint64
 	// exposes says that the peer can read our memory, and fetches that we can read
 	// its, that of remote.
 	exposes, fetches bool
@@ -86,14 +89,16 @@ type link struct {
 
 // newLink takes over the mappings.
 func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peerDoorbell doorbell) *link {
-	l := &link{peer: p, conn: conn, mem: mem, peerDoorbell: peerDoorbell}
+	l := &link{peer: p, conn: conn, mem: mem, peerDoorbell: peerDoorbell, distance: distance{local: localCopy()}}
 	slots := slotsAt(ring)
 	low, high := mem[pageLen:pageLen+ring:pageLen+ring], mem[pageLen+ring:slots:slots]
 	toLow, toHigh := mem[slots:slots+slotsLen:slots+slotsLen], mem[slots+slotsLen:linkLen(ring):linkLen(ring)]
 	if lower {
+		l.far, l.peerFar = word(mem[lowFar:]), word(mem[highFar:])
 		l.in = reader{ring: low, head: word(mem[lowHead:]), slots: toLow}
 		l.out = writer{ring: high, head: word(mem[highHead:]), adverts: adverts{slots: toHigh}}
 	} else {
+		l.far, l.peerFar = word(mem[highFar:]), word(mem[lowFar:])
 		l.in = reader{ring: high, head: word(mem[highHead:]), slots: toHigh}
 		l.out = writer{ring: low, head: word(mem[lowHead:]), adverts: adverts{slots: toLow}}
 	}

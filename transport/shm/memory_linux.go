@@ -7,7 +7,10 @@ const (
 	// lowHead and highHead are the places of the heads, on cache lines that no
 	// processor fetches together.
 	lowHead, highHead = 0, 256
-	doorbellLen       = pageLen
+	// lowFar and highFar are those of words that are 1 while the lower or the higher rank sends long payload by single copies. Versions
+	// that know nothing of that have 0.
+	lowFar, highFar = 512, 768
+	doorbellLen     = pageLen
 )
 
 func linkLen(ring int) int { return slotsAt(ring) + 2*slotsLen }

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -68,12 +69,37 @@ func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	}
 	switch {
 	case !l.exposes || p.Exposed == 0:
-	case len(p.Payload) >= MinSingleCopy && !pipelined:
+	case len(p.Payload) > MaxPayload, len(p.Payload) >= MinSingleCopy && (!pipelined || l.distance.expose()):
 		return l.out.expose(&p.Header, p.Payload, p.Exposed)
-	case len(p.Payload) == 0 && len(p.Advertised) > 0 && len(p.Advertised) <= maxSingleCopy:
+	case len(p.Payload) == 0 && len(p.Advertised) > 0 && len(p.Advertised) <= maxSingleCopy && (!l.distance.far || l.distance.expose()):
 		return l.out.advertise(&p.Header, p.Advertised, p.Exposed)
 	}
-	return l.out.put(&p.Header, p.Payload)
+	if !pipelined || !l.exposes || !l.distance.times(len(p.Payload)) {
+		return l.out.put(&p.Header, p.Payload)
+	}
+	return l.putTimed(p)
+}
+
+// putTimed writes a packet into the ring, and notes how long that takes.
+func (l *link) putTimed(p *mpe.Packet) bool {
+	began := time.Now()
+	if !l.out.put(&p.Header, p.Payload) {
+		return false
+	}
+	l.distance.copied(len(p.Payload), time.Since(began))
+	l.showDistance()
+	return true
+}
+
+// showDistance lets the peer know what has been decided.
+func (l *link) showDistance() {
+	far := uint64(0)
+	if l.distance.far {
+		far = 1
+	}
+	if l.far.Load() != far {
+		l.far.Store(far)
+	}
 }
 
 // SendHeader fails: there are no packets of other profiles.

@@ -26,7 +26,7 @@ func (c *Conn) Sharing() (links, singleCopy int) {
 }
 
 // LongPayload returns the most payload in bytes of a packet to peer that is exposed, or 0
-// if none is, as the peer cannot fetch it or the Conn is pipelined.
+// if none is, as the peer cannot fetch it, or the Conn is pipelined and the peer near. It may change with every packet.
 func (c *Conn) LongPayload(peer int) int {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Conn) LongPayload(peer int) int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link == nil || !p.link.exposes || c.cfg.Pipelined {
+	if p.link == nil || !p.link.exposes || c.cfg.Pipelined && !p.link.distance.exposing() {
 		return 0
 	}
 	return LongPayload(len(p.link.out.ring))

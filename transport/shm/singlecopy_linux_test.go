@@ -248,3 +248,47 @@ func TestPipelined(t *testing.T) {
 		t.Error("it is not taken from a peer that sleeps")
 	}
 }
+
+// verdict makes a peer far or near.
+func (c *Conn) verdict(peer int, far bool) {
+	p := c.peers[peer]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.link; l != nil {
+		l.distance.change(far)
+		l.showDistance()
+	}
+}
+
+// TestFar: to a far peer, long payload goes by single copies, but for the trials of the ring.
+func TestFar(t *testing.T) {
+	a, b := exposingBy(t, Config{Pipelined: true})
+	a.verdict(1, true)
+	if n := a.LongPayload(1); n != LongPayload(a.cfg.Ring) {
+		t.Errorf("packets with %d bytes are exposed", n)
+	}
+	p := exposedPayload(0, 1, 1, MaxPayload)
+	if x := deliver(t, a, b, p); x.Away != MaxPayload {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	}
+	p = advertising(0, 1, 2, maxSingleCopy)
+	x, dst := deliver(t, a, b, p), make([]byte, maxSingleCopy)
+	if x.Advertised == 0 || !b.Get(0, x.Advertised, dst) || !bytes.Equal(dst, p.Advertised) {
+		t.Error("it is not taken from a far peer")
+	}
+	a.peers[1].link.distance.exposed = exposures
+	if n := a.LongPayload(1); n != 0 {
+		t.Errorf("in a trial, packets with %d bytes are exposed", n)
+	}
+	p = exposedPayload(0, 1, 3, MaxPayload)
+	if x := deliver(t, a, b, p); x.Away != 0 || !bytes.Equal(x.Bytes, whole(p)) {
+		t.Errorf("in a trial, %d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	}
+	if x := deliver(t, a, b, advertising(0, 1, 4, maxSingleCopy)); x.Advertised != 0 {
+		t.Error("in a trial, a message is advertised")
+	}
+	p = exposedPayload(0, 1, 5, 2*MaxPayload) // cut before the trial
+	if x := deliver(t, a, b, p); x.Away != 2*MaxPayload {
+		t.Errorf("%d bytes arrived, %d are away", len(x.Bytes), x.Away)
+	}
+}

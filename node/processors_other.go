@@ -1,0 +1,6 @@
+//go:build !linux
+
+package node
+
+// ownProcessors does not know.
+func ownProcessors() string { return "" }

@@ -1,0 +1,37 @@
+package node
+
+import (
+	"runtime"
+	"testing"
+)
+
+// TestProcessors: the processors of a host are those that any of its ranks may use.
+func TestProcessors(t *testing.T) {
+	for _, tt := range []struct {
+		lists []string
+		want  int
+	}{
+		{nil, 0},
+		{[]string{"0"}, 1},
+		{[]string{"0", "1"}, 2},         // each rank is bound to one
+		{[]string{"0", "0"}, 1},         // the launcher was bound, and so all ranks
+		{[]string{"0-3", "0-3"}, 4},     // none is
+		{[]string{"0-1,8", "2,8-9"}, 5}, // shares overlap
+		{[]string{"0-3", "", "4"}, 0},   // one does not know
+		{[]string{"1023", "0-1023"}, 1024},
+	} {
+		if have, err := processorsOf(tt.lists); have != tt.want || err != nil {
+			t.Errorf("%q: %d, %v", tt.lists, have, err)
+		}
+	}
+	for _, list := range []string{"x", "1-", "-1", "3-1", "1024", "0,,1", "0-99999999999999999999"} {
+		if _, err := processorsOf([]string{list}); err == nil {
+			t.Errorf("%q is accepted", list)
+		}
+	}
+	if own := ownProcessors(); own != "" {
+		if n, err := processorsOf([]string{own}); n != runtime.NumCPU() || err != nil {
+			t.Errorf("%s: %d of %d, %v", own, n, runtime.NumCPU(), err)
+		}
+	}
+}
