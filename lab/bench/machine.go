@@ -23,6 +23,10 @@ type Machine struct {
 	// millisecond, until it runs, and WakeUpP90 that of the slower ones: p50 and p90.
 	WakeUp    float64 `json:"wakeup_p50_us,omitempty"`
 	WakeUpP90 float64 `json:"wakeup_p90_us,omitempty"`
+	// LineLeast is the least time in ns in which a cache line moved from one processor to
+	// another during the run, and LineP50 the median; 0 is unknown.
+	LineLeast float64 `json:"cache_line_least_ns,omitempty"`
+	LineP50   float64 `json:"cache_line_p50_ns,omitempty"`
 	// LoadBefore and LoadAfter are load averages of 1, 5 and 15 minutes.
 	LoadBefore string `json:"load_before"`
 	LoadAfter  string `json:"load_after"`

@@ -75,6 +75,9 @@ func (p *printer) run(r *Report, results []Result) {
 	p.item("median of %s, all sides in turn; %s", rounds(r.Rounds), m.Time)
 	p.item("%s, %s, %s, zrlmpid %s", m.processors(), m.System, m.Go, m.Version)
 	p.item("a wake-up of a thread that slept 1 ms: %s", m.wakeUp())
+	for _, text := range r.lineNotes(results) {
+		p.item("%s", text)
+	}
 	p.item("load average %s before, %s after", m.LoadBefore, m.LoadAfter)
 	seen := map[string]bool{}
 	verified := 0

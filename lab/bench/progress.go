@@ -5,29 +5,23 @@ import (
 	"time"
 )
 
-// clock guesses how long a run will take.
-type clock struct {
-	done, all int
-	start     time.Time
-}
+// clock counts measurements, and how many there are to do as far as is known.
+type clock struct{ done, all int }
 
-func (r *runner) begin() {
-	r.clock = clock{all: len(r.measurements) * r.Rounds, start: time.Now()}
-}
-
-// reportProgress writes which measurement begins, and the estimated time left.
-func (r *runner) reportProgress(m *measurement, round int) {
+// reportProgress writes which measurement begins, the first of the rest, and the estimated
+// time left.
+func (r *runner) reportProgress(rest []scheduled) {
 	r.clock.done++
 	left := ""
-	if t := r.left(m, round); t > 0 {
+	if t := r.left(rest); t > 0 {
 		left = fmt.Sprintf(", about %v left", t.Round(time.Second))
 	}
-	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %v\n", r.clock.done, r.clock.all, left, round+1, r.Rounds, m)
+	fmt.Fprintf(r.out, "[%d/%d%s] round %d of %d: %v\n", r.clock.done, r.clock.all, left, rest[0].round+1, r.Rounds, rest[0].measurement)
 }
 
-// left is the time that this measurement and those after it take. What was
-// measured before takes as long again; of the others it is known how they compare.
-func (r *runner) left(now *measurement, round int) time.Duration {
+// left is the time that the rest takes. What was measured before takes as long again; of the
+// others it is known how they compare.
+func (r *runner) left(rest []scheduled) (left time.Duration) {
 	var took time.Duration
 	var weight float64
 	for _, m := range r.measurements {
@@ -39,24 +33,14 @@ func (r *runner) left(now *measurement, round int) time.Duration {
 	if weight == 0 {
 		return 0
 	}
-	guess := func(m *measurement) time.Duration {
+	for _, m := range rest {
 		switch {
 		case m.failed:
-			return 0
 		case m.took > 0:
-			return m.took
+			left += m.took
+		default:
+			left += time.Duration(float64(took) / weight * m.w.weight)
 		}
-		return time.Duration(float64(took) / weight * m.w.weight)
-	}
-	var left time.Duration
-	before := true
-	for _, m := range r.measurements {
-		before = before && m != now
-		rounds := r.Rounds - round
-		if before {
-			rounds--
-		}
-		left += guess(m) * time.Duration(rounds)
 	}
 	return left
 }

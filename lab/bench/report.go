@@ -37,7 +37,7 @@ type Result struct {
 // Measured is a side with its figures in a workload.
 type Measured struct {
 	Side
-	// Verified is how many messages were, in all rounds: every one.
+	// Verified is how many messages were, in all rounds and all attempts: every one.
 	Verified int `json:"verified_messages"`
 	// Memory is the most that a process of the side has had, in KiB.
 	Memory int `json:"peak_memory_kib,omitempty"`
@@ -52,6 +52,21 @@ type Figures struct {
 	Cut    []Cut     `json:"cut,omitempty"`
 	Median []Point   `json:"median"`
 	Rounds [][]Point `json:"rounds"`
+	// Attempts are all measurements, in order, if it is known how long a cache line took.
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// add adds the points of an attempt.
+func (f *Figures) add(a Attempt, points []Point) {
+	switch {
+	case a.Discarded:
+		a.Points = points
+	case len(points) > 0:
+		f.Rounds = append(f.Rounds, points)
+	}
+	if a.line() > 0 {
+		f.Attempts = append(f.Attempts, a)
+	}
 }
 
 // cut removes a step from all rounds.

@@ -191,15 +191,21 @@ func TestFormats(t *testing.T) {
 func TestLeft(t *testing.T) {
 	one, three := &workload{weight: 1}, &workload{weight: 3}
 	r := &runner{Options: Options{Rounds: 2}, measurements: []*measurement{{w: one}, {w: three}, {w: three, failed: true}}}
-	if got := r.left(r.measurements[0], 0); got != 0 {
+	var rest []scheduled
+	for range 2 {
+		for _, m := range r.measurements {
+			rest = append(rest, scheduled{measurement: m})
+		}
+	}
+	if got := r.left(rest); got != 0 {
 		t.Errorf("%v is left, of which nothing is known", got)
 	}
 	r.measurements[0].took = 10
-	if got := r.left(r.measurements[1], 0); got != 10+2*30 {
+	if got := r.left(rest[1:]); got != 10+2*30 {
 		t.Errorf("%d is left", got)
 	}
 	r.measurements[1].took = 50
-	if got := r.left(r.measurements[0], 1); got != 10+50 {
+	if got := r.left(rest[3:]); got != 10+50 {
 		t.Errorf("%d is left", got)
 	}
 }

@@ -96,9 +96,10 @@ func (o *Options) plan() ([]task, error) {
 }
 
 // Run measures, and reports its progress. All sides are measured in each
-// round, so that what else the machine does falls on all alike. A side that fails
-// is left out from then on; the report says so, and its Err is not nil. The other
-// errors are a *UsageError, what keeps anything from being measured, or ctx's.
+// round, so that what else the machine does falls on all alike. What was measured while
+// cache lines moved slowly is measured again. A side that fails is left out from then on;
+// the report says so, and its Err is not nil. The other errors are a *UsageError, what
+// keeps anything from being measured, or ctx's.
 func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	tasks, err := o.plan()
 	if err != nil {
@@ -113,7 +114,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, dir: dir, sides: sides, out: progress, report: &Report{Machine: DescribeMachine(), Rounds: o.Rounds}}
+	r := &runner{Options: o, dir: dir, sides: sides, out: progress, report: &Report{Machine: DescribeMachine(), Rounds: o.Rounds}, moveLine: measureLine}
 	if err := r.report.Machine.measure(); err != nil {
 		missing = append(missing, err.Error())
 	}
@@ -124,13 +125,8 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	if len(r.measurements) == 0 {
 		return nil, usagef("none of the sides does any of the workloads")
 	}
-	r.begin()
-	for round := range o.Rounds {
-		for _, m := range r.measurements {
-			if err := r.measure(ctx, m, round); err != nil {
-				return nil, err
-			}
-		}
+	if err := r.measureAll(ctx); err != nil {
+		return nil, err
 	}
 	r.report.Machine.LoadAfter = loadAverage()
 	r.report.finish()
@@ -146,6 +142,10 @@ type runner struct {
 	report       *Report
 	measurements []*measurement
 	clock        clock
+	// moveLine measures how long it takes to move a cache line, in ns; 0 is unknown. lines
+	// are all that it has measured.
+	moveLine func() (float64, error)
+	lines    []float64
 }
 
 // measurement is what a side does in a workload.
@@ -163,6 +163,22 @@ type measurement struct {
 	failed       bool
 	// took is how long it took last; 0 is unknown.
 	took time.Duration
+	// attempts are all that has been measured, and cut what is removed from it.
+	attempts []*attempt
+	cut      []Cut
+}
+
+// attempt is an Attempt with the points of each part.
+type attempt struct {
+	Attempt
+	points [][]Point
+}
+
+// scheduled is a measurement in a round, and what it has given last, or nil.
+type scheduled struct {
+	*measurement
+	round int
+	last  *attempt
 }
 
 // prepare makes a measurement of each side that can do a workload.
@@ -192,16 +208,54 @@ func (r *runner) prepare(tasks []task) {
 	}
 }
 
-// measure does a measurement once. The error is that nothing more can be done.
-func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
-	if m.failed {
-		return nil
+// measureAll does all measurements in all rounds, and puts them into the report. Those during
+// which cache lines moved slowly are done again after the last round: the least time is known
+// then, and the phase may be over.
+func (r *runner) measureAll(ctx context.Context) error {
+	var todo []scheduled
+	for round := range r.Rounds {
+		for _, m := range r.measurements {
+			todo = append(todo, scheduled{measurement: m, round: round})
+		}
 	}
-	r.reportProgress(m, round)
+	again := againMost
+	if r.Quick { // its figures do not count
+		again = 0
+	}
+	r.clock.all = len(todo)
+	for ; len(todo) > 0; again-- {
+		for i := range todo {
+			if todo[i].failed {
+				continue
+			}
+			r.reportProgress(todo[i:])
+			if err := r.measure(ctx, &todo[i]); err != nil {
+				return err
+			}
+		}
+		if again == 0 {
+			break
+		}
+		least := r.report.Machine.LineLeast
+		if todo = discardSlow(todo, least); len(todo) > 0 {
+			fmt.Fprintf(r.out, "measured again, since a cache line took over %v times its least, %s ns: %d of %d\n", slowLine, figure(least), len(todo), r.clock.all)
+			r.clock.all += len(todo)
+		}
+	}
+	for _, m := range r.measurements {
+		r.collect(m)
+	}
+	return nil
+}
+
+// measure does a measurement once. The error is that nothing more can be done.
+func (r *runner) measure(ctx context.Context, t *scheduled) error {
+	m, round := t.measurement, t.round
 	j := job{w: m.w, parts: m.parts, share: m.share, dir: r.dir}
 	if round == r.Rounds-1 {
 		j.profile = r.CPUProfile
 	}
+	before := r.lineTime()
 	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
@@ -218,12 +272,8 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 	}
 	m.took = time.Since(start)
 	fmt.Fprintf(r.out, "    %.1f s\n", m.took.Seconds())
-	results := r.report.Results[m.workload].Sides[m.at:][:len(m.parts)]
 	if err != nil {
-		m.failed = true
-		for i := range results {
-			*m.figures(&results[i]) = Figures{}
-		}
+		m.failed, m.attempts, m.cut = true, nil, nil
 		text := fmt.Sprintf("%v: %s", m, strings.TrimSpace(err.Error()))
 		if optional {
 			r.miss(text)
@@ -233,16 +283,36 @@ func (r *runner) measure(ctx context.Context, m *measurement, round int) error {
 		fmt.Fprintf(r.out, "\n*** FAILED: %s ***\n\n", text)
 		return nil
 	}
-	r.plan(m, o, results)
+	r.plan(m, o)
+	t.last = &attempt{Attempt{Round: round + 1, LineBefore: before, LineAfter: r.lineTime()}, o.points}
+	m.attempts = append(m.attempts, t.last)
+	results := r.results(m)
 	for i := range results {
 		result := &results[i]
-		if f := m.figures(result); len(o.points[i]) > 0 {
-			f.Rounds = append(f.Rounds, o.points[i])
-		}
 		result.Verified += o.verified / len(results) // all have the same
 		result.Memory = max(result.Memory, o.memory)
 	}
 	return nil
+}
+
+// results returns where the figures of a measurement's parts go.
+func (r *runner) results(m *measurement) []Measured {
+	return r.report.Results[m.workload].Sides[m.at:][:len(m.parts)]
+}
+
+// collect puts what was measured into the report, in the order of the rounds.
+func (r *runner) collect(m *measurement) {
+	slices.SortStableFunc(m.attempts, func(a, b *attempt) int { return a.Round - b.Round })
+	results := r.results(m)
+	for i := range results {
+		f := m.figures(&results[i])
+		for _, a := range m.attempts {
+			f.add(a.Attempt, a.points[i])
+		}
+		for _, c := range m.cut {
+			f.cut(c)
+		}
+	}
 }
 
 // outcome measures, with a neighbour if there is to be one.
@@ -284,7 +354,7 @@ func (m *measurement) String() string {
 // plan removes what was cut in a round from those that follow, and from those that were
 // before, so that all have the same steps; what was done with fewer iterations is done
 // with as many from then on.
-func (r *runner) plan(m *measurement, o outcome, results []Measured) {
+func (r *runner) plan(m *measurement, o outcome) {
 	for _, s := range o.reduced {
 		i := slices.IndexFunc(m.steps, func(other step) bool { return other.n == s.n })
 		r.miss(fmt.Sprintf("%v: %s: %d instead of %d iterations, to end in %v", m, m.w.label(s.n), s.iterations, m.steps[i].iterations, m.share))
@@ -293,10 +363,8 @@ func (r *runner) plan(m *measurement, o outcome, results []Measured) {
 	for _, c := range o.cut {
 		fmt.Fprintf(r.out, "    %s: %v\n", m.w.label(c.N), &c)
 		m.steps = slices.DeleteFunc(m.steps, func(s step) bool { return s.n == c.N })
-		for i := range results {
-			m.figures(&results[i]).cut(c)
-		}
 	}
+	m.cut = append(m.cut, o.cut...)
 	m.failed = len(m.steps) == 0
 }
 

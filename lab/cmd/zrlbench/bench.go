@@ -34,7 +34,9 @@ func (a *app) benchCommand() *cobra.Command {
 		Use: "zrlbench [WORKLOAD…]", Short: "Measure zrlmpid beside the limits of the machine and other MPI libraries",
 		Long: `Measure zrlmpid on this machine, beside the limits of the machine without MPI and
 beside the MPI libraries that are installed. Each round measures all of them in turn.
-Print medians, ratios and growth. By default all workloads are measured:
+What was measured while a cache line took over 1.5 times its least time between two
+processors, as in some phases of a virtual machine, is measured again, at most three
+times. Print medians, ratios and growth. By default all workloads are measured:
 ` + strings.Join(bench.Workloads(), ", ") + `.
 
 The raw limits need a C compiler, the libraries their compilers (Open MPI: mpicc.openmpi,
