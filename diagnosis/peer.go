@@ -159,7 +159,7 @@ func (v *view) computes(e *edge, r *rankState) (p proof) {
 	}
 	p.step = fmt.Sprintf("look what rank %d does (top, gdb)", e.to)
 	for _, a := range r.Attached {
-		p.step = fmt.Sprintf("look what process %d does, which is rank %d: top -p %d, gdb -p %d", a.PID, e.to, a.PID, a.PID)
+		p.step = fmt.Sprintf("look what process %d on %s does, which is rank %d: top -p %d, gdb -p %d", a.PID, hostOf(v.address(e.to)), e.to, a.PID, a.PID)
 	}
 	return p
 }
