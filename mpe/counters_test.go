@@ -83,48 +83,56 @@ func TestCountersOfAnExtendedPeer(t *testing.T) {
 	})
 }
 
-func TestCountersOfWaits(t *testing.T) {
+// inBothWays runs a test with peers of both kinds, in simulated time.
+func inBothWays(t *testing.T, ranks int, test func(t *testing.T, c *cluster, extended bool)) {
+	t.Helper()
 	for name, extended := range map[string]bool{"handshake": false, "extended": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var c *cluster
 				if extended {
-					c = newExtended(t, 3, nil)
+					c = newExtended(t, ranks, nil)
 				} else {
-					c = newCluster(t, 3, handshake.CPUPeer(), nil)
+					c = newCluster(t, ranks, handshake.CPUPeer(), nil)
 				}
 				defer c.close()
-				e := c.engines[0]
-				time.Sleep(time.Second)
-				start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Buf: make([]byte, 4)})
-				time.Sleep(time.Second)
-				start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Buf: make([]byte, 4)})
-				start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Buf: make([]byte, 4)})
-				for range 2 {
-					start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 400_000)})
-				}
-				time.Sleep(2 * time.Second)
-				own, peers := counters(e)
-				if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
-					t.Errorf("%+v", own)
-				}
-				if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
-					t.Errorf("%+v, %+v", peers[2].OldestRecv, peers[2].OldestSend)
-				}
-				p := peers[1]
-				if w := p.OldestSend; !w.Waits || w.For != protocol.ClearToSend || w.Elapsed > 2*time.Second || w.Elapsed < time.Second {
-					t.Errorf("%+v", w)
-				}
-				if fmt.Sprint(p.QueuedSends, p.InFlight) != map[bool]string{false: "1 1", true: "0 2"}[extended] {
-					t.Errorf("queued %d, in flight %d", p.QueuedSends, p.InFlight)
-				}
-				own, peers = counters(c.engines[1])
-				if unexpected := own.Unexpected; unexpected != map[bool]int{false: 1, true: 2}[extended] || peers[0].OldestRecv.Waits {
-					t.Errorf("%d unexpected messages, %+v", unexpected, peers[0].OldestRecv)
-				}
+				test(t, c, extended)
 			})
 		})
 	}
+}
+
+func TestCountersOfWaits(t *testing.T) {
+	inBothWays(t, 3, func(t *testing.T, c *cluster, extended bool) {
+		e := c.engines[0]
+		time.Sleep(time.Second)
+		start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Buf: make([]byte, 4)})
+		time.Sleep(time.Second)
+		start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 2, Buf: make([]byte, 4)})
+		start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Buf: make([]byte, 4)})
+		for range 2 {
+			start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 400_000)})
+		}
+		time.Sleep(2 * time.Second)
+		own, peers := counters(e)
+		if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
+			t.Errorf("%+v", own)
+		}
+		if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
+			t.Errorf("%+v, %+v", peers[2].OldestRecv, peers[2].OldestSend)
+		}
+		p := peers[1]
+		if w := p.OldestSend; !w.Waits || w.For != protocol.ClearToSend || w.Elapsed > 2*time.Second || w.Elapsed < time.Second {
+			t.Errorf("%+v", w)
+		}
+		if fmt.Sprint(p.QueuedSends, p.InFlight) != map[bool]string{false: "1 1", true: "0 2"}[extended] {
+			t.Errorf("queued %d, in flight %d", p.QueuedSends, p.InFlight)
+		}
+		own, peers = counters(c.engines[1])
+		if unexpected := own.Unexpected; unexpected != map[bool]int{false: 1, true: 2}[extended] || peers[0].OldestRecv.Waits {
+			t.Errorf("%d unexpected messages, %+v", unexpected, peers[0].OldestRecv)
+		}
+	})
 }
 
 func TestCountersOfTimeOuts(t *testing.T) {
@@ -145,77 +153,55 @@ func TestCountersOfTimeOuts(t *testing.T) {
 // TestStatusBeginsWhenPosted: the phases of a message that an Observer and a caller
 // get begin when it is posted, whichever side had to wait for the other.
 func TestStatusBeginsWhenPosted(t *testing.T) {
-	for name, extended := range map[string]bool{"handshake": false, "extended": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var c *cluster
-				if extended {
-					c = newExtended(t, 2, nil)
-				} else {
-					c = newCluster(t, 2, handshake.CPUPeer(), nil)
-				}
-				defer c.close()
-				const n = 400_000
-				r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, n)})
-				time.Sleep(time.Second)
-				s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
-				second := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
-				if _, err := s.Wait(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-				st, err := r.Wait(context.Background())
-				if err != nil || st.Elapsed() < time.Second {
-					t.Errorf("the receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
-				}
-				time.Sleep(2 * time.Second)
-				r = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, n)})
-				if st, err = second.Wait(context.Background()); err != nil || st.Elapsed() < 2*time.Second {
-					t.Errorf("the second send took %v: %+v, %v", st.Elapsed(), st.Phases, err)
-				}
-				// It was posted when the message was there already.
-				if st, err = r.Wait(context.Background()); err != nil || st.Elapsed() > time.Second {
-					t.Errorf("the second receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
-				}
-			})
-		})
-	}
+	inBothWays(t, 2, func(t *testing.T, c *cluster, _ bool) {
+		const n = 400_000
+		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, n)})
+		time.Sleep(time.Second)
+		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
+		second := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
+		if _, err := s.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		st, err := r.Wait(context.Background())
+		if err != nil || st.Elapsed() < time.Second {
+			t.Errorf("the receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
+		}
+		time.Sleep(2 * time.Second)
+		r = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, n)})
+		if st, err = second.Wait(context.Background()); err != nil || st.Elapsed() < 2*time.Second {
+			t.Errorf("the second send took %v: %+v, %v", st.Elapsed(), st.Phases, err)
+		}
+		// It was posted when the message was there already.
+		if st, err = r.Wait(context.Background()); err != nil || st.Elapsed() > time.Second {
+			t.Errorf("the second receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
+		}
+	})
 }
 
 // TestDepths: each queue is as long as what was posted and has not ended, with both kinds of peers.
 func TestDepths(t *testing.T) {
-	for name, extended := range map[string]bool{"extended": true, "handshake": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var c *cluster
-				if extended {
-					c = newExtended(t, 2, nil)
-				} else {
-					c = newCluster(t, 2, handshake.CPUPeer(), nil)
-				}
-				defer c.close()
-				var ops []mpe.Op
-				for range 3 {
-					ops = append(ops, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 4)}))
-				}
-				time.Sleep(time.Second)
-				if d := c.engines[0].Depths(); d != (mpe.Depths{Sends: 3}) {
-					t.Errorf("the sender has %+v", d)
-				}
-				if d := c.engines[1].Depths(); d.Posted != 0 || d.Sends != 0 || extended && d.Unexpected != 3 {
-					t.Errorf("the receiver has %+v", d)
-				}
-				for range 4 {
-					ops = append(ops, start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)}))
-				}
-				for _, op := range ops[:6] {
-					if _, err := op.Wait(context.Background()); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if d, e := c.engines[0].Depths(), c.engines[1].Depths(); d != (mpe.Depths{}) || e != (mpe.Depths{Posted: 1}) {
-					t.Errorf("at the end: %+v, %+v", d, e)
-				}
-			})
-		})
-	}
+	inBothWays(t, 2, func(t *testing.T, c *cluster, extended bool) {
+		var ops []mpe.Op
+		for range 3 {
+			ops = append(ops, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 4)}))
+		}
+		time.Sleep(time.Second)
+		if d := c.engines[0].Depths(); d != (mpe.Depths{Sends: 3}) {
+			t.Errorf("the sender has %+v", d)
+		}
+		if d := c.engines[1].Depths(); d.Posted != 0 || d.Sends != 0 || extended && d.Unexpected != 3 {
+			t.Errorf("the receiver has %+v", d)
+		}
+		for range 4 {
+			ops = append(ops, start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)}))
+		}
+		for _, op := range ops[:6] {
+			if _, err := op.Wait(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d, e := c.engines[0].Depths(), c.engines[1].Depths(); d != (mpe.Depths{}) || e != (mpe.Depths{Posted: 1}) {
+			t.Errorf("at the end: %+v, %+v", d, e)
+		}
+	})
 }

@@ -239,7 +239,7 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	e := l.p.e
 	r.out = l.outs.add(r)
 	m := l.machine()
-	if l.copier != nil && !m.Short(int64(len(r.buf))) {
+	if l.copier != nil && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
 		m.LongPackets(l.copier.LongPayload(l.p.rank))
 	}
 	e.conns.list = m.Send(e.at, extended.SendOp{

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package node
-
-// ownProcessors does not know.
-func ownProcessors() string { return "" }
