@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -275,8 +276,8 @@ func (c *child) kill() {
 // sample is what the steady processes use.
 type sample struct {
 	at time.Duration
-	// of each steady daemon, and of the test's process
-	memory, descriptors, goroutines []int
+	// of each steady daemon, and of the test's process; memory in KiB
+	heap, anonymous, shared, descriptors, goroutines []int
 	// files are those in /dev/shm, and in the folders of the sockets
 	files int
 }
@@ -285,8 +286,10 @@ type sample struct {
 func (c *cluster) take(begun time.Time) sample {
 	c.t.Helper()
 	s := sample{at: time.Since(begun)}
-	add := func(pid, goroutines int) {
-		s.memory = append(s.memory, memoryOf(c.t, pid))
+	add := func(pid, heap, goroutines int) {
+		s.heap = append(s.heap, heap>>10)
+		s.anonymous = append(s.anonymous, residentOf(c.t, pid, "RssAnon"))
+		s.shared = append(s.shared, residentOf(c.t, pid, "RssShmem"))
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		if err != nil {
 			c.t.Fatal(err)
@@ -295,9 +298,12 @@ func (c *cluster) take(begun time.Time) sample {
 		s.goroutines = append(s.goroutines, goroutines)
 	}
 	for i, d := range c.daemons[:c.steady] {
-		add(d.cmd.Process.Pid, goroutinesOf(c.t, c.http[i]))
+		metrics := metricsOf(c.t, c.http[i])
+		add(d.cmd.Process.Pid, metrics("go_memstats_heap_inuse_bytes"), metrics("go_goroutines"))
 	}
-	add(os.Getpid(), runtime.NumGoroutine())
+	var own runtime.MemStats
+	runtime.ReadMemStats(&own)
+	add(os.Getpid(), int(own.HeapInuse), runtime.NumGoroutine())
 	shared, err := os.ReadDir("/dev/shm")
 	if err != nil {
 		c.t.Fatal(err)
@@ -313,22 +319,22 @@ func (c *cluster) take(begun time.Time) sample {
 	return s
 }
 
-// memoryOf returns a process's resident memory in KiB.
-func memoryOf(t *testing.T, pid int) (kib int) {
+// residentOf returns a kind of a process's resident memory in KiB.
+func residentOf(t *testing.T, pid int, kind string) (kib int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	_, rest, _ := strings.Cut(string(text), kind+":")
 	if _, err := fmt.Sscan(rest, &kib); err != nil {
 		t.Fatal(err)
 	}
 	return kib
 }
 
-// goroutinesOf returns how many a daemon has.
-func goroutinesOf(t *testing.T, url string) (n int) {
+// metricsOf returns a function that returns a daemon's metrics, as they are now.
+func metricsOf(t *testing.T, url string) func(name string) int {
 	t.Helper()
 	resp, err := http.Get(url)
 	if err != nil {
@@ -339,16 +345,25 @@ func goroutinesOf(t *testing.T, url string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "\ngo_goroutines ")
-	if _, err := fmt.Sscan(rest, &n); err != nil {
-		t.Fatal(err)
+	return func(name string) int {
+		t.Helper()
+		var value float64
+		_, rest, _ := strings.Cut(string(text), "\n"+name+" ")
+		if _, err := fmt.Sscan(rest, &value); err != nil {
+			t.Fatal(name, err)
+		}
+		return int(value)
 	}
-	return n
 }
 
+// maxShared is the most memory in KiB that a program and its daemon share: two rings and an arena.
+const maxShared = 19 << 10
+
 // judge compares the last quarter of the samples with the second: what a process uses must not
-// have grown but for noise.
-func judge(t *testing.T, samples []sample) {
+// have grown but for noise. What is shared with programs fills as it is used the first time, up to
+// its length. So does what the race detector has for each byte that is touched, which is why only the
+// heap is judged with it.
+func judge(t *testing.T, ranks int, samples []sample) {
 	t.Helper()
 	quarter := len(samples) / 4
 	if quarter == 0 {
@@ -372,7 +387,19 @@ func judge(t *testing.T, samples []sample) {
 			}
 		}
 	}
-	compare("memory in KiB", func(s sample) []int { return s.memory }, 1.1, 16<<10)
+	compare("heap in KiB", func(s sample) []int { return s.heap }, 1.1, 16<<10)
+	if !race.Enabled {
+		compare("anonymous memory in KiB", func(s sample) []int { return s.anonymous }, 1.1, 16<<10)
+	}
+	for i, is := range samples[len(samples)-1].shared {
+		programs := ranksEach
+		if i == len(samples[0].shared)-1 {
+			programs = ranks
+		}
+		if is > programs*maxShared {
+			t.Errorf("process %d shares %d KiB with programs, of which %d may be attached", i, is, programs)
+		}
+	}
 	compare("descriptors", func(s sample) []int { return s.descriptors }, 1, 16)
 	compare("goroutines", func(s sample) []int { return s.goroutines }, 1, 32)
 	compare("files", func(s sample) []int { return []int{s.files} }, 1, 0)
@@ -444,8 +471,8 @@ func TestSoak(t *testing.T) {
 			next += every
 			s := c.take(begun)
 			samples = append(samples, s)
-			t.Logf("%v: %d exchanges, %d lost; memory %v KiB, descriptors %v, goroutines %v, %d files",
-				s.at.Round(time.Second), c.exchanges.Load(), c.lost.Load(), s.memory, s.descriptors, s.goroutines, s.files)
+			t.Logf("%v: %d exchanges, %d lost; heap %v, anonymous %v, shared %v KiB, descriptors %v, goroutines %v, %d files",
+				s.at.Round(time.Second), c.exchanges.Load(), c.lost.Load(), s.heap, s.anonymous, s.shared, s.descriptors, s.goroutines, s.files)
 		}
 	}
 	cancel()
@@ -454,7 +481,7 @@ func TestSoak(t *testing.T) {
 	for err := range c.failures {
 		t.Error(err)
 	}
-	judge(t, samples)
+	judge(t, c.ranks, samples)
 	t.Logf("%d ranks, %v: %d daemons killed, %d terminated, %d stopped, %d programs killed; %d exchanges, %d that an end interrupted; %d packets, %d lost, %d copied",
 		c.ranks, duration, kills, terminations, stops, programKills, c.exchanges.Load(), c.lost.Load(),
 		c.relay.passed.Load(), c.relay.lost.Load(), c.relay.copied.Load())
