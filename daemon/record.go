@@ -114,8 +114,8 @@ func (r *recording) write() {
 	r.pending = nil
 	r.mu.Unlock()
 	now := time.Now()
-	units := r.Reader(r.addresses(), now).Units(now)
-	data, err := r.encode(units, now, p.reason)
+	recorded := r.Reader(r.addresses(), now).Read(now)
+	data, err := r.encode(recorded, now, p.reason)
 	if err == nil {
 		err = r.spool.Write(p.name, data)
 	}
@@ -123,26 +123,26 @@ func (r *recording) write() {
 		r.d.log.Warn("record of a failure not written", zap.String("file", r.spool.Path(p.name)), zap.Error(err))
 		return
 	}
-	r.d.log.Info("record of a failure written", zap.String("file", r.spool.Path(p.name)), zap.Int("packets", len(units)), zap.Int("bytes", len(data)))
+	r.d.log.Info("record of a failure written", zap.String("file", r.spool.Path(p.name)), zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))
 }
 
 // encode returns a record as a file. If it does not fit into the spool, it begins later.
-func (r *recording) encode(units []capture.Unit, now time.Time, reason string) ([]byte, error) {
+func (r *recording) encode(recorded recorder.Recorded, now time.Time, reason string) ([]byte, error) {
 	for {
 		var b bytes.Buffer
 		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 		if err == nil {
-			err = recorder.Write(z, units, now, r.profile(), r.comment("written because "+reason))
+			err = recorder.Write(z, recorded, now, r.profile(), r.comment("written because "+reason))
 		}
 		if err == nil {
 			err = z.Close()
 		}
-		if err != nil || int64(b.Len()) <= r.spool.Size() || len(units) < 2 {
+		if err != nil || int64(b.Len()) <= r.spool.Size() || len(recorded.Units)+len(recorded.Calls) < 2 {
 			return b.Bytes(), err
 		}
-		units = units[len(units)/2:]
-		for i := range units {
-			units[i].Comments = nil // they name other packets
+		recorded.Units, recorded.Calls = recorded.Units[len(recorded.Units)/2:], recorded.Calls[len(recorded.Calls)/2:]
+		for i := range recorded.Units {
+			recorded.Units[i].Comments = nil // they name other packets
 		}
 	}
 }
@@ -217,15 +217,15 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 	}
 	now := time.Now()
 	reader := r.Reader(r.addresses(), now)
-	units := reader.Units(now)
+	recorded := reader.Read(now)
 	if req.Last > 0 {
-		units = since(units, now.Add(-req.Last))
+		recorded = recorded.Since(now.Add(-req.Last))
 	}
 	if !req.Follow {
-		return recorder.Write(open(r.profile()), units, now, r.profile(), r.comment(""))
+		return recorder.Write(open(r.profile()), recorded, now, r.profile(), r.comment(""))
 	}
 	if req.Last == 0 {
-		units = nil
+		recorded = recorder.Recorded{}
 	}
 	if req.For > 0 {
 		var stop context.CancelFunc
@@ -237,15 +237,5 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 	for _, rank := range d.ranks {
 		queues = append(queues, recorder.Queues{Rank: rank.cfg.Rank, Depths: rank.Engine.Depths})
 	}
-	return reader.Follow(out, units, queues, ctx.Done())
-}
-
-// since returns the units from a time on.
-func since(units []capture.Unit, from time.Time) []capture.Unit {
-	for i := range units {
-		if !units[i].Time.Before(from) {
-			return units[i:]
-		}
-	}
-	return nil
+	return reader.Follow(out, recorded, queues, ctx.Done())
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -149,7 +150,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		units[i].Data = append(units[i].Data, payload...)
 	}
 	for i := range 3 {
-		data, err := r.recording.encode(units, time.Now(), "test")
+		data, err := r.recording.encode(recorder.Recorded{Units: units}, time.Now(), "test")
 		if len(data) < 1<<17 {
 			t.Errorf("of all packets, %d bytes are left", len(data))
 		}

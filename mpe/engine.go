@@ -51,6 +51,8 @@ type Config struct {
 	Collectives collective.Config
 	// Observer is notified of everything worth counting or logging; may be nil.
 	Observer Observer
+	// Calls is given the operations of the rank's program; nil: they are not recorded.
+	Calls CallRecorder
 	// Report returns what other ranks are answered that ask for this one's report, of at most MaxReport bytes. It may use the engine. Nil: they are not answered.
 	Report func() []byte
 }

@@ -134,9 +134,13 @@ func (r *Rank) Start(observer mpe.Observer) error {
 			peers[rank].Recorder = r.Packets.Pair(rank)
 		}
 	}
+	var calls mpe.CallRecorder // and no interface of a nil pointer
+	if r.Packets != nil {
+		calls = r.Packets
+	}
 	started := make(chan struct{}) // a rank may ask before there is r.Engine
 	engine, err := mpe.New(mpe.Config{
-		Rank: r.Self.Rank, Peers: peers, Observer: observer,
+		Rank: r.Self.Rank, Peers: peers, Observer: observer, Calls: calls,
 		Limits:         match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
 		Oversubscribed: r.Oversubscribed(),
 		Collectives:    r.collectives,
@@ -278,7 +282,7 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 	}
 	if j != nil {
 		r.socket, r.processors = j.socket, j.processors
-		observer, r.memoryUnobserved = recording{r.Record(len(mine.Ranks))}, true
+		observer, r.memoryUnobserved = recording{r.Record(len(mine.Ranks))}, !mine.Record.SharedMemory
 		if r.overNetwork(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
 			observer = r.Packets.Observe(observer)
 		}

@@ -74,7 +74,7 @@ func (r *Rank) followPackets(to io.Writer, gone <-chan struct{}) {
 	reader := r.Packets.Reader(r.addresses(), now)
 	out := capture.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
 	// The tool sees the end of what it gets.
-	_ = reader.Follow(out, reader.Units(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, gone)
+	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, gone)
 }
 
 // recording is the observer of a rank of a job.

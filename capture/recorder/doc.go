@@ -1,4 +1,4 @@
-// Package recorder keeps the last packets and events of the pairs of a daemon's ranks in memory of a fixed size, so that a failure can
+// Package recorder keeps the last packets and events of the pairs of a process's ranks, and the last calls of their programs, in memory of a fixed size, so that a failure can
 // be examined of which no recording was made: a flight recorder. Of each packet it keeps the beginning. What it has is read as a
 // recording of package capture.
 //
