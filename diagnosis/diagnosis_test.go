@@ -144,18 +144,18 @@ func TestCauses(t *testing.T) {
 		// text and step are parts of what is said.
 		text, step string
 	}{
-		"computes":          {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "gdb -p 4701"},
+		"computes":          {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "process 4701 on 10.0.0.2 does, which is rank 1: top -p 4701, gdb -p 4701"},
 		"call failed":       {after(status(2, host(0, peer(1, receiving(9))), host(1)), 5.05), CallFailed, 1, "the last operation of rank 1 (collective call) has failed, and it has not sent the message since", "MPI_Abort"},
 		"failed before":     {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), Computes, 1, "runs and waits for nothing", "gdb"},
 		"busy":              {status(3, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks", "gdb"},
 		"follows":           {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)), Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
-		"stopped":           {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "kill -CONT 4701"},
+		"stopped":           {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "continue process 4701 on 10.0.0.2: kill -CONT 4701"},
 		"no program":        {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), nil)), NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
 		"ended":             {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), new(4.0))), ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
 		"job, ended":        {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
 		"job, silent":       {&silentJob, ProcessNoAnswer, 2, "process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
 		"job, unknown":      {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer", "state T of ps"},
-		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "kill -CONT 99"},
+		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "continue process 99 on 10.0.0.1: kill -CONT 99"},
 		"kernel failed":     {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1, "the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},

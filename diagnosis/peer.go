@@ -27,7 +27,7 @@ func findStopped(v *view, e *edge) (p proof, ok bool) {
 	return proof{
 		why:      fmt.Sprintf("process %d, which is rank %d, is stopped by a signal or a debugger", pid, e.to),
 		evidence: []string{fmt.Sprintf("its state in /proc/%d/stat is T", pid)},
-		step:     fmt.Sprintf("continue it: kill -CONT %d, or in the debugger", pid),
+		step:     fmt.Sprintf("continue process %d on %s: kill -CONT %d, or in the debugger", pid, hostOf(v.address(e.to)), pid),
 	}, true
 }
 
