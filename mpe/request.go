@@ -134,13 +134,13 @@ func (e *core) finish(r *Request, err error) {
 	}
 	r.err = err
 	e.lastEnd = e.at
+	e.recordCall(r, true)
 	switch {
 	case r.kind == opCollective && err != nil:
 		e.cfg.Observer.CallFailed(e.rank, err)
 	case e.observed && r.kind != opCollective && !r.discards && e.notifies(r):
 		e.cfg.Observer.Done(e.rank, r.status, err)
 	}
-	e.recordCall(r, true)
 	e.revokePlacement(r)
 	r.buf, r.in = nil, nil
 	if r.message != nil {
