@@ -224,6 +224,27 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where others have.
+func TestStoppedAlone(t *testing.T) {
+	job := &control.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []control.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
+	d := Of([]Source{{Status: job}}, After)
+	want := "process 99, which is rank 5, is stopped by a signal or a debugger; which ranks wait for it is known on their hosts\n" +
+		"  evidence: its state in /proc/99/stat is T\n  next: continue process 99 on this host: kill -CONT 99, or in the debugger\n"
+	if len(d.Findings) != 1 || d.Findings[0].Rank != 5 || d.Findings[0].Cause != Stopped || !strings.EqualFold(d.Text(), want) {
+		t.Errorf("%+v\n%q", d.Findings, d.Text())
+	}
+	for name, only := range map[string]int{"of it": len(d.For(5).Findings), "of another": 1 - len(d.For(4).Findings)} {
+		if only != 1 {
+			t.Errorf("%s: %d findings", name, only)
+		}
+	}
+	idle := status(6, host(0))
+	idle.Job, idle.Silent, idle.SilentProcesses = job.Job, job.Silent, job.SilentProcesses
+	if d := Of([]Source{{Status: idle}}, After); len(d.Findings) != 0 {
+		t.Errorf("no rank waits for it: %+v", d.Findings)
+	}
+}
+
 // TestDeployed: a deployed node is named as one that cannot be asked.
 func TestDeployed(t *testing.T) {
 	for name, tt := range map[string]struct {
