@@ -158,6 +158,50 @@ func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 	return code, d
 }
 
+// TestLibraryFailureRecord: a job that ends because a rank has not answered leaves a record, which its output names: analyze says who did not
+// answer, and its trace in which call that was.
+func TestLibraryFailureRecord(t *testing.T) {
+	dir, temp := builtLibrary(t), t.TempDir()
+	program, zrlctl := compile(t, dir, "standard", "hangs.c"), filepath.Join(dir, "zrlctl")
+	text := strings.Replace(readFile(t, overUDP(t, 2)), "transport: udp", "transport: udp, deadlines: {ack: 1s}", 1)
+	run := exec.Command(zrlctl, "run", "--config", writeFile(t, "short.yaml", text), program, "stopped")
+	run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"), "TMPDIR="+temp)
+	var said strings.Builder
+	run.Stderr = &said
+	out, err := run.StdoutPipe()
+	if err == nil {
+		err = run.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := (&hang{lines: bufio.NewScanner(out)}).pids(t, 2)
+	signal(t, pids[1], unix.SIGSTOP)
+	if err := run.Wait(); err == nil {
+		t.Fatal("the job has not failed")
+	}
+	_, file, _ := strings.Cut(said.String(), "zrlmpi: rank 0: packets before its connection to rank 1 failed: zrlctl analyze ")
+	file, _, found := strings.Cut(file, "\n")
+	if list, err := filepath.Glob(filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()), "*")); err != nil || !found || !slices.Equal(list, []string{file}) {
+		t.Fatalf("%q, %v\n%s", list, err, said.String())
+	}
+	trace := filepath.Join(temp, "trace")
+	analysis, err := exec.Command(zrlctl, "analyze", file, "--perfetto", trace).CombinedOutput()
+	if !strings.Contains(string(analysis), "retransmitted_packet") || !strings.Contains(readFile(t, trace), "Allreduce, 4 bytes, communicator 1") {
+		t.Errorf("%v\n%s", err, analysis)
+	}
+	t.Logf("%s%s", said.String(), analysis)
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestLibraryHangsOfHosts: a hang of C programs on three hosts, each a network namespace, is explained from each of them.
 func TestLibraryHangsOfHosts(t *testing.T) {
 	needs.Root(t, "hangs of C programs on several hosts", "can create network namespaces")
