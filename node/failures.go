@@ -16,7 +16,7 @@ import (
 type failures struct {
 	rank *Rank
 	job  string
-	to   io.Writer // is told where a record is
+	to   io.Writer // gets a line that says where a record is
 
 	mu   sync.Mutex
 	pace recorder.Pace
