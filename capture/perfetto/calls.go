@@ -76,7 +76,9 @@ func (t *trace) allCalls(r *capture.Report) []endedCall {
 func (t *trace) call(c *endedCall, since time.Time) {
 	to := int64(c.Time.Sub(since))
 	from := to - c.Took.Nanoseconds()
-	notes := []annotation{{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)}, {name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome}}
+	notes := []annotation{
+		{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)}, {name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome},
+	}
 	if c.Name != capture.SendCall && c.Name != capture.ReceiveCall {
 		notes[1].name = "call"
 	}
