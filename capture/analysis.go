@@ -22,7 +22,7 @@ type AnalysisOptions struct {
 	KeepMessages int
 	// KeepSteps is how many steps of each message are kept.
 	KeepSteps int
-	// KeepTrace is how many messages of the extended profile, and how many lengths of queues, are kept for Report.Extended and Depths.
+	// KeepTrace is how many messages of the extended profile, lengths of queues, and calls are kept for Report.Extended, Depths and Calls.
 	KeepTrace int
 	// OnMessage and OnFinding, if not nil, are given each message and each finding as it is reported.
 	OnMessage func(*Message)
@@ -44,6 +44,7 @@ type Analysis struct {
 	messages  []Message
 	extended  []ExtendedMessage
 	depths    []Depths
+	calls     []Call
 	findings  []Finding
 	perKind   map[Kind]int
 	all       pairSummary
@@ -83,8 +84,15 @@ func kept[T any](list []T, element *T, room int) []T {
 	return append(list, *element)
 }
 
-// Depths takes the lengths of a rank's queues. It is for Options.OnDepths of the source that is followed.
-func (a *Analysis) Depths(d *Depths) { a.depths = kept(a.depths, d, a.opts.KeepTrace) }
+// Note keeps what the recording has of a rank beside packets. It is for Options.OnNote of the source that is followed.
+func (a *Analysis) Note(n RankNote) {
+	switch n := n.(type) {
+	case *Depths:
+		a.depths = kept(a.depths, n, a.opts.KeepTrace)
+	case *Call:
+		a.calls = kept(a.calls, n, a.opts.KeepTrace)
+	}
+}
 
 // Follow analyses a whole source. A recording that was cut off is analysed up to
 // the cut, and is no error: Report says so.
@@ -169,9 +177,10 @@ type Report struct {
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
 	Findings []Finding `json:"findings"`
-	// Extended and Depths are those that were kept, by when they ended.
+	// Extended, Depths and Calls are those that were kept, in the order of the recording.
 	Extended []ExtendedMessage `json:"-"`
 	Depths   []Depths          `json:"-"`
+	Calls    []Call            `json:"-"`
 }
 
 // Summary puts a recording into numbers.
@@ -245,7 +254,7 @@ func (a *Analysis) Report() *Report {
 	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
 	r := &Report{
 		Source: a.source, Comment: a.stats.Comment, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
-		Extended: a.extended, Depths: a.depths,
+		Extended: a.extended, Depths: a.depths, Calls: a.calls,
 		Summary: Summary{
 			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped, NotFollowed: a.tracker.notFollowed,
 			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,

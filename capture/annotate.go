@@ -53,8 +53,8 @@ func CopyAnnotated(out io.Writer, o WriterOptions, open func(Options) (Source, e
 		found = append(found, text)
 	}})
 	w := NewWriter(out, o)
-	src, err := open(Options{OnDepths: func(d *Depths) {
-		w.Depths(d)
+	src, err := open(Options{OnNote: func(n RankNote) {
+		w.Note(n)
 		_ = w.Flush() // whose error the next one has as well
 	}})
 	if err != nil {

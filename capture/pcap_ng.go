@@ -43,8 +43,8 @@ type ngReader struct {
 	// last is the time of the last packet, for those that carry none.
 	last  time.Time
 	about aboutFile
-	// onDepths is that of Options.
-	onDepths func(*Depths)
+	// onNote is that of Options.
+	onNote func(RankNote)
 }
 
 // ngInterface is what the packets of an interface have in common.

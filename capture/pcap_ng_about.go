@@ -99,9 +99,9 @@ func (g *ngReader) statistics(total uint32) error {
 		switch {
 		case code == optEndTime && len(value) == 8:
 			g.about.end = clock.time(uint64(g.order.Uint32(value))<<32 | uint64(g.order.Uint32(value[4:])))
-		case code == optComment && g.about.own && g.onDepths != nil:
-			if d, ok := parseDepths(text(value), clock.time(uint64(g.order.Uint32(b[12:]))<<32|uint64(g.order.Uint32(b[16:])))); ok {
-				g.onDepths(&d)
+		case code == optComment && g.about.own && g.onNote != nil:
+			if n := parseRankNote(text(value), clock.time(uint64(g.order.Uint32(b[12:]))<<32|uint64(g.order.Uint32(b[16:])))); n != nil {
+				g.onNote(n)
 			}
 		case code == optDropped && len(value) == 8:
 			g.about.dropped = int64(min(g.order.Uint64(value), 1<<62))

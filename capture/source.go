@@ -20,8 +20,8 @@ type Options struct {
 	Ports []uint16
 	// AllPorts reads every UDP datagram and TCP stream.
 	AllPorts bool
-	// OnDepths, if not nil, is given the lengths of queues that a file of this package has, in the order of the file, while Next reads on.
-	OnDepths func(*Depths)
+	// OnNote, if not nil, is given what a file of this package has of ranks beside packets, in the order of the file, while Next reads on.
+	OnNote func(RankNote)
 }
 
 // OpenFile opens a pcap or pcapng file, or one of them compressed with gzip; "-"
@@ -55,7 +55,7 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 		s.records, err = newRecordReader(r)
 	}
 	if ng, ok := s.records.(*ngReader); ok {
-		s.about, ng.onDepths = &ng.about, o.OnDepths
+		s.about, ng.onNote = &ng.about, o.OnNote
 		s.anyPort = len(o.Ports) == 0
 	}
 	if err != nil {

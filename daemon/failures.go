@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -70,7 +71,7 @@ func (d *Daemon) noteFailure(rank, peer int, operation string, err error) (recor
 		if packets := r.Rank(rank); packets != nil {
 			packets.Failed(peer, err)
 		}
-		if worthRecording(err) {
+		if recorder.Worth(err) {
 			f.Record = r.failed(now, rank, peer, f.Reason)
 		}
 	}
@@ -118,13 +119,4 @@ func waitState(err error) string {
 		return e.State.String()
 	}
 	return ""
-}
-
-// worthRecording reports whether the packets before a failure may show its cause: a time-out, its caller's too, and a fragmented message that
-// was not acknowledged. Messages that are refused for an earlier one are not.
-func worthRecording(err error) bool {
-	if e, ok := errors.AsType[*handshake.PartialError](err); ok {
-		return !e.Earlier
-	}
-	return errors.Is(err, handshake.ErrTimeout) || errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }

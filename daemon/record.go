@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -16,13 +14,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/spool"
+	"github.com/zrlmpi/zrlmpid/internal/spool"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// recordSuffix ends the names of records in the spool.
-const recordSuffix = ".pcapng.gz"
 
 // recording is the daemon's flight recorder, and what writes its records.
 type recording struct {
@@ -32,7 +27,7 @@ type recording struct {
 	wake  chan struct{}
 
 	mu      sync.Mutex
-	pace    recordPace
+	pace    recorder.Pace
 	pending *record
 }
 
@@ -60,7 +55,7 @@ func (r *recording) open() {
 	if dir == "" {
 		return
 	}
-	s, err := spool.Open(dir, recordSuffix, int64(r.d.cfg.Record.Spool.Size))
+	s, err := spool.Open(dir, recorder.Suffix, int64(r.d.cfg.Record.Spool.Size))
 	if err != nil {
 		r.d.log.Warn("no records of failures are written", zap.String("directory", dir), zap.Error(err))
 		return
@@ -77,14 +72,10 @@ func (r *recording) failed(now time.Time, rank, peer int, reason string) string 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending == nil {
-		if !r.pace.take(now) {
+		if !r.pace.Take(now) {
 			return ""
 		}
-		name := now.UTC().Format("20060102T150405.000Z") + fmt.Sprintf("-rank%d", rank)
-		if peer >= 0 {
-			name += fmt.Sprintf("-peer%d", peer)
-		}
-		r.pending = &record{name, reason}
+		r.pending = &record{recorder.Name(now, "", rank, peer), reason}
 		r.wake <- struct{}{} // there is room, as there was none pending
 	}
 	return r.spool.Path(r.pending.name)
@@ -114,8 +105,8 @@ func (r *recording) write() {
 	r.pending = nil
 	r.mu.Unlock()
 	now := time.Now()
-	units := r.Reader(r.addresses(), now).Units(now)
-	data, err := r.encode(units, now, p.reason)
+	recorded := r.Reader(r.addresses(), now).Read(now)
+	data, err := recorder.Encode(recorded, r.spool.Size(), now, r.profile(), r.comment("written because "+p.reason))
 	if err == nil {
 		err = r.spool.Write(p.name, data)
 	}
@@ -123,28 +114,7 @@ func (r *recording) write() {
 		r.d.log.Warn("record of a failure not written", zap.String("file", r.spool.Path(p.name)), zap.Error(err))
 		return
 	}
-	r.d.log.Info("record of a failure written", zap.String("file", r.spool.Path(p.name)), zap.Int("packets", len(units)), zap.Int("bytes", len(data)))
-}
-
-// encode returns a record as a file. If it does not fit into the spool, it begins later.
-func (r *recording) encode(units []capture.Unit, now time.Time, reason string) ([]byte, error) {
-	for {
-		var b bytes.Buffer
-		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-		if err == nil {
-			err = recorder.Write(z, units, now, r.profile(), r.comment("written because "+reason))
-		}
-		if err == nil {
-			err = z.Close()
-		}
-		if err != nil || int64(b.Len()) <= r.spool.Size() || len(units) < 2 {
-			return b.Bytes(), err
-		}
-		units = units[len(units)/2:]
-		for i := range units {
-			units[i].Comments = nil // they name other packets
-		}
-	}
+	r.d.log.Info("record of a failure written", zap.String("file", r.spool.Path(p.name)), zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))
 }
 
 // comment says what a file is.
@@ -184,31 +154,6 @@ func (r *recording) addresses() recorder.Addresses {
 	}
 }
 
-// A few records may be written one after the other, and then one in each recordEvery: failures that go on do not displace the first of them
-// from the spool soon, or take much of a processor.
-const (
-	recordBurst = 4
-	recordEvery = time.Minute
-)
-
-// recordPace says when a record may be written.
-type recordPace struct {
-	// full is when as many as recordBurst may be.
-	full time.Time
-}
-
-// take reports whether one may be written now, which it is then.
-func (p *recordPace) take(now time.Time) bool {
-	if p.full.Before(now) {
-		p.full = now
-	}
-	if p.full.Sub(now) > (recordBurst-1)*recordEvery {
-		return false
-	}
-	p.full = p.full.Add(recordEvery)
-	return true
-}
-
 // Capture implements control.Backend.
 func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open func(protocol.Profile) io.Writer) error {
 	r := d.recording
@@ -217,15 +162,15 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 	}
 	now := time.Now()
 	reader := r.Reader(r.addresses(), now)
-	units := reader.Units(now)
+	recorded := reader.Read(now)
 	if req.Last > 0 {
-		units = since(units, now.Add(-req.Last))
+		recorded = recorded.Since(now.Add(-req.Last))
 	}
 	if !req.Follow {
-		return recorder.Write(open(r.profile()), units, now, r.profile(), r.comment(""))
+		return recorder.Write(open(r.profile()), recorded, now, r.profile(), r.comment(""))
 	}
 	if req.Last == 0 {
-		units = nil
+		recorded = recorder.Recorded{}
 	}
 	if req.For > 0 {
 		var stop context.CancelFunc
@@ -237,15 +182,5 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 	for _, rank := range d.ranks {
 		queues = append(queues, recorder.Queues{Rank: rank.cfg.Rank, Depths: rank.Engine.Depths})
 	}
-	return reader.Follow(out, units, queues, ctx.Done())
-}
-
-// since returns the units from a time on.
-func since(units []capture.Unit, from time.Time) []capture.Unit {
-	for i := range units {
-		if !units[i].Time.Before(from) {
-			return units[i:]
-		}
-	}
-	return nil
+	return reader.Follow(out, recorded, queues, ctx.Done())
 }

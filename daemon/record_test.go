@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -149,7 +150,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		units[i].Data = append(units[i].Data, payload...)
 	}
 	for i := range 3 {
-		data, err := r.recording.encode(units, time.Now(), "test")
+		data, err := recorder.Encode(recorder.Recorded{Units: units}, r.recording.spool.Size(), time.Now(), r.recording.profile(), "test")
 		if len(data) < 1<<17 {
 			t.Errorf("of all packets, %d bytes are left", len(data))
 		}
@@ -198,27 +199,6 @@ func TestNoSpool(t *testing.T) {
 		}
 		if f := r.recentFailures(); len(f) != 1 || f[0].Record != "" {
 			t.Errorf("%s: %+v", extra, f)
-		}
-	}
-}
-
-// TestRecordPace: four records at once, and then one a minute; after a quiet time, four again.
-func TestRecordPace(t *testing.T) {
-	var p recordPace
-	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	for _, step := range []struct {
-		later   time.Duration
-		allowed int // of 10 that are asked for
-	}{{0, 4}, {30 * time.Second, 0}, {31 * time.Second, 1}, {2 * time.Minute, 2}, {time.Hour, 4}} {
-		now = now.Add(step.later)
-		n := 0
-		for range 10 {
-			if p.take(now) {
-				n++
-			}
-		}
-		if n != step.allowed {
-			t.Errorf("at %v %d records may be written, want %d", now, n, step.allowed)
 		}
 	}
 }

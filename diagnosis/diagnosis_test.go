@@ -144,18 +144,18 @@ func TestCauses(t *testing.T) {
 		// text and step are parts of what is said.
 		text, step string
 	}{
-		"computes":          {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "gdb -p 4701"},
+		"computes":          {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "process 4701 on 10.0.0.2 does, which is rank 1: top -p 4701, gdb -p 4701"},
 		"call failed":       {after(status(2, host(0, peer(1, receiving(9))), host(1)), 5.05), CallFailed, 1, "the last operation of rank 1 (collective call) has failed, and it has not sent the message since", "MPI_Abort"},
 		"failed before":     {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), Computes, 1, "runs and waits for nothing", "gdb"},
 		"busy":              {status(3, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks", "gdb"},
 		"follows":           {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)), Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
-		"stopped":           {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "kill -CONT 4701"},
+		"stopped":           {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "continue process 4701 on 10.0.0.2: kill -CONT 4701"},
 		"no program":        {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), nil)), NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
 		"ended":             {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), new(4.0))), ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
 		"job, ended":        {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
 		"job, silent":       {&silentJob, ProcessNoAnswer, 2, "process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
 		"job, unknown":      {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer", "state T of ps"},
-		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "kill -CONT 99"},
+		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "continue process 99 on 10.0.0.1: kill -CONT 99"},
 		"kernel failed":     {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1, "the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
@@ -221,6 +221,27 @@ func TestCauses(t *testing.T) {
 		if !slices.ContainsFunc(Causes, func(c Cause) bool { return c.ID == f.Cause }) {
 			t.Errorf("%s: cause %s is not in the table", name, f.Cause)
 		}
+	}
+}
+
+// TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where others have.
+func TestStoppedAlone(t *testing.T) {
+	job := &control.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []control.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
+	d := Of([]Source{{Status: job}}, After)
+	want := "process 99, which is rank 5, is stopped by a signal or a debugger; which ranks wait for it is known on their hosts\n" +
+		"  evidence: its state in /proc/99/stat is T\n  next: continue process 99 on this host: kill -CONT 99, or in the debugger\n"
+	if len(d.Findings) != 1 || d.Findings[0].Rank != 5 || d.Findings[0].Cause != Stopped || !strings.EqualFold(d.Text(), want) {
+		t.Errorf("%+v\n%q", d.Findings, d.Text())
+	}
+	for name, only := range map[string]int{"of it": len(d.For(5).Findings), "of another": 1 - len(d.For(4).Findings)} {
+		if only != 1 {
+			t.Errorf("%s: %d findings", name, only)
+		}
+	}
+	idle := status(6, host(0))
+	idle.Job, idle.Silent, idle.SilentProcesses = job.Job, job.Silent, job.SilentProcesses
+	if d := Of([]Source{{Status: idle}}, After); len(d.Findings) != 0 {
+		t.Errorf("no rank waits for it: %+v", d.Findings)
 	}
 }
 

@@ -2,6 +2,8 @@ package diagnosis
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -24,11 +26,31 @@ func findStopped(v *view, e *edge) (p proof, ok bool) {
 	if pid == 0 {
 		return p, false
 	}
+	return stoppedProcess(e.to, pid, hostOf(v.address(e.to))), true
+}
+
+func stoppedProcess(rank, pid int, host string) proof {
 	return proof{
-		why:      fmt.Sprintf("process %d, which is rank %d, is stopped by a signal or a debugger", pid, e.to),
+		why:      fmt.Sprintf("process %d, which is rank %d, is stopped by a signal or a debugger", pid, rank),
 		evidence: []string{fmt.Sprintf("its state in /proc/%d/stat is T", pid)},
-		step:     fmt.Sprintf("continue it: kill -CONT %d, or in the debugger", pid),
-	}, true
+		step:     fmt.Sprintf("continue process %d on %s: kill -CONT %d, or in the debugger", pid, host, pid),
+	}
+}
+
+// stoppedAlone finds processes that are stopped in jobs of which no rank has answered here: who waits for them is known on other hosts only.
+func (v *view) stoppedAlone() (list []Finding) {
+	for _, rank := range slices.Sorted(maps.Keys(v.silent)) {
+		s := v.silent[rank]
+		if !s.process.Stopped || slices.ContainsFunc(slices.Collect(maps.Values(v.ranks)), func(r *rankState) bool { return r.job == s.job }) {
+			continue
+		}
+		p := stoppedProcess(rank, s.process.PID, "this host")
+		list = append(list, Finding{
+			Cause: Stopped, Certain: true, Rank: rank, Peer: AnyRank, Text: p.why + "; which ranks wait for it is known on their hosts",
+			Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
+		})
+	}
+	return list
 }
 
 // findEnded: the process of the peer is not there any more.
@@ -205,6 +227,9 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 
 // askDaemon is the step of a wait for a rank whose state is not known.
 func (v *view) askDaemon(rank int) string {
+	if v.ofJob(rank) {
+		return fmt.Sprintf("run zrlctl why on %s, where its process can be seen", hostOf(v.address(rank)))
+	}
 	return fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", hostOf(v.address(rank)))
 }
 

@@ -161,6 +161,9 @@ func (v *view) jobAt(rank int) (host netip.Addr, job string) {
 	return at.Addr(), v.hosts[at.Addr()]
 }
 
+// ofJob reports whether a rank whose state is not known is a process of a job that has ranks here.
+func (v *view) ofJob(rank int) bool { return len(v.hosts) > 0 && !v.deployed(rank) }
+
 // deployed reports whether a rank is a deployed node, which nobody can ask.
 func (v *view) deployed(rank int) bool {
 	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil || v.members[rank].Role != "" {
@@ -179,15 +182,19 @@ func (v *view) unknown(rank int) (Unknown, bool) {
 	if _, job := v.jobAt(rank); job != "" && !v.deployed(rank) { // that it has no process there is known
 		return Unknown{}, false
 	}
-	u := Unknown{Rank: rank, Address: v.address(rank), Reason: "its host was not asked: name its daemon with --daemons"}
+	ask := ": name its daemon with --daemons"
+	if v.ofJob(rank) {
+		ask = ": run zrlctl why on its host"
+	}
+	u := Unknown{Rank: rank, Address: v.address(rank), Reason: "its host was not asked" + ask}
 	reason := v.reasons[rank]
 	switch {
 	case v.deployed(rank):
 		u.Reason = "a deployed node cannot be asked"
 	case reason != "":
-		u.Reason = reason + ": name its daemon with --daemons"
+		u.Reason = reason + ask
 	case v.askErr != nil:
-		u.Reason = fmt.Sprintf("it was not asked: %v: name its daemon with --daemons", v.askErr)
+		u.Reason = fmt.Sprintf("it was not asked: %v%s", v.askErr, ask)
 	}
 	return u, true
 }

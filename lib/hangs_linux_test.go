@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // TestLibraryHangs: zrlctl why explains hangs of C programs.
@@ -63,19 +64,19 @@ func signal(t *testing.T, pid int, s unix.Signal) {
 
 // hang is a job that hangs.
 type hang struct {
-	zrlctl string
+	zrlctl []string // the command
 	args   []string // of zrlctl why
 	lines  *bufio.Scanner
 }
 
 func startHang(t *testing.T, dir, program, mode string, ranks int) *hang {
 	t.Helper()
-	h := &hang{zrlctl: filepath.Join(dir, "zrlctl")}
+	h := &hang{zrlctl: []string{filepath.Join(dir, "zrlctl")}}
 	args := []string{"run", "-n", fmt.Sprint(ranks)}
 	if mode == "order" { // by shared memory this is an error of the calls
 		args = []string{"run", "--config", overUDP(t, ranks)}
 	}
-	run := exec.Command(h.zrlctl, append(args, program, mode)...)
+	run := exec.Command(h.zrlctl[0], append(args, program, mode)...)
 	run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"))
 	out, err := run.StdoutPipe()
 	if err == nil {
@@ -120,7 +121,7 @@ func (h *hang) pids(t *testing.T, ranks int) []int {
 }
 
 // explained waits until zrlctl why has one finding of a cause, and checks it.
-func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step string) {
+func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step string) *diagnosis.Finding {
 	t.Helper()
 	var code int
 	var d diagnosis.Diagnosis
@@ -140,12 +141,14 @@ func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step 
 		t.Errorf("%+v", f)
 	}
 	t.Log(f.Text)
+	return f
 }
 
 // why runs zrlctl why, and returns its exit code.
 func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 	t.Helper()
-	c := exec.Command(h.zrlctl, append([]string{"why", "--after", "100ms", "--json"}, h.args...)...)
+	args := slices.Concat(h.zrlctl, []string{"why", "--after", "100ms", "--json"}, h.args)
+	c := exec.Command(args[0], args[1:]...)
 	text, failed := c.Output() // the exit code says how
 	if code = c.ProcessState.ExitCode(); code == 0 || code == 5 {
 		if err := json.Unmarshal(text, &d); err != nil {
@@ -153,6 +156,117 @@ func (h *hang) why(t *testing.T) (code int, d diagnosis.Diagnosis) {
 		}
 	}
 	return code, d
+}
+
+// TestLibraryFailureRecord: a job that ends because a rank has not answered leaves a record, which its output names: analyze says who did not
+// answer, and its trace in which call that was.
+func TestLibraryFailureRecord(t *testing.T) {
+	dir, temp := builtLibrary(t), t.TempDir()
+	program, zrlctl := compile(t, dir, "standard", "hangs.c"), filepath.Join(dir, "zrlctl")
+	text := strings.Replace(readFile(t, overUDP(t, 2)), "transport: udp", "transport: udp, deadlines: {ack: 1s}", 1)
+	run := exec.Command(zrlctl, "run", "--config", writeFile(t, "short.yaml", text), program, "stopped")
+	run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"), "TMPDIR="+temp)
+	var said strings.Builder
+	run.Stderr = &said
+	out, err := run.StdoutPipe()
+	if err == nil {
+		err = run.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := (&hang{lines: bufio.NewScanner(out)}).pids(t, 2)
+	signal(t, pids[1], unix.SIGSTOP)
+	if err := run.Wait(); err == nil {
+		t.Fatal("the job has not failed")
+	}
+	_, file, _ := strings.Cut(said.String(), "zrlmpi: rank 0: packets before its connection to rank 1 failed: zrlctl analyze ")
+	file, _, found := strings.Cut(file, "\n")
+	if list, err := filepath.Glob(filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()), "*")); err != nil || !found || !slices.Equal(list, []string{file}) {
+		t.Fatalf("%q, %v\n%s", list, err, said.String())
+	}
+	trace := filepath.Join(temp, "trace")
+	analysis, err := exec.Command(zrlctl, "analyze", file, "--perfetto", trace).CombinedOutput()
+	if !strings.Contains(string(analysis), "retransmitted_packet") || !strings.Contains(readFile(t, trace), "Allreduce, 4 bytes, communicator 1") {
+		t.Errorf("%v\n%s", err, analysis)
+	}
+	t.Logf("%s%s", said.String(), analysis)
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestLibraryHangsOfHosts: a hang of C programs on three hosts, each a network namespace, is explained from each of them.
+func TestLibraryHangsOfHosts(t *testing.T) {
+	needs.Root(t, "hangs of C programs on several hosts", "can create network namespaces")
+	needs.Program(t, "hangs of C programs on several hosts", "ip", "iproute2")
+	needs.Program(t, "hangs of C programs on several hosts", "nsenter", "util-linux")
+	needs.Program(t, "hangs of C programs on several hosts", "mpiexec.hydra", "mpich")
+	dir := builtLibrary(t)
+	program := compile(t, dir, "standard", "hangs.c")
+	type expected struct {
+		cause      string
+		peer       int
+		call       string
+		text, step string // parts; %[1]d is the process of rank 1
+	}
+	tag := expected{diagnosis.Tag, 0, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5", "use the same tag in the send of rank 0 and the receive of rank 1"}
+	computes := expected{diagnosis.Computes, 0, "Allreduce", "has not called Allreduce", "look what process %[1]d on 10.9.0.2 does, which is rank 1: top -p %[1]d, gdb -p %[1]d"}
+	// A process that is stopped answers nobody: others know that it does not, and where the tool is to look.
+	silent := expected{diagnosis.StateUnknown, 0, "Allreduce", "it has not answered the question for a report", "run zrlctl why on 10.9.0.2, where its process can be seen"}
+	stopped := expected{diagnosis.Stopped, diagnosis.AnyRank, "", "process %[1]d, which is rank 1, is stopped", "continue process %[1]d on this host: kill -CONT %[1]d"}
+	for _, tt := range []struct {
+		mode  string
+		stops bool        // rank 1
+		from  [3]expected // each host
+	}{
+		{"tag", false, [3]expected{tag, tag, tag}},
+		{"computes", false, [3]expected{computes, computes, computes}},
+		{"stopped", true, [3]expected{silent, stopped, silent}},
+	} {
+		t.Run(tt.mode, func(t *testing.T) {
+			script, lines := background(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"), "ZRLCTL=" + filepath.Join(dir, "zrlctl")},
+				"./namespaces.sh", "hosts", "3", program, tt.mode)
+			pid := (&hang{lines: lines}).pids(t, 3)[1]
+			inside := []string{"nsenter", "--target", fmt.Sprint(child(t, child(t, script.Process.Pid))), "--mount", "--pid", "--net"}
+			if tt.stops {
+				if out, err := exec.Command(inside[0], append(inside[1:], "kill", "-STOP", fmt.Sprint(pid))...).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			with := func(text string) string {
+				if strings.Contains(text, "%") {
+					return fmt.Sprintf(text, pid)
+				}
+				return text
+			}
+			for i, want := range tt.from {
+				h := &hang{zrlctl: append(slices.Clone(inside), "ip", "netns", "exec", fmt.Sprint("host", i+1), filepath.Join(dir, "zrlctl"))}
+				if f := h.explained(t, want.cause, 1, want.call, with(want.text), with(want.step)); f.Peer != want.peer {
+					t.Errorf("from host %d: %+v", i+1, f)
+				}
+			}
+		})
+	}
+}
+
+// child returns the one child of a process.
+func child(t *testing.T, pid int) (child int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &child)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child
 }
 
 // TestLibraryHangsKilled: programs of two daemons, as on two hosts, of which one is killed, or was not started: the other host's daemon, asked by
@@ -180,7 +294,7 @@ func TestLibraryHangsKilled(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	h := &hang{zrlctl: filepath.Join(dir, "zrlctl"), args: []string{"--socket", folders[0] + "/c.sock", "--daemons", fmt.Sprintf("http://%s2:9627", net)}}
+	h := &hang{zrlctl: []string{filepath.Join(dir, "zrlctl")}, args: []string{"--socket", folders[0] + "/c.sock", "--daemons", fmt.Sprintf("http://%s2:9627", net)}}
 	start := func(rank int) (*exec.Cmd, *bufio.Scanner) {
 		return background(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib"), fmt.Sprintf("ZRLMPI_SOCKET=%s/c-attach.sock", folders[rank])}, program, "computes")
 	}

@@ -5,7 +5,7 @@
 #   nodes  with `zrlctl run` in an allocation of two nodes of such a Slurm, which runs srun
 #   hosts  with `zrlctl run --hosts`, which runs MPICH's mpiexec.hydra, on three hosts, each in a network namespace of its own
 #
-# All processes and interfaces are gone when it has ended. The machine's own Slurm, if any, is not touched.
+# ZRLCTL is the path of zrlctl, bin/zrlctl by default. All processes and interfaces are gone when it has ended. The machine's own Slurm, if any, is not touched.
 set -euo pipefail
 
 kind=${1:-} ranks=${2:-}
@@ -19,7 +19,7 @@ if [ -z "${NAMESPACES_DIR:-}" ]; then
   exit
 fi
 shift 2
-zrlctl=$(dirname "$0")/../bin/zrlctl
+zrlctl=${ZRLCTL:-$(dirname "$0")/../bin/zrlctl}
 dir=$NAMESPACES_DIR
 ip link set lo up
 

@@ -24,6 +24,9 @@ func (e *core) prepare(c *collective.Operation) (*Request, error) {
 	r := newRequest()
 	r.kind, r.peer, r.comm, r.tag, r.call = opCollective, AnySource, c.Comm, int32(c.Tag), x
 	r.status.Peer = AnySource
+	if r.collective, r.status.Bytes = c.Call.Collective, int64(c.Call.Bytes); c.Call.Vector {
+		r.status.Bytes = -1
+	}
 	return r, nil
 }
 

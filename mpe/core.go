@@ -19,7 +19,7 @@ import (
 type core struct {
 	rank int
 	cfg  Config
-	// observed: the Observer is notified of every message that ends, but with peers that are unobserved.
+	// observed: the Observer or Calls is notified of every message that ends, but with peers that are unobserved.
 	observed bool
 	// observesMemory: also with some that messages reach by short headers.
 	observesMemory bool
@@ -56,6 +56,8 @@ type core struct {
 	ended         []*Request
 	abortsDropped bool
 	reports       reports
+	// recordedCall is what Config.Calls is given.
+	recordedCall Call
 	// acksDue: the driver is to poll soon, as its caller may not.
 	acksDue bool
 }
@@ -129,7 +131,7 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 			unobserved++
 		}
 	}
-	e.observed = cfg.Observer != nil && (unobserved == 0 || unobserved < len(cfg.Peers)-1)
+	e.observed = (cfg.Observer != nil || cfg.Calls != nil) && (unobserved == 0 || unobserved < len(cfg.Peers)-1)
 	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}

@@ -51,6 +51,10 @@ type Config struct {
 	Collectives collective.Config
 	// Observer is notified of everything worth counting or logging; may be nil.
 	Observer Observer
+	// Calls is given the operations of the rank's program; nil: they are not recorded.
+	Calls CallRecorder
+	// Failed, if not nil, is called by a caller of an operation that has failed, before it gets the error. It may take some time.
+	Failed func()
 	// Report returns what other ranks are answered that ask for this one's report, of at most MaxReport bytes. It may use the engine. Nil: they are not answered.
 	Report func() []byte
 }

@@ -24,6 +24,7 @@ func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 	if err := e.startCall(r); err != nil {
 		return nil, err
 	}
+	e.recordPosted(r)
 	return r, nil
 }
 

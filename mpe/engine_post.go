@@ -71,8 +71,8 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	var err error
 	if short {
 		e.sentShort(r)
-	} else {
-		err = e.startRequest(r, op.Blocking)
+	} else if err = e.startRequest(r, op.Blocking); err == nil {
+		e.recordPosted(r)
 	}
 	e.unlockAndPoll()
 	if err != nil {

@@ -70,11 +70,19 @@ func (r *Request) Await(ctx context.Context) (*Status, error) {
 		if !r.over() {
 			if err := r.sleep(ctx, polled); err != nil {
 				_, err := r.e.detachOrCancel(r, err, nil, false)
-				return &r.status, err
+				return &r.status, r.e.failed(err)
 			}
 		}
 	}
-	return &r.status, r.err
+	return &r.status, r.e.failed(r.err)
+}
+
+// failed calls Config.Failed before a caller gets an error, which it returns.
+func (e *Engine) failed(err error) error {
+	if err != nil && e.cfg.Failed != nil {
+		e.cfg.Failed()
+	}
+	return err
 }
 
 // Keep returns memory for a transfer that goes on without its caller, with the bytes of buf:
@@ -120,7 +128,7 @@ func (r *Request) Ended() (*Status, error) {
 	if !r.over() {
 		return nil, nil
 	}
-	return &r.status, r.err
+	return &r.status, r.e.failed(r.err)
 }
 
 // Test reports whether the request has ended, and how.
@@ -130,7 +138,7 @@ func (r *Request) Test() (Status, bool, error) {
 			return Status{}, false, nil
 		}
 	}
-	return r.status, true, r.err
+	return r.status, true, r.e.failed(r.err)
 }
 
 // Notify arranges for a value to be sent to c when the request ends.

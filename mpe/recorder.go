@@ -2,6 +2,7 @@ package mpe
 
 import (
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -12,6 +13,60 @@ type PacketRecorder interface {
 	// on with payload; both are valid during the call only. Several datagrams that continue a message, and a message that is
 	// handed to the transport as a whole, are one. A piece of a stream may be without header and payload.
 	Packet(at handshake.Instant, sent bool, wire int, header, payload []byte)
+}
+
+// CallRecorder is given the operations that the rank's program has posted. Its method is called as that of PacketRecorder is.
+type CallRecorder interface {
+	// Call: an operation was posted that has not ended at once, or one has ended. It is not called for sends to unobserved peers and receives
+	// from them, whose times are not known. c is valid during the call only.
+	Call(c *Call)
+}
+
+// Call is an operation of a program: a send, a receive, or a collective call.
+type Call struct {
+	// ID distinguishes it from the others of its rank, unless it has ended at once.
+	ID handshake.ID
+	// Collective is 0 for a message, of which Send is the direction.
+	Collective coll.Collective
+	Send       bool
+	// Peer is AnySource for a collective call, and Tag is its number. A receive that waits has the source, the tag and the bytes that it was
+	// posted with, which may be AnySource and AnyTag. Bytes are -1 in a v-form.
+	Peer, Tag int
+	Comm      uint32
+	Bytes     int64
+	// At is when it has ended, or was posted, which is Posted.
+	At, Posted handshake.Instant
+	Ended      bool
+	Err        error
+}
+
+// recordPosted records that a call was posted, unless it has ended.
+func (e *core) recordPosted(r *Request) {
+	if !r.over() {
+		e.recordCall(r, false)
+	}
+}
+
+// recordCall hands a call to the recorder, if there is one.
+func (e *core) recordCall(r *Request, ended bool) {
+	if e.cfg.Calls == nil || r.message != nil || r.discards || r.kind != opCollective && !e.observes(r.p) {
+		return
+	}
+	c := &e.recordedCall
+	*c = Call{
+		ID: r.id, Collective: r.collective, Send: r.send(), Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Bytes: int64(len(r.buf)),
+		At: r.posted, Posted: r.posted,
+	}
+	if r.kind == opCollective {
+		c.Bytes = r.status.Bytes
+	}
+	if ended {
+		c.At, c.Ended, c.Err = e.at, true, r.err
+		if r.kind == OpRecv && r.err == nil {
+			c.Peer, c.Tag, c.Bytes = r.status.Peer, r.status.Tag, r.status.Bytes
+		}
+	}
+	e.cfg.Calls.Call(c)
 }
 
 // record hands a packet to the peer's recorder, if there is one.

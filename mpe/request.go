@@ -5,6 +5,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -70,9 +71,10 @@ type Request struct {
 	out    extended.ID
 	// Of a collective call: a request that is a call has it, and those of its messages
 	// have the message, and the flow if they are part of one.
-	call    *collective.Execution
-	message *collective.Message
-	flow    *flow
+	call       *collective.Execution
+	collective coll.Collective // of a call, also when that has ended
+	message    *collective.Message
+	flow       *flow
 	// placed is the peer whose placement may be of this receive.
 	placed *peer
 
@@ -132,6 +134,7 @@ func (e *core) finish(r *Request, err error) {
 	}
 	r.err = err
 	e.lastEnd = e.at
+	e.recordCall(r, true)
 	switch {
 	case r.kind == opCollective && err != nil:
 		e.cfg.Observer.CallFailed(e.rank, err)

@@ -112,7 +112,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 		return nil, err
 	}
 	cfg.Ranks = extendedAmong(cfg, ranks)
-	d, err := open(cfg, rank, nil, &jobProcess{})
+	d, err := open(cfg, rank, nil, &jobProcess{name: x.Name()})
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +176,7 @@ type place struct {
 
 // jobProcess is what is known of the process of a job.
 type jobProcess struct {
+	name string // of the job
 	// socket is bound to the rank's address already, or nil.
 	socket *net.UDPConn
 	// processors is how many the processes of the job on this host may use together, or 0.
@@ -241,7 +242,7 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	if err != nil {
 		return nil, fmt.Errorf("a rank of the job on %s: %w", own.host, err)
 	}
-	d, err := open(cfg, x.Rank(), nil, &jobProcess{socket, processors})
+	d, err := open(cfg, x.Rank(), nil, &jobProcess{x.Name(), socket, processors})
 	if err != nil {
 		return nil, err
 	}

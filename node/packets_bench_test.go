@@ -88,7 +88,7 @@ ranks:
 		if err != nil {
 			b.Fatal(err)
 		}
-		var observer mpe.Observer = recording{r.Record(2)}
+		var observer mpe.Observer = recording{Recorder: r.Record(2)}
 		if recorded {
 			peers := make([]recorder.Peer, 2)
 			peers[1-rank] = recorder.Peer{Recorded: true, Extended: profile == "extended"}

@@ -43,6 +43,9 @@ type Rank struct {
 	// is to be set before Start.
 	Describe func(*waitreport.Report)
 
+	// failures records failures of a rank of a job, or is nil.
+	failures *failures
+
 	// memoryUnobserved: the observer is not notified of messages through shared memory.
 	memoryUnobserved bool
 
@@ -134,9 +137,17 @@ func (r *Rank) Start(observer mpe.Observer) error {
 			peers[rank].Recorder = r.Packets.Pair(rank)
 		}
 	}
+	var failed func()
+	if r.failures != nil {
+		failed = r.failures.wait
+	}
+	var calls mpe.CallRecorder // and no interface of a nil pointer
+	if r.Packets != nil {
+		calls = r.Packets
+	}
 	started := make(chan struct{}) // a rank may ask before there is r.Engine
 	engine, err := mpe.New(mpe.Config{
-		Rank: r.Self.Rank, Peers: peers, Observer: observer,
+		Rank: r.Self.Rank, Peers: peers, Observer: observer, Calls: calls, Failed: failed,
 		Limits:         match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
 		Oversubscribed: r.Oversubscribed(),
 		Collectives:    r.collectives,
@@ -177,6 +188,9 @@ func (r *Rank) Close(ctx context.Context) error {
 		return r.sockets.close()
 	}
 	err := r.Engine.Close(ctx)
+	if r.failures != nil {
+		r.failures.wait()
+	}
 	if len(r.Links()) == 1 {
 		err = r.sockets.close() // an engine without peers has not taken it
 	}
@@ -278,9 +292,14 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 	}
 	if j != nil {
 		r.socket, r.processors = j.socket, j.processors
-		observer, r.memoryUnobserved = recording{r.Record(len(mine.Ranks))}, true
+		rec := recording{Recorder: r.Record(len(mine.Ranks))}
+		observer, r.memoryUnobserved = rec, !mine.Record.SharedMemory
 		if r.overNetwork(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
-			observer = r.Packets.Observe(observer)
+			if recordsDirectory(&mine.Record.Spool) != "" {
+				r.failures = &failures{rank: r, job: j.name, to: os.Stderr}
+				rec.failures = r.failures
+			}
+			observer = r.Packets.Observe(rec)
 		}
 	}
 	m, err := Map(&mine)

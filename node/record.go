@@ -74,16 +74,40 @@ func (r *Rank) followPackets(to io.Writer, gone <-chan struct{}) {
 	reader := r.Packets.Reader(r.addresses(), now)
 	out := capture.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
 	// The tool sees the end of what it gets.
-	_ = reader.Follow(out, reader.Units(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, gone)
+	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, gone)
 }
 
 // recording is the observer of a rank of a job.
-type recording struct{ *phases.Recorder }
+type recording struct {
+	*phases.Recorder
+	failures *failures // nil: none are recorded
+}
 
 func (recording) Dropped(int, int, mpe.Drop) {}
-func (recording) Noted(int, int, mpe.Note)   {}
 func (recording) TransportError(int, error)  {}
-func (recording) CallFailed(int, error)      {}
+
+// Noted implements mpe.Observer.
+func (o recording) Noted(_, peer int, n mpe.Note) {
+	if o.failures != nil && n.Event == mpe.EventUnreachable {
+		o.failures.failed(peer, "connection to", &mpe.PeerLostError{Rank: peer, Event: n.Event})
+	}
+}
+
+// CallFailed implements mpe.Observer.
+func (o recording) CallFailed(_ int, err error) {
+	if o.failures != nil {
+		o.failures.failed(-1, "collective call", err)
+	}
+}
 
 // Done implements mpe.Observer.
-func (o recording) Done(_ int, s mpe.Status, err error) { o.Recorder.Done(&s, err) }
+func (o recording) Done(_ int, s mpe.Status, err error) {
+	o.Recorder.Done(&s, err)
+	switch {
+	case err == nil || o.failures == nil:
+	case s.Send:
+		o.failures.failed(s.Peer, "send to", err)
+	default:
+		o.failures.failed(s.Peer, "receive from", err)
+	}
+}

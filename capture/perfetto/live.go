@@ -18,6 +18,7 @@ type Live struct {
 	out      *bufio.Writer
 	tracker  *capture.Tracker
 	messages int64
+	called   int64
 	extended int64
 	findings int64
 }
@@ -49,6 +50,10 @@ func (l *Live) Follow(src capture.Source) error {
 		}
 		l.tracker.EndAt(src.Stats().End)
 		l.tracker.Finish()
+		for _, c := range l.trace.calls.rest(l.tracker.End()) {
+			l.call(&c)
+		}
+		l.flush()
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -57,16 +62,31 @@ func (l *Live) Follow(src capture.Source) error {
 	return nil
 }
 
-// Messages returns how many messages were written, and Findings how many findings.
+// Messages returns how many messages were written, Calls how many calls, and Findings how many findings.
 func (l *Live) Messages() int64 { return l.messages }
+
+// Calls returns how many calls were written.
+func (l *Live) Calls() int64 { return l.called }
 
 // Findings returns how many findings were written.
 func (l *Live) Findings() int64 { return l.findings }
 
-// Depths writes the lengths of a rank's queues. It is for capture.Options of the source.
-func (l *Live) Depths(d *capture.Depths) {
-	l.trace.depths(d, d.Time.UnixNano())
+// Note writes the lengths of a rank's queues, or a call that has ended. It is for capture.Options of the source.
+func (l *Live) Note(n capture.RankNote) {
+	switch n := n.(type) {
+	case *capture.Depths:
+		l.trace.depths(n, n.Time.UnixNano())
+	case *capture.Call:
+		if ended, ok := l.trace.calls.add(n); ok {
+			l.call(&ended)
+		}
+	}
 	l.flush()
+}
+
+func (l *Live) call(c *endedCall) {
+	l.trace.call(c, time.Unix(0, 0))
+	l.called++
 }
 
 func (l *Live) message(m *capture.Message) {

@@ -28,16 +28,16 @@ func recorded(t *testing.T) []byte {
 	var u capture.Unit
 	for n := 0; src.Next(&u) == nil; n++ {
 		if n == 0 {
-			w.Depths(&capture.Depths{Time: u.Time.Add(-time.Millisecond), Rank: 1})
+			w.Note(&capture.Depths{Time: u.Time.Add(-time.Millisecond), Rank: 1})
 		}
 		if err := w.Unit(&u); err != nil {
 			t.Fatal(err)
 		}
 		if n == 3 {
-			w.Depths(&capture.Depths{Time: u.Time, Rank: 1, Posted: 3, Unexpected: 2, Sends: 1})
+			w.Note(&capture.Depths{Time: u.Time, Rank: 1, Posted: 3, Unexpected: 2, Sends: 1})
 		}
 	}
-	w.Depths(&capture.Depths{Time: u.Time.Add(time.Second), Rank: 3, Sends: 70000})
+	w.Note(&capture.Depths{Time: u.Time.Add(time.Second), Rank: 3, Sends: 70000})
 	w.End(&capture.Ending{Time: u.Time.Add(2 * time.Second), Comments: []string{"waiting: rank 0 waits"}})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func recorded(t *testing.T) []byte {
 // TestQueues: the lengths of queues that a recording has are counters, from its beginning on.
 func TestQueues(t *testing.T) {
 	a := capture.NewAnalysis("", capture.AnalysisOptions{KeepMessages: 1000, KeepTrace: 1000})
-	src, err := capture.Options{OnDepths: a.Depths}.NewReader(bytes.NewReader(recorded(t)), "")
+	src, err := capture.Options{OnNote: a.Note}.NewReader(bytes.NewReader(recorded(t)), "")
 	if err == nil {
 		err = a.Follow(src)
 	}
@@ -68,7 +68,7 @@ func TestLive(t *testing.T) {
 	var trace bytes.Buffer
 	live := NewLive(&trace, protocol.CloudFPGA)
 	var lengths []int
-	src, err := capture.Options{OnDepths: live.Depths}.NewReader(bytes.NewReader(file), "")
+	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(file), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func (w *watched) Next(u *capture.Unit) error {
 // TestLiveWriteError: a trace that cannot be written ends, whatever the recording has.
 func TestLiveWriteError(t *testing.T) {
 	live := NewLive(broken{}, protocol.CloudFPGA)
-	src, err := capture.Options{OnDepths: live.Depths}.NewReader(bytes.NewReader(recorded(t)), "")
+	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(recorded(t)), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +188,71 @@ func TestLiveTracks(t *testing.T) {
 		if rank > maxTracks {
 			t.Fatal("the trace goes on")
 		}
-		live.Depths(&capture.Depths{Rank: rank})
+		live.Note(&capture.Depths{Rank: rank})
 	}
 	if !errors.Is(live.Err(), errTracks) {
 		t.Error(live.Err())
+	}
+}
+
+// TestCalls: calls are slices on a track of their rank, also those that were posted before the first packet and those that have not ended; the
+// live trace has them when they end, or at its end.
+func TestCalls(t *testing.T) {
+	var file bytes.Buffer
+	w := capture.NewWriter(&file, capture.WriterOptions{})
+	send := packetOf(2, 0, 1, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1, Message: 1, Length: 4}, "abcd")
+	if err := w.Unit(&send); err != nil {
+		t.Fatal(err)
+	}
+	at := func(ms int) time.Time { return time.Unix(1000, int64(ms)*1e6).UTC() }
+	for _, c := range []capture.Call{
+		{Time: at(1), Rank: 1, ID: 1, Name: capture.ReceiveCall, State: capture.Posted, Peer: -1, Tag: -1, Bytes: 100},
+		{Time: at(2), Rank: 0, Name: capture.SendCall, State: capture.Ended, Peer: 1, Bytes: 4},
+		{Time: at(2), Rank: 1, ID: 2, Name: capture.ReceiveCall, State: capture.Posted, Tag: 9, Bytes: 100},
+		{Time: at(3), Rank: 1, ID: 1, Name: capture.ReceiveCall, State: capture.Ended, Took: 2 * time.Millisecond, Bytes: 4},
+		{Time: at(4), Rank: 0, ID: 2, Name: "Allreduce", State: capture.Posted, Peer: -1, Tag: 1, Bytes: 4096},
+		{Time: at(7), Rank: 0, ID: 2, Name: "Allreduce", State: capture.Failed, Took: 3 * time.Millisecond, Peer: -1, Tag: 1, Bytes: 4096},
+	} {
+		w.Note(&c)
+	}
+	w.End(&capture.Ending{Time: at(9)})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	a := capture.NewAnalysis("", capture.AnalysisOptions{KeepTrace: 1000})
+	src, err := capture.Options{OnNote: a.Note}.NewReader(bytes.NewReader(file.Bytes()), "")
+	if err == nil {
+		err = a.Follow(src)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trace bytes.Buffer
+	if err := Write(&trace, a.Report()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "calls", trace.Bytes())
+	trace.Reset()
+	live := NewLive(&trace, protocol.CloudFPGA)
+	if src, err = (capture.Options{OnNote: live.Note}).NewReader(bytes.NewReader(file.Bytes()), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Follow(src); err != nil || live.Err() != nil {
+		t.Fatal(err, live.Err())
+	}
+	golden(t, "calls_live", trace.Bytes())
+	if n := len(opened(t, trace.Bytes())); n > 0 {
+		t.Errorf("%d slices have no end", n)
+	}
+}
+
+// TestOpenCallsAreBounded: a file that claims ever more calls that do not end takes no more memory.
+func TestOpenCallsAreBounded(t *testing.T) {
+	live := NewLive(io.Discard, protocol.CloudFPGA)
+	for id := range int64(2 * maxOpenCalls) {
+		live.Note(&capture.Call{ID: id, Name: capture.SendCall, State: capture.Posted})
+	}
+	if n := len(live.trace.calls); n != maxOpenCalls || live.Err() != nil {
+		t.Error(n, live.Err())
 	}
 }

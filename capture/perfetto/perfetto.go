@@ -12,29 +12,41 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Write writes the messages, findings and lengths of queues of a report. Times are in nanoseconds since the first packet of the recording.
-// Messages that have not ended last until the end of the recording.
+// Write writes the messages, calls, findings and lengths of queues of a report. Times are in nanoseconds since the first packet of the
+// recording, or since a call that was posted before. Messages and calls that have not ended last until the end of the recording.
 func Write(to io.Writer, r *capture.Report) error {
 	t := newTrace(to)
-	end := nanoseconds(r.Summary.Seconds)
+	calls := t.allCalls(r)
+	since := r.Start
+	if len(calls) > 0 && (since.IsZero() || calls[0].posted().Before(since)) {
+		since = calls[0].posted()
+	}
+	start := int64(0)
+	if !r.Start.IsZero() {
+		start = int64(r.Start.Sub(since))
+	}
+	end := start + nanoseconds(r.Summary.Seconds)
 	all := make([]passage, 0, len(r.Messages)+len(r.Extended))
 	for i := range r.Messages {
-		all = append(all, ofHandshake(&r.Messages[i], 0, end))
+		all = append(all, ofHandshake(&r.Messages[i], start, end))
 	}
 	for i := range r.Extended {
-		all = append(all, ofExtended(&r.Extended[i], int64(i), r.Start))
+		all = append(all, ofExtended(&r.Extended[i], int64(i), since))
 	}
 	slices.SortStableFunc(all, func(a, b passage) int { return cmp.Compare(a.from, b.from) })
 	for i := range all {
 		t.passage(&all[i])
 		t.underWay(&all[i])
 	}
+	for i := range calls {
+		t.call(&calls[i], since)
+	}
 	for i := range r.Findings {
-		t.finding(&r.Findings[i], nanoseconds(max(r.Findings[i].Time, 0)))
+		t.finding(&r.Findings[i], start+nanoseconds(max(r.Findings[i].Time, 0)))
 	}
 	t.counters()
 	for i := range r.Depths {
-		t.depths(&r.Depths[i], max(int64(r.Depths[i].Time.Sub(r.Start)), 0))
+		t.depths(&r.Depths[i], max(int64(r.Depths[i].Time.Sub(since)), 0))
 	}
 	slices.SortStableFunc(t.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	t.write()
@@ -42,7 +54,7 @@ func Write(to io.Writer, r *capture.Report) error {
 }
 
 func newTrace(to io.Writer) trace {
-	return trace{w: writer{to: to}, lanes: map[side][]lane{}, ranks: map[int]*rank{}}
+	return trace{w: writer{to: to}, lanes: map[side][]lane{}, ranks: map[int]*rank{}, calls: openCalls{}}
 }
 
 // write writes the events.
@@ -62,6 +74,7 @@ type trace struct {
 	tracks   uint64 // how many there are
 	ranks    map[int]*rank
 	lanes    map[side][]lane
+	calls    openCalls
 	findings uint64 // the track of findings, or 0
 }
 
@@ -83,11 +96,13 @@ type change struct {
 	messages, words int64
 }
 
-// side is one end of the messages from one rank to another one.
+// side is one end of the messages from one rank to another one, or the calls of a rank, with callsPeer as its peer.
 type side struct {
 	rank, peer int
 	sends      bool
 }
+
+const callsPeer = -1
 
 // lane is a track of a side. Its slices do not overlap.
 type lane struct {
@@ -127,7 +142,10 @@ func (t *trace) lane(s side, from, to int64) uint64 {
 		}
 	}
 	name := fmt.Sprintf("from rank %d", s.peer)
-	if s.sends {
+	switch {
+	case s.peer == callsPeer:
+		name = "calls"
+	case s.sends:
 		name = fmt.Sprintf("to rank %d", s.peer)
 	}
 	if n := len(lanes); n > 0 {

@@ -22,8 +22,8 @@ type Queues struct {
 	Depths func() mpe.Depths
 }
 
-// Follow writes units, then the lengths of all queues, and then what is recorded and which lengths change, until done is closed.
-func (rd *Reader) Follow(out *capture.Writer, units []capture.Unit, queues []Queues, done <-chan struct{}) error {
+// Follow writes what was recorded, then the lengths of all queues, and then what is recorded and which lengths change, until done is closed.
+func (rd *Reader) Follow(out *capture.Writer, r Recorded, queues []Queues, done <-chan struct{}) error {
 	tick := time.NewTicker(depthsPause)
 	defer tick.Stop()
 	written := slices.Repeat([]mpe.Depths{{Posted: -1}}, len(queues)) // so that each is written once at least
@@ -31,15 +31,13 @@ func (rd *Reader) Follow(out *capture.Writer, units []capture.Unit, queues []Que
 		for i, q := range queues {
 			if d := q.Depths(); d != written[i] {
 				written[i] = d
-				out.Depths(&capture.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected, Sends: d.Sends})
+				out.Note(&capture.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected, Sends: d.Sends})
 			}
 		}
 	}
 	for ended := false; ; {
-		for i := range units {
-			if err := out.Unit(&units[i]); err != nil {
-				return err
-			}
+		if err := r.write(out); err != nil {
+			return err
 		}
 		last := time.Now()
 		depths(last)
@@ -58,6 +56,6 @@ func (rd *Reader) Follow(out *capture.Writer, units []capture.Unit, queues []Que
 				ended, settled = true, 0
 			}
 		}
-		units = rd.Units(time.Now().Add(-settled))
+		r = rd.Read(time.Now().Add(-settled))
 	}
 }

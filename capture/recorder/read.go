@@ -10,6 +10,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -58,8 +59,30 @@ type found struct {
 	wall int64 // in nanoseconds, relative to the reader's base
 }
 
-// Units returns the packets up to a time that were not returned before, in the order of time, with events as comments.
-func (rd *Reader) Units(until time.Time) []capture.Unit {
+// Recorded is what a recorder has of a time.
+type Recorded struct {
+	// Units are packets, with events as comments, and Calls those of the ranks' programs, both in the order of time.
+	Units []capture.Unit
+	Calls []capture.Call
+}
+
+// Since returns what there is from a time on.
+func (r Recorded) Since(from time.Time) Recorded {
+	unit := slices.IndexFunc(r.Units, func(u capture.Unit) bool { return !u.Time.Before(from) })
+	call := slices.IndexFunc(r.Calls, func(c capture.Call) bool { return !c.Time.Before(from) })
+	return Recorded{tail(r.Units, unit), tail(r.Calls, call)}
+}
+
+// tail returns a list from an index on; nothing if that is -1.
+func tail[T any](list []T, from int) []T {
+	if from < 0 {
+		return nil
+	}
+	return list[from:]
+}
+
+// Read returns what there is up to a time and was not returned before.
+func (rd *Reader) Read(until time.Time) Recorded {
 	var all []found
 	for i, r := range rd.rec.ranks {
 		began := r.started.Load()
@@ -75,7 +98,7 @@ func (rd *Reader) Units(until time.Time) []capture.Unit {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.wall, b.wall) })
-	return rd.units(all)
+	return rd.recorded(all)
 }
 
 // read returns the entries of a ring up to a time of its clock.
@@ -89,11 +112,16 @@ func (rd *Reader) read(rank, number int, until int64) (list []entry) {
 	return list
 }
 
-// units makes units of entries, and comments of events.
-func (rd *Reader) units(all []found) []capture.Unit {
+// recorded makes units and calls of entries, and comments of events.
+func (rd *Reader) recorded(all []found) Recorded {
+	var calls []capture.Call
 	units := make([]capture.Unit, 0, len(all))
 	last := map[[2]int32]int{} // the last unit of each pair
 	for _, f := range all {
+		if f.kind.call() {
+			calls = append(calls, f.call(rd.base))
+			continue
+		}
 		key := [2]int32{min(int32(f.rank), f.peer), max(int32(f.rank), f.peer)}
 		if !f.kind.packet() {
 			if i, ok := last[key]; ok {
@@ -109,7 +137,30 @@ func (rd *Reader) units(all []found) []capture.Unit {
 		delete(rd.comments, key)
 		last[key] = first
 	}
-	return units
+	return Recorded{units, calls}
+}
+
+// call returns the call of an entry.
+func (f *found) call(base time.Time) capture.Call {
+	c := capture.Call{
+		Time: base.Add(time.Duration(f.wall)), Rank: f.rank, Name: coll.Collective(f.code).String(), State: capture.Posted, Peer: int(f.peer),
+		Took: time.Duration(binary.LittleEndian.Uint64(f.data)), ID: int64(binary.LittleEndian.Uint64(f.data[8:])),
+		Bytes: int64(binary.LittleEndian.Uint64(f.data[16:])), Tag: int(int32(binary.LittleEndian.Uint32(f.data[24:]))),
+		Comm: binary.LittleEndian.Uint32(f.data[28:]),
+	}
+	switch f.code {
+	case codeSend:
+		c.Name = capture.SendCall
+	case 0:
+		c.Name = capture.ReceiveCall
+	}
+	switch failed := f.data[32] != 0; {
+	case failed:
+		c.State = capture.Failed
+	case f.kind == entryEnded:
+		c.State = capture.Ended
+	}
+	return c
 }
 
 // maxWaiting bounds the comments that wait for a packet of a pair.

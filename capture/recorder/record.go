@@ -16,18 +16,29 @@ func File(comment string) capture.WriterOptions {
 	return capture.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
 }
 
-// Write writes units as a file, with a comment on each packet that a finding names. The recording ended at end.
-func Write(w io.Writer, units []capture.Unit, end time.Time, profile protocol.Profile, comment string) error {
-	for i := range units {
-		units[i].Packet = int64(i + 1)
+// Write writes what was recorded as a file, with a comment on each packet that a finding names. The recording ended at end.
+func Write(w io.Writer, r Recorded, end time.Time, profile protocol.Profile, comment string) error {
+	for i := range r.Units {
+		r.Units[i].Packet = int64(i + 1)
 	}
-	capture.Annotate(units, end, profile)
+	capture.Annotate(r.Units, end, profile)
 	out := capture.NewWriter(w, File(comment))
-	for i := range units {
-		if err := out.Unit(&units[i]); err != nil {
-			return err
-		}
+	if err := r.write(out); err != nil {
+		return err
 	}
 	out.End(&capture.Ending{Time: end})
 	return out.Flush()
+}
+
+// write writes the packets, and then the calls.
+func (r Recorded) write(out *capture.Writer) error {
+	for i := range r.Units {
+		if err := out.Unit(&r.Units[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Calls {
+		out.Note(&r.Calls[i])
+	}
+	return nil
 }

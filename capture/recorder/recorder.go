@@ -25,6 +25,7 @@ type Rank struct {
 	started atomic.Pointer[time.Time]
 	rings   []ring
 	pairs   []*pair // by peer; nil if nothing is recorded of it
+	calls   *ring   // of the rank's program
 }
 
 // Peer says what is recorded of a peer.
@@ -58,9 +59,9 @@ func New(memory int, plans []Plan) *Recorder {
 	return rec
 }
 
-// recorded returns how many pairs the rank has: those with its peers, and one for packets from addresses that are no rank's.
+// recorded returns how many pairs the rank has: those with its peers, one for packets from addresses that are no rank's, and one for calls.
 func (p *Plan) recorded() int {
-	n := 1
+	n := 2
 	for _, peer := range p.Peers {
 		if peer.Recorded {
 			n++
@@ -76,7 +77,8 @@ func newRank(memory int, p *Plan) *Rank {
 		r.rings[i].slot = shortSlot
 	}
 	r.rings[0].slot = longSlot // packets from unknown addresses may be anything
-	n := 0
+	r.calls = &r.rings[1%len(r.rings)]
+	n := 1
 	for peer, of := range p.Peers {
 		if of.Recorded {
 			n++
@@ -174,6 +176,34 @@ func (r *Rank) Dropped(rank, peer int, d mpe.Drop) {
 		r.event(peer, d.At, entryDropped, uint8(d.Reason), "")
 	}
 	r.Observer.Dropped(rank, peer, d)
+}
+
+// callHead is the length of the data of a call.
+const callHead = 33
+
+// Call implements mpe.CallRecorder.
+func (r *Rank) Call(c *mpe.Call) {
+	code, kind, failed := uint8(c.Collective), entryPosted, byte(0)
+	if c.Send {
+		code = codeSend
+	}
+	if c.Ended {
+		kind = entryEnded
+	}
+	if c.Err != nil {
+		failed = 1
+	}
+	r.calls.mu.Lock()
+	data, length := r.calls.next(int64(c.At), 0, int32(c.Peer), kind, code)
+	_ = data[callHead-1]
+	binary.LittleEndian.PutUint64(data, uint64(c.At-c.Posted))
+	binary.LittleEndian.PutUint64(data[8:], uint64(c.ID))
+	binary.LittleEndian.PutUint64(data[16:], uint64(c.Bytes))
+	binary.LittleEndian.PutUint32(data[24:], uint32(int32(c.Tag)))
+	binary.LittleEndian.PutUint32(data[28:], c.Comm)
+	data[32] = failed
+	*length = callHead
+	r.calls.mu.Unlock()
 }
 
 func (r *Rank) foreign(at handshake.Instant, a *mpe.RxPacket) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -53,7 +55,7 @@ func one(memory int, peers ...Peer) *Rank {
 func recorderOf(r *Rank) *Recorder { return &Recorder{ranks: []*Rank{r}} }
 
 func readAll(r *Rank) []capture.Unit {
-	return recorderOf(r).Reader(addresses(capture.UDP), noon).Units(noon.Add(time.Hour))
+	return recorderOf(r).Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour)).Units
 }
 
 func header(h protocol.Header) []byte { return protocol.CloudFPGA.Append(nil, h) }
@@ -106,7 +108,7 @@ func TestFailure(t *testing.T) {
 	r.Pair(1).Packet(0, true, 32, make([]byte, 32), nil)
 	text := strings.Repeat("0123456789", 10)
 	r.Failed(1, errors.New(text))
-	units := recorderOf(r).Reader(addresses(capture.UDP), time.Now()).Units(time.Now().Add(time.Hour))
+	units := recorderOf(r).Reader(addresses(capture.UDP), time.Now()).Read(time.Now().Add(time.Hour)).Units
 	if len(units) != 1 || !slices.Equal(units[0].Comments, []string{"rank 0: failed: " + text}) {
 		t.Errorf("%+v", units)
 	}
@@ -121,7 +123,7 @@ func TestLocalPeers(t *testing.T) {
 		r.Pair(1-rank).Packet(ms(1+rank), true, 32, make([]byte, 32), nil)
 		r.Pair(1-rank).Packet(ms(3-rank), false, 32, make([]byte, 32), nil)
 	}
-	got := lines(rec.Reader(addresses(capture.UDP), noon).Units(noon.Add(time.Hour)))
+	got := lines(rec.Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour)).Units)
 	if want := []string{`1ms 10.0.0.1>10.0.0.2 32+0 []`, `2ms 10.0.0.2>10.0.0.1 32+0 []`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -175,16 +177,61 @@ func TestFollow(t *testing.T) {
 	}
 	send(0, 3*slots)
 	rd := recorderOf(r).Reader(addresses(capture.UDP), noon)
-	if got := rd.Units(noon.Add(ms(3*slots - 11))); len(got) != slots-10 || rd.Lost() != 0 {
+	if got := rd.Read(noon.Add(ms(3*slots - 11))).Units; len(got) != slots-10 || rd.Lost() != 0 {
 		t.Errorf("%d packets at first, %d lost", len(got), rd.Lost())
 	}
 	send(3*slots, slots+5)
-	got := rd.Units(noon.Add(time.Hour))
+	got := rd.Read(noon.Add(time.Hour)).Units
 	if len(got) != slots || rd.Lost() != 15 || got[0].Time != noon.Add(ms(3*slots+5)) || got[0].Packet != int64(slots-10+1) {
 		t.Errorf("%d packets then, %d lost, the first is %v", len(got), rd.Lost(), got[0])
 	}
-	if got := rd.Units(noon.Add(time.Hour)); len(got) != 0 {
+	if got := rd.Read(noon.Add(time.Hour)).Units; len(got) != 0 {
 		t.Errorf("%d packets came again", len(got))
+	}
+}
+
+// TestCalls: calls are in the file of a recorder as they were, in the order of time, and displace no packets.
+func TestCalls(t *testing.T) {
+	r := one(1<<20, Peer{Recorded: true}).begin(t)
+	r.Pair(1).Packet(ms(1), true, 32, header(protocol.Header{Dst: 1, Type: protocol.SendRequest}), nil)
+	for range r.calls.slots {
+		r.Call(&mpe.Call{})
+	}
+	for _, c := range []mpe.Call{
+		{ID: 1 << 40, Peer: mpe.AnySource, Tag: mpe.AnyTag, Comm: 7, Bytes: 1 << 33, At: ms(1), Posted: ms(1)},
+		{Send: true, Peer: 1, Tag: 1<<31 - 1, Comm: 1<<32 - 1, Bytes: 4, At: ms(3), Posted: ms(2), Ended: true},
+		{ID: 2, Collective: coll.Exscan, Peer: mpe.AnySource, Tag: 3, Bytes: -1, At: ms(4), Posted: ms(4)},
+		{ID: 1 << 40, Peer: 1, Tag: 5, Comm: 7, Bytes: 8, At: ms(5), Posted: ms(1), Ended: true},
+		{ID: 2, Collective: coll.Exscan, Peer: mpe.AnySource, Tag: 3, Bytes: -1, At: ms(9), Posted: ms(4), Ended: true, Err: errors.New("lost")},
+	} {
+		r.Call(&c)
+	}
+	want := []capture.Call{
+		{Time: noon.Add(ms(1)), ID: 1 << 40, Name: "Receive", State: capture.Posted, Peer: -1, Tag: -1, Comm: 7, Bytes: 1 << 33},
+		{Time: noon.Add(ms(3)), Name: "Send", State: capture.Ended, Took: ms(1), Peer: 1, Tag: 1<<31 - 1, Comm: 1<<32 - 1, Bytes: 4},
+		{Time: noon.Add(ms(4)), ID: 2, Name: "Exscan", State: capture.Posted, Peer: -1, Tag: 3, Bytes: -1},
+		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: capture.Ended, Took: ms(4), Peer: 1, Tag: 5, Comm: 7, Bytes: 8},
+		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: capture.Failed, Took: ms(5), Peer: -1, Tag: 3, Bytes: -1},
+	}
+	recorded := recorderOf(r).Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour))
+	if n := len(recorded.Calls); n != r.calls.slots || len(recorded.Units) != 1 {
+		t.Fatalf("%d calls, %d packets", n, len(recorded.Units))
+	}
+	recorded.Calls = recorded.Since(noon.Add(ms(1))).Calls
+	if !slices.Equal(recorded.Calls, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", recorded.Calls, want)
+	}
+	file := new(bytes.Buffer)
+	if err := Write(file, recorded, noon.Add(ms(10)), protocol.CloudFPGA, ""); err != nil {
+		t.Fatal(err)
+	}
+	var got []capture.Call
+	src, err := capture.Options{OnNote: func(n capture.RankNote) { got = append(got, *n.(*capture.Call)) }}.NewReader(file, "file")
+	for u := (capture.Unit{}); err == nil; {
+		err = src.Next(&u)
+	}
+	if !errors.Is(err, io.EOF) || !slices.Equal(got, want) {
+		t.Errorf("%v, in the file are\n%+v\nwant\n%+v", err, got, want)
 	}
 }
 
@@ -193,11 +240,13 @@ func TestNoAllocation(t *testing.T) {
 	r := one(1<<20, Peer{Recorded: true}).begin(t)
 	p, b := r.Pair(1), make([]byte, 32)
 	p.Packet(1, true, 32, b, nil)
+	r.Call(&mpe.Call{})
 	if n := testing.AllocsPerRun(1000, func() {
 		p.Packet(1, true, 36, b, b[:4])
 		r.Noted(0, 1, mpe.Note{Event: mpe.EventPadding, At: 1})
+		r.Call(&mpe.Call{Send: true, Peer: 1, Bytes: 4})
 	}); n != 0 {
-		t.Errorf("%v allocations for a packet", n)
+		t.Errorf("%v allocations for a packet and a call", n)
 	}
 }
 
@@ -229,15 +278,15 @@ func TestFile(t *testing.T) {
 			x.Packet(ms(6), true, len(b)+int(eager.Length), b[:], payload[:eager.Length])
 		}
 		file := new(bytes.Buffer)
-		units := recorderOf(r).Reader(addresses(proto), noon).Units(noon.Add(time.Hour))
-		if err := Write(file, units, noon.Add(time.Second), protocol.CloudFPGA, "a test"); err != nil {
+		units := recorderOf(r).Reader(addresses(proto), noon).Read(noon.Add(time.Hour)).Units
+		if err := Write(file, Recorded{Units: units}, noon.Add(time.Second), protocol.CloudFPGA, "a test"); err != nil {
 			t.Fatal(err)
 		}
+		a := capture.NewAnalysis("file", capture.AnalysisOptions{KeepMessages: 10})
 		src, err := capture.Options{}.NewReader(file, "file")
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := capture.NewAnalysis("file", capture.AnalysisOptions{KeepMessages: 10})
 		if err := a.Follow(src); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ type entry struct {
 	wire uint32
 	peer int32 // or mpe.UnknownPeer
 	kind entryKind
-	// code is an mpe.DropReason or mpe.Event, or the number of a part of a text, by kind.
+	// code is an mpe.DropReason, mpe.Event or coll.Collective, or the number of a part of a text, by kind.
 	code uint8
 	data []byte
 }
@@ -52,10 +52,19 @@ const (
 	entryNoted
 	// entryFailed has a part of an error as data.
 	entryFailed
+	// entryPosted and entryEnded are calls.
+	entryPosted
+	entryEnded
 )
+
+// codeSend is the code of a call that sends a message. That of a receive is 0.
+const codeSend = 255
 
 // packet reports whether the entry is a packet.
 func (k entryKind) packet() bool { return k <= entryForeign }
+
+// call reports whether the entry is a call.
+func (k entryKind) call() bool { return k >= entryPosted }
 
 // addressLen is the length in bytes of an IPv6 address and a port.
 const addressLen = 16 + 2

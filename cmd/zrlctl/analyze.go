@@ -57,7 +57,7 @@ packet of ZRLMPI.`,
 	f.input.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.html, "html", "", "write an HTML report with sequence diagrams to this file")
-	fl.StringVar(&f.perfetto, "perfetto", "", "write the messages as a trace for ui.perfetto.dev to this file")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the messages, and what calls there are, as a trace for ui.perfetto.dev to this file")
 	fl.IntVar(&f.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
 	fl.BoolVar(&f.messages, "messages", true, "print a row for each message")
 	fl.BoolVar(&f.progress, "progress", false, "print progress to standard error")
@@ -74,7 +74,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	}
 	var analysis *capture.Analysis
 	if f.perfetto != "" {
-		f.input.onDepths = func(d *capture.Depths) { analysis.Depths(d) }
+		f.input.onNote = func(n capture.RankNote) { analysis.Note(n) }
 	}
 	src, name, err := f.input.open(ctx, args, stdin)
 	if err != nil {

@@ -17,8 +17,8 @@ type captureInput struct {
 	profile  string
 	ports    []uint
 	allPorts bool
-	// onDepths is that of the source's options.
-	onDepths func(*capture.Depths)
+	// onNote is that of the source's options.
+	onNote func(capture.RankNote)
 }
 
 func (in *captureInput) flags(cmd *cobra.Command) {
@@ -40,7 +40,7 @@ func (in *captureInput) flags(cmd *cobra.Command) {
 
 // open opens the file or interface. Closing the context ends a live one.
 func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader) (capture.Source, string, error) {
-	opts := capture.Options{AllPorts: in.allPorts, OnDepths: in.onDepths}
+	opts := capture.Options{AllPorts: in.allPorts, OnNote: in.onNote}
 	for _, p := range in.ports {
 		if p > 65535 {
 			return nil, "", usagef("--port %d: must be at most 65535", p)

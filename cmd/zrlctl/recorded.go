@@ -50,7 +50,7 @@ func (p *packets) open(o capture.Options) (capture.Source, error) {
 	if p.body != nil {
 		return o.NewReader(p.body, "the daemon's packets")
 	}
-	p.job.OnDepths = o.OnDepths
+	p.job.OnNote = o.OnNote
 	return p.job, nil
 }
 
@@ -66,11 +66,16 @@ func (p *packets) Close() {
 
 // writeJob writes the packets that the ranks of a job have recorded.
 func writeJob(ctx context.Context, out io.Writer, p *packets, job string) error {
-	var units []capture.Unit
+	var recorded recorder.Recorded
+	p.job.OnNote = func(n capture.RankNote) {
+		if c, ok := n.(*capture.Call); ok {
+			recorded.Calls = append(recorded.Calls, *c)
+		}
+	}
 	var u capture.Unit
 	err := p.job.Next(&u)
 	for ; err == nil; err = p.job.Next(&u) {
-		units = append(units, u)
+		recorded.Units = append(recorded.Units, u)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -78,5 +83,5 @@ func writeJob(ctx context.Context, out io.Writer, p *packets, job string) error 
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	return recorder.Write(out, units, time.Now(), p.profile, "last packets of the ranks of job "+job+" on this host")
+	return recorder.Write(out, recorded, time.Now(), p.profile, "last packets of the ranks of job "+job+" on this host")
 }

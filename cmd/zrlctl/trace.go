@@ -26,16 +26,17 @@ type traceFlags struct {
 func (a *app) traceCommand() *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
-		Use: "trace -o FILE", Short: "Write the messages of the daemon's ranks as a trace while they come", Args: cobra.NoArgs,
+		Use: "trace -o FILE", Short: "Write messages and calls of the daemon's ranks as a trace while they come", Args: cobra.NoArgs,
 		Long: `Write the messages of the daemon's ranks, as they come, as a trace for ui.perfetto.dev, until
 interrupted or for the time of --for. A rank is a process, with a track for each rank that
 it sends to or receives from: a message is a slice with its phases, and an arrow leads to
-its slice at the receiver. Counters are the rank's posted receives, unexpected messages and
-sends in flight. Problems are on a track of their own.
+its slice at the receiver. The calls of its program are on another track: sends, receives
+and collective calls by name. Counters are the rank's posted receives, unexpected messages
+and sends in flight. Problems are on a track of their own.
 
 The messages are those that the flight recorder sees: those through shared memory need
-record.shared_memory in the configuration. The file is valid at any time. A message is in
-it when it has ended, or at the end.
+record.shared_memory in the configuration. The file is valid at any time. A message or call
+is in it when it has ended, or at the end.
 
 With --job, the trace is that of the job's ranks on this host, as far as their messages go
 over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
@@ -56,6 +57,7 @@ over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 type traced struct {
 	File     string `json:"file"`
 	Messages int64  `json:"messages"`
+	Calls    int64  `json:"calls"`
 	Findings int64  `json:"findings"`
 	// Seconds is how long it took.
 	Seconds float64 `json:"duration_seconds"`
@@ -79,17 +81,17 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 	t := traced{File: f.output}
 	write := func(out io.Writer) error {
 		live := perfetto.NewLive(out, p.profile)
-		queues := func(d *capture.Depths) {
-			if live.Depths(d); live.Err() != nil {
+		note := func(n capture.RankNote) {
+			if live.Note(n); live.Err() != nil {
 				stop() // or a packet would be awaited
 			}
 		}
-		src, err := p.open(capture.Options{OnDepths: queues})
+		src, err := p.open(capture.Options{OnNote: note})
 		if err == nil {
 			defer src.Close()
 			err = live.Follow(src)
 		}
-		t.Messages, t.Findings = live.Messages(), live.Findings()
+		t.Messages, t.Calls, t.Findings = live.Messages(), live.Calls(), live.Findings()
 		return cmp.Or(live.Err(), endOfRecording(ctx, err, true))
 	}
 	if f.output == "-" {
@@ -106,7 +108,7 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 	if a.json {
 		return writeJSON(stdout, t)
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
-		t.File, digest.Plural(int(t.Messages), "message"), t.Seconds, digest.Plural(int(t.Findings), "finding"))
+	_, err = fmt.Fprintf(stdout, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
+		t.File, digest.Plural(int(t.Messages), "message"), digest.Plural(int(t.Calls), "call"), t.Seconds, digest.Plural(int(t.Findings), "finding"))
 	return err
 }

@@ -19,7 +19,7 @@ func TestTrace(t *testing.T) {
 	var out, errs strings.Builder
 	go func() { ended <- run(ctx, []string{"trace", "-o", file, "--socket", socket}, nil, &out, &errs) }()
 	oneSend := []byte{0xf0, 1, 1} // field 30 is the value of a counter
-	for text := []byte(nil); !bytes.Contains(text, []byte("SEND_REQUEST to CLEAR_TO_SEND")) || !bytes.Contains(text, []byte("sends in flight")) ||
+	for text := []byte(nil); !bytes.Contains(text, []byte("Send to rank 4, 4 bytes, communicator 0")) || !bytes.Contains(text, []byte("SEND_REQUEST to CLEAR_TO_SEND")) || !bytes.Contains(text, []byte("sends in flight")) ||
 		!bytes.Contains(text, oneSend); {
 		if code, _, stderr := zrlctl(t, "", "ping", "1", "--socket", socket); code != exitOK {
 			t.Fatal(stderr)

@@ -72,11 +72,11 @@ func TestWhy(t *testing.T) {
 		stdout, stderr string
 	}{
 		{[]string{"--job", name("here")}, exitWaits, "Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message has come that matches: rank 1 answers, and its state is not known here\n", ""},
-		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it was not asked: rank 0 of job " + name("here") + " asks no others: it runs an older version of zrlmpid: name its daemon with --daemons\n", ""},
+		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it was not asked: rank 0 of job " + name("here") + " asks no others: it runs an older version of zrlmpid: run zrlctl why on its host\n", ""},
 		{[]string{"--job", name("asks")}, exitWaits, "cycle 0 → 1 → 0, closed for 8.0 s", ""},
 		{[]string{"--job", name("older")}, exitWaits, "what rank 1 waits for is not known here: it runs an older version of zrlmpid, which answers no questions", ""},
-		{[]string{"--job", name("older")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it runs an older version of zrlmpid, which answers no questions for reports: name its daemon with --daemons\n", ""},
-		{[]string{"--job", name("quiet")}, exitOK, "state not known: rank 1 at 10.0.0.2:2718: it has not answered the question for a report: name its daemon with --daemons\n", ""},
+		{[]string{"--job", name("older")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it runs an older version of zrlmpid, which answers no questions for reports: run zrlctl why on its host\n", ""},
+		{[]string{"--job", name("quiet")}, exitOK, "state not known: rank 1 at 10.0.0.2:2718: it has not answered the question for a report: run zrlctl why on its host\n", ""},
 		{[]string{"--job", name("here"), "--daemons", there}, exitWaits, "cycle 0 → 1 → 0, closed for 8.0 s", ""},
 		{[]string{"1", "--job", name("here"), "--daemons", there}, exitWaits, "cycle 0 → 1 → 0", ""},
 		{[]string{"--job", name("here"), "--after", "1m"}, exitOK, "no rank has waited for longer than 1 min 00 s\n", ""},

@@ -29,8 +29,8 @@ func (j *Job) Profile() protocol.Profile {
 
 // JobPackets are the packets that the job's ranks on this host have recorded, in the order of time. It is a capture.Source.
 type JobPackets struct {
-	// OnDepths is that of capture.Options. It is to be set before Next.
-	OnDepths func(*capture.Depths)
+	// OnNote is that of capture.Options. It is to be set before Next.
+	OnNote func(capture.RankNote)
 
 	follow bool
 	from   time.Time
@@ -44,11 +44,11 @@ type JobPackets struct {
 	stats    capture.Stats
 }
 
-// recorded is a packet of a rank, or the lengths of its queues.
+// recorded is a packet of a rank, or a note.
 type recorded struct {
-	at     time.Time
-	unit   capture.Unit
-	depths *capture.Depths
+	at   time.Time
+	unit capture.Unit
+	note capture.RankNote
 }
 
 // heldTime is how long packets that follow are held, so that those of all ranks come in the order of time.
@@ -106,8 +106,8 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	return s, nil
 }
 
-// read takes the packets of a rank. Their end is that of the rank, or of ctx; without Follow, the first lengths of queues follow the packets
-// that there were.
+// read takes the packets and notes of a rank. Their end is that of the rank, or of ctx; without Follow, the first lengths of queues follow
+// what there was.
 func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { body.Close() })()
@@ -117,11 +117,13 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 		case <-ctx.Done():
 		}
 	}
-	src, err := capture.Options{OnDepths: func(d *capture.Depths) {
-		if !s.follow {
+	src, err := capture.Options{OnNote: func(n capture.RankNote) {
+		_, depths := n.(*capture.Depths)
+		switch of, at := n.Of(); {
+		case depths && !s.follow:
 			body.Close()
-		} else if d.Rank == rank {
-			send(recorded{at: d.Time, depths: d})
+		case of == rank && (depths || !at.Before(s.from)):
+			send(recorded{at: at, note: n})
 		}
 	}}.NewReader(body, fmt.Sprintf("rank %d", rank))
 	if err != nil {
@@ -144,9 +146,9 @@ func (s *JobPackets) Next(u *capture.Unit) error {
 		if err != nil {
 			return err
 		}
-		if r.depths != nil {
-			if s.OnDepths != nil {
-				s.OnDepths(r.depths)
+		if r.note != nil {
+			if s.OnNote != nil {
+				s.OnNote(r.note)
 			}
 			continue
 		}

@@ -103,7 +103,15 @@ func TestJobPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer follow.Close()
-	follow.OnDepths = func(d *capture.Depths) { ranks[d.Rank] = true }
+	calls := map[int]capture.Call{}
+	follow.OnNote = func(n capture.RankNote) {
+		switch n := n.(type) {
+		case *capture.Depths:
+			ranks[n.Rank] = true
+		case *capture.Call:
+			calls[n.Rank] = *n
+		}
+	}
 	exchangeOne(ctx, t, devices)
 	var u capture.Unit
 	if err := follow.Next(&u); err != nil || u.Packet != 1 {
@@ -119,6 +127,11 @@ func TestJobPackets(t *testing.T) {
 			t.Errorf("a packet of %v after one of %v", u.Time, last)
 		}
 		last = u.Time
+	}
+	for rank, want := range []string{"Send to rank 1, 100 bytes, communicator 0", "Receive from rank 0, 100 bytes, communicator 0"} {
+		if c := calls[rank]; c.String() != want || c.State != capture.Ended {
+			t.Errorf("rank %d: the last call that ended is %+v, want %s", rank, c, want)
+		}
 	}
 	if !errors.Is(err, io.EOF) || follow.Stats().End.IsZero() || !ranks[0] || !ranks[1] {
 		t.Errorf("%v, %+v, queues of %v", err, follow.Stats(), ranks)

@@ -13,7 +13,7 @@ import (
 )
 
 // Spool is a directory of files with one suffix. Others in the directory are left alone, and not counted. Its methods may be called
-// concurrently; no other process writes to the directory.
+// concurrently; no other process writes to the directory meanwhile.
 type Spool struct {
 	dir, suffix string
 	size        int64

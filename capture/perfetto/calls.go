@@ -1,0 +1,86 @@
+package perfetto
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+)
+
+// maxOpenCalls bounds how many calls are remembered that have not ended, whatever a file claims. Further ones are not in the trace unless they end.
+const maxOpenCalls = 1 << 16
+
+// callKey identifies a call that has not ended.
+type callKey struct {
+	rank int
+	id   int64
+}
+
+// openCalls are those that were posted and have not ended.
+type openCalls map[callKey]capture.Call
+
+// endedCall is a call with its end.
+type endedCall struct {
+	capture.Call
+	outcome string
+}
+
+// posted returns when the call was.
+func (c *endedCall) posted() time.Time { return c.Time.Add(-c.Took) }
+
+// add notes what has become of a call, and returns it when it has ended.
+func (o openCalls) add(c *capture.Call) (endedCall, bool) {
+	key := callKey{c.Rank, c.ID}
+	if c.State != capture.Posted {
+		delete(o, key)
+		return endedCall{*c, string(c.State)}, true
+	}
+	if len(o) < maxOpenCalls {
+		o[key] = *c
+	}
+	return endedCall{}, false
+}
+
+// rest returns those that have not ended by the end of the recording, in the order in which they were posted.
+func (o openCalls) rest(end time.Time) []endedCall {
+	var list []endedCall
+	for _, c := range o {
+		if end.After(c.Time) {
+			c.Time, c.Took = end, c.Took+end.Sub(c.Time)
+		}
+		list = append(list, endedCall{c, string(capture.StillOpen)})
+	}
+	slices.SortFunc(list, byPosting)
+	return list
+}
+
+func byPosting(a, b endedCall) int {
+	return cmp.Or(a.posted().Compare(b.posted()), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
+}
+
+// allCalls returns the calls of a report, in the order in which they were posted.
+func (t *trace) allCalls(r *capture.Report) []endedCall {
+	list := make([]endedCall, 0, len(r.Calls))
+	for i := range r.Calls {
+		if c, ok := t.calls.add(&r.Calls[i]); ok {
+			list = append(list, c)
+		}
+	}
+	list = append(list, t.calls.rest(r.Start.Add(time.Duration(nanoseconds(r.Summary.Seconds))))...)
+	slices.SortStableFunc(list, byPosting)
+	return list
+}
+
+// call adds the slice of a call, with times since one.
+func (t *trace) call(c *endedCall, since time.Time) {
+	to := int64(c.Time.Sub(since))
+	from := to - c.Took.Nanoseconds()
+	notes := []annotation{
+		{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)}, {name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome},
+	}
+	if c.Name != capture.SendCall && c.Name != capture.ReceiveCall {
+		notes[1].name = "call"
+	}
+	t.slice(t.lane(side{rank: c.Rank, peer: callsPeer}, from, to), span{c.String(), from, to}, 0, notes, nil)
+}

@@ -1,0 +1,117 @@
+package capture
+
+import (
+	"fmt"
+	"time"
+)
+
+// RankNote is what a recording has of a rank at a time beside packets: *Depths or *Call. A file has it as a comment of interface statistics.
+type RankNote interface {
+	// Of returns the rank, and the time.
+	Of() (rank int, at time.Time)
+	// comment is how a file has it.
+	comment() string
+}
+
+// Depths are the lengths of a rank's queues at a time: receives that no message has matched, messages that no receive has matched, and
+// sends that have not ended.
+type Depths struct {
+	Time                            time.Time
+	Rank, Posted, Unexpected, Sends int
+}
+
+const depthsFormat = "rank %d: posted %d, unexpected %d, sends %d"
+
+// Of implements RankNote.
+func (d *Depths) Of() (rank int, at time.Time) { return d.Rank, d.Time }
+
+func (d *Depths) comment() string {
+	return fmt.Sprintf(depthsFormat, d.Rank, d.Posted, d.Unexpected, d.Sends)
+}
+
+// Call is an operation of a rank's program that was posted or has ended: a send, a receive, or a collective call.
+type Call struct {
+	Time time.Time
+	Rank int
+	// ID distinguishes it from the others of its rank, unless it has ended at once.
+	ID int64
+	// Name is Send, Receive, or that of the collective operation.
+	Name  string
+	State CallState
+	// Took is the time since it was posted.
+	Took time.Duration
+	// Peer is -1 for a collective call, of which Tag is the number, and for a receive from any source. Tag is -1 if any matches, and Bytes
+	// if ranks may have different ones.
+	Peer, Tag int
+	Comm      uint32
+	Bytes     int64
+}
+
+// CallState says what has become of a call.
+type CallState string
+
+// The states of calls.
+const (
+	Posted CallState = "posted"
+	Ended  CallState = "ended"
+	Failed CallState = "failed"
+)
+
+// The names of calls that are messages.
+const (
+	SendCall    = "Send"
+	ReceiveCall = "Receive"
+)
+
+const callFormat = "rank %d: call %d, %s %s after %d ns: peer %d, tag %d, communicator %d, bytes %d"
+
+// Of implements RankNote.
+func (c *Call) Of() (rank int, at time.Time) { return c.Rank, c.Time }
+
+func (c *Call) comment() string {
+	return fmt.Sprintf(callFormat, c.Rank, c.ID, c.Name, c.State, c.Took.Nanoseconds(), c.Peer, c.Tag, c.Comm, c.Bytes)
+}
+
+// String says what the call is, such as "Allreduce, 4096 bytes, communicator 0".
+func (c *Call) String() string {
+	text := c.Name
+	switch {
+	case c.Name == SendCall:
+		text += fmt.Sprintf(" to rank %d", c.Peer)
+	case c.Name == ReceiveCall && c.Peer < 0:
+		text += " from any source"
+	case c.Name == ReceiveCall:
+		text += fmt.Sprintf(" from rank %d", c.Peer)
+	}
+	if c.Bytes >= 0 {
+		text += fmt.Sprintf(", %d bytes", c.Bytes)
+	}
+	return text + fmt.Sprintf(", communicator %d", c.Comm)
+}
+
+// Note adds what a file has of a rank beside packets.
+func (w *Writer) Note(n RankNote) {
+	_, at := n.Of()
+	w.ng.begin(blockStatistics)
+	w.ng.uint32(0)
+	w.ng.time(at)
+	w.ng.option(optComment, n.comment())
+	w.ng.end()
+}
+
+// parseRankNote reads a comment. It returns nil if that is another one.
+func parseRankNote(comment string, at time.Time) RankNote {
+	d := Depths{Time: at}
+	if _, err := fmt.Sscanf(comment, depthsFormat, &d.Rank, &d.Posted, &d.Unexpected, &d.Sends); err == nil {
+		if min(d.Rank, d.Posted, d.Unexpected, d.Sends) < 0 {
+			return nil
+		}
+		return &d
+	}
+	c := Call{Time: at}
+	_, err := fmt.Sscanf(comment, callFormat, &c.Rank, &c.ID, &c.Name, &c.State, (*int64)(&c.Took), &c.Peer, &c.Tag, &c.Comm, &c.Bytes)
+	if err != nil || c.Rank < 0 || c.Took < 0 || c.State != Posted && c.State != Ended && c.State != Failed {
+		return nil
+	}
+	return &c
+}

@@ -1,0 +1,105 @@
+package node
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// failures writes records of what has failed in a rank of a job: the packets and calls before it. A program that fails often ends at once: the
+// caller of a failed operation gets its error when the record is written.
+type failures struct {
+	rank *Rank
+	job  string
+	to   io.Writer // gets a line that says where a record is
+
+	mu   sync.Mutex
+	pace recorder.Pace
+	// written is closed when the record at hand is, or nil.
+	written chan struct{}
+}
+
+// writeTime is how long a caller waits for a record at most, whatever the file system does.
+const writeTime = 5 * time.Second
+
+// failed has a record written, unless there were others not long ago. Failures that come before it is written share it. It does not wait: the
+// engine's lock is held.
+func (f *failures) failed(peer int, operation string, err error) {
+	if peer >= 0 {
+		operation += fmt.Sprintf(" rank %d", peer)
+	}
+	f.rank.Packets.Failed(peer, err)
+	if !recorder.Worth(err) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if f.written != nil || !f.pace.Take(now) {
+		return
+	}
+	f.written = make(chan struct{})
+	go func(written chan struct{}) {
+		f.report(now, peer, operation, err)
+		f.mu.Lock()
+		f.written = nil
+		f.mu.Unlock()
+		close(written)
+	}(f.written)
+}
+
+// wait waits until no record is being written.
+func (f *failures) wait() {
+	f.mu.Lock()
+	written := f.written
+	f.mu.Unlock()
+	if written == nil {
+		return
+	}
+	late := time.NewTimer(writeTime)
+	defer late.Stop()
+	select {
+	case <-written:
+	case <-late.C:
+	}
+}
+
+// report writes a record, and says where it is.
+func (f *failures) report(now time.Time, peer int, operation string, cause error) {
+	path, err := f.write(recorder.Name(now, jobs.Name(f.job), f.rank.Self.Rank, peer), fmt.Sprintf("%s has failed: %v", operation, cause))
+	switch {
+	case err != nil:
+		fmt.Fprintf(f.to, "zrlmpi: rank %d: the packets before its %s failed are not recorded: %v\n", f.rank.Self.Rank, operation, err)
+	case f.rank.profile() == protocol.V09:
+		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze --profile v0.9 %s\n", f.rank.Self.Rank, operation, path)
+	default:
+		fmt.Fprintf(f.to, "zrlmpi: rank %d: packets before its %s failed: zrlctl analyze %s\n", f.rank.Self.Rank, operation, path)
+	}
+}
+
+// write writes the record of the given name, and returns its path.
+func (f *failures) write(name, why string) (path string, err error) {
+	now := time.Now()
+	r, size := f.rank, int64(f.rank.Config.Record.Spool.Size)
+	comment := fmt.Sprintf("last packets of rank %d of job %s, written because its %s", r.Self.Rank, f.job, why)
+	data, err := recorder.Encode(r.Packets.Reader(r.addresses(), now).Read(now), size, now, r.profile(), comment)
+	if err != nil {
+		return "", err
+	}
+	return writeShared(recordsDirectory(&r.Config.Record.Spool), size, name, data)
+}
+
+// profile returns that of the packets without tags, unless a link has tags.
+func (r *Rank) profile() protocol.Profile {
+	for peer, l := range r.Links() {
+		if peer != r.Self.Rank && l.Profile == protocol.V09 {
+			return protocol.V09
+		}
+	}
+	return protocol.CloudFPGA
+}

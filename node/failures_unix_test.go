@@ -1,0 +1,185 @@
+//go:build unix
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// lines has what is said of records.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// jobPair returns two ranks of a job over UDP, and what rank 0 says of its records. more is YAML.
+func jobPair(t *testing.T, profile, more string) (devices []device, said *lines) {
+	t.Helper()
+	addrs, err := freeAddresses(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := mustParse(t, fmt.Sprintf(`
+defaults: {profile: %s, transport: udp, deadlines: {clear: 100ms}}
+ranks:
+- {rank: 0, address: %q, run: host}
+- {rank: 1, address: %q, run: host}
+%s`, profile, addrs[0], addrs[1], more))
+	for rank := range 2 {
+		d, err := open(cfg, rank, nil, &jobProcess{name: "kvs 7"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close(context.Background()) })
+		devices = append(devices, d)
+	}
+	said = &lines{}
+	if f := devices[0].rank.failures; f != nil {
+		f.to = said
+	}
+	return devices, said
+}
+
+// recordsIn returns the records in a directory, which need not be there.
+func recordsIn(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestFailureOfJob: when the caller of an operation that has timed out gets its error, the record is there, and has the packets and the call.
+func TestFailureOfJob(t *testing.T) {
+	for profile, flag := range map[string]string{"cloudfpga": "", "v0.9": "--profile v0.9 "} {
+		t.Run(profile, func(t *testing.T) {
+			temp := t.TempDir()
+			t.Setenv("TMPDIR", temp)
+			dir := filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))
+			devices, said := jobPair(t, profile, "")
+			go devices[1].Recv(t.Context(), 0, make([]byte, 8), mpe.Options{})
+			if _, err := devices[0].Send(t.Context(), 1, make([]byte, 8), mpe.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if list := recordsIn(t, temp); len(list) > 0 {
+				t.Errorf("without a failure there is %q", list)
+			}
+			if _, err := devices[0].Send(t.Context(), 1, make([]byte, 16), mpe.Options{Tag: 3}); err == nil {
+				t.Fatal("nobody has received")
+			}
+			list := recordsIn(t, dir)
+			if len(list) != 1 {
+				t.Fatalf("%q; %s", list, said)
+			}
+			if want := "zrlmpi: rank 0: packets before its send to rank 1 failed: zrlctl analyze " + flag + list[0] + "\n"; said.String() != want {
+				t.Errorf("%q, want %q", said, want)
+			}
+			a := capture.NewAnalysis("record", capture.AnalysisOptions{Profile: devices[0].rank.profile(), KeepTrace: 100, KeepMessages: 100})
+			src, err := capture.Options{OnNote: a.Note}.OpenFile(list[0])
+			if err == nil {
+				defer src.Close()
+				err = a.Follow(src)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := a.Report()
+			last := r.Calls[len(r.Calls)-1]
+			if len(r.Messages) != 2 || !slices.ContainsFunc(r.Findings, func(f capture.Finding) bool { return f.Kind == capture.NeverCleared }) ||
+				last.String() != "Send to rank 1, 16 bytes, communicator 0" || last.State != capture.Failed || last.Took < 100*time.Millisecond {
+				t.Errorf("%+v\n%+v\n%+v", r.Messages, r.Findings, r.Calls)
+			}
+			if !strings.Contains(r.Comment, "last packets of rank 0 of job kvs 7, written because its send to rank 1 has failed: ") {
+				t.Error(r.Comment)
+			}
+		})
+	}
+}
+
+// TestFailureOfCaller: the record of a receive that its caller has ended is there when it gets its error.
+func TestFailureOfCaller(t *testing.T) {
+	dir := t.TempDir()
+	devices, said := jobPair(t, "cloudfpga", fmt.Sprintf("record: {spool: {directory: %q}}\n", dir))
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if _, err := devices[0].Recv(ctx, 1, make([]byte, 8), mpe.Options{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	list := recordsIn(t, dir)
+	if len(list) != 1 || !strings.Contains(said.String(), "packets before its receive from rank 1 failed: zrlctl analyze "+list[0]) {
+		t.Errorf("%q; %s", list, said)
+	}
+}
+
+// TestNoRecordsOfJob: a directory that others may write to gets no records, and the error says why; one that is not wanted is not made.
+func TestNoRecordsOfJob(t *testing.T) {
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for more, says := range map[string]string{
+		fmt.Sprintf("record: {spool: {directory: %q}}\n", open): "are not recorded: write records into " + open + ": it is not a directory that only this user may write to: remove it",
+		"record: {spool: {size: 0}}\n":                          "",
+		"record: {spool: {directory: \"\"}}\n":                  "",
+	} {
+		temp := t.TempDir()
+		t.Setenv("TMPDIR", temp)
+		devices, said := jobPair(t, "cloudfpga", more)
+		if _, err := devices[0].Send(t.Context(), 1, make([]byte, 8), mpe.Options{}); err == nil {
+			t.Fatal("nobody has received")
+		}
+		if got := said.String(); !strings.Contains(got, says) || (got != "") != (says != "") || len(recordsIn(t, open))+len(recordsIn(t, temp)) > 0 {
+			t.Errorf("%s: %q", more, got)
+		}
+	}
+}
+
+// TestSharedSpool: records of several processes at once have no more than the size of the spool, and the newest are there.
+func TestSharedSpool(t *testing.T) {
+	dir := t.TempDir()
+	var writers sync.WaitGroup
+	for i := range 8 {
+		writers.Go(func() {
+			for j := range 20 {
+				path, err := writeShared(dir, 1000, fmt.Sprintf("%02d-%d", j, i), make([]byte, 100))
+				if err != nil || filepath.Dir(path) != dir {
+					t.Error(path, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	list := recordsIn(t, dir)
+	if len(list) != 10 {
+		t.Errorf("%d records of 100 bytes: %q", len(list), list)
+	}
+	if got := recordsDirectory(&config.Spool{Size: 1, Directory: &dir}); got != dir {
+		t.Error(got)
+	}
+}
