@@ -140,8 +140,10 @@ type numbered struct {
 	name string
 	wide bool
 	do   implementation
-	// frequent has another value than rare for a call that programs make for each message.
-	frequent frequency
+	// message is what the call is to Message, if it is one of a message.
+	message messageCall
+	// wait: it is MPI_Wait.
+	wait bool
 	// anytime: it may be called before Init and after Finalize.
 	anytime bool
 }
@@ -171,9 +173,7 @@ var callTable = sync.OnceValue(func() []numbered {
 				c.do = convert
 			}
 		}
-		if c.do != nil {
-			c.frequent = frequencies[strings.TrimSuffix(name, "_c")]
-		}
+		c.message, c.wait = messageCalls[strings.TrimSuffix(name, "_c")], name == "Wait"
 		list[i] = c
 	}
 	return list
@@ -195,11 +195,11 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 }
 
 func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
-	if c.frequent != rare {
+	if c.wait { // programs call it for each message
 		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide} // on the stack, as no function is called by its address
 		err := a.refused()
 		if err == nil {
-			err = a.carryOutFrequent()
+			err = a.wait()
 		}
 		if err != nil {
 			return l.raise(&a, err)

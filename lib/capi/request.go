@@ -109,12 +109,23 @@ func (a *args) newRequest(i int, r mpi.Request, err error, persistent bool) erro
 	if err != nil {
 		return err
 	}
-	made, _, err := give(a, a.l.requests, i)
+	p, err := a.where(i)
 	if err != nil {
 		cancelAll(r)
 		return err
 	}
-	made.Request, made.persistent, made.comm = r, persistent, a.comm
+	return a.l.newRequest(p, r, persistent, a.comm)
+}
+
+// newRequest does so where the handle is to be.
+func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, persistent bool, c *comm) error {
+	made, handle, err := l.requests.take()
+	if err != nil {
+		cancelAll(r)
+		return err
+	}
+	made.Request, made.persistent, made.comm = r, persistent, c
+	l.setHandleAt(p, 0, handle)
 	return nil
 }
 

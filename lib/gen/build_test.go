@@ -171,7 +171,8 @@ int zrl_call(int call, zrl_arg *a) {
     printf("\n");
     return 0;
 }
-`)
+
+` + messageByCall)
 	return b.String()
 }
 
