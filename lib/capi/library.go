@@ -156,7 +156,9 @@ var anytime = map[string]bool{
 	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true, "Info_get": true, "Info_get_nkeys": true,
 	"Info_get_nthkey": true, "Info_get_string": true, "Info_get_valuelen": true, "Info_set": true, "Query_thread": true,
 	"Abi_get_version": true, "Abi_get_info": true, "Get_hw_resource_info": true, "Session_create_errhandler": true, "Errhandler_free": true,
-	"Is_thread_main": true, "Status_set_cancelled": true, "Test_cancelled": true, "Alloc_mem": true, "Free_mem": true,
+	"Is_thread_main": true, "Status_set_cancelled": true, "Test_cancelled": true,
+	"Status_get_source": true, "Status_get_tag": true, "Status_get_error": true, "Status_set_source": true, "Status_set_tag": true, "Status_set_error": true,
+	"Alloc_mem": true, "Free_mem": true,
 }
 
 // callTable returns all calls, in the order of the table. It is made when the first library is.
