@@ -54,7 +54,8 @@ func (c *Comm) collective(name string, kind coll.Collective, e element, opts []O
 	if x == nil {
 		x = new(collectiveCall)
 	}
-	x.call, x.elem = k, e
+	x.call.set(c, name, 0, Undefined, Undefined) // k would be copied
+	x.elem = e
 	d := &x.dev
 	d.Call.Collective, d.Call.Rank, d.Call.Ranks, d.Call.Elem = kind, c.rank, len(c.members), e.size
 	d.Members, d.Comm = c.group.ranks, c.number|internal
@@ -135,13 +136,19 @@ func (x *collectiveCall) wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := op.Wait(ctx)
-	op.Free()
+	var st *mpe.Status // that of an engine's request is not copied
+	if r, ok := op.(*mpe.Request); ok {
+		st, err = r.Await(ctx)
+	} else {
+		st = new(mpe.Status)
+		*st, err = op.Wait(ctx)
+	}
 	if err != nil {
-		err = x.call.ended(new(Status), &st, err)
+		err = x.call.ended(new(Status), st, err)
 	} else {
 		x.place()
 	}
+	op.Free()
 	x.over()
 	return err
 }
@@ -165,7 +172,9 @@ func (x *collectiveCall) over() {
 		t.underWay = ""
 		t.mu.Unlock()
 	}
-	*x = collectiveCall{ints: x.ints[:0], sent: x.sent.over(), received: x.received.over()}
+	ints, sent, received := x.ints[:0], x.sent.over(), x.received.over()
+	*x = collectiveCall{} // one with values would be made elsewhere, and copied
+	x.ints, x.sent, x.received = ints, sent, received
 	c.p.collectives.Put(x)
 }
 

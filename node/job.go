@@ -107,12 +107,25 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 		return nil, fmt.Errorf("%s has %d ranks for programs %v, and the job has %d processes: start as many as there are ranks", path, len(ranks), ranks, x.Size())
 	}
 	rank := ranks[x.Rank()]
+	m, err := Map(cfg)
+	if err != nil {
+		return nil, err
+	}
 	// All processes have the same ranks, or messages would go astray.
 	if err := x.Put(ctx, ranksKey(x.Rank()), ranksDigest(cfg)); err != nil {
 		return nil, err
 	}
+	own := place{m.Addr(rank), hostName(), ownProcessors()}
+	places, err := exchangePlaces(ctx, x, own)
+	if err != nil {
+		return nil, err
+	}
+	processors, err := own.shared(places)
+	if err != nil {
+		return nil, err
+	}
 	cfg.Ranks = extendedAmong(cfg, ranks)
-	d, err := open(cfg, rank, nil, &jobProcess{name: x.Name()})
+	d, err := open(cfg, rank, nil, &jobProcess{name: x.Name(), processors: processors})
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +160,7 @@ func ranksDigest(cfg *config.Config) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// sameRanks waits for all processes, and compares their ranks with those of the first one.
+// sameRanks waits until all processes have opened their ranks, and compares their ranks with those of the first one.
 func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
 	if err := x.Barrier(ctx); err != nil {
 		return err
@@ -165,7 +178,7 @@ func sameRanks(ctx context.Context, x Exchange, path string, rank int) error {
 	return nil
 }
 
-// place is where a rank of a job is.
+// place is where a process of a job is.
 type place struct {
 	addr netip.AddrPort
 	// host identifies a host, or a container on it: shared memory and addresses are within it.
@@ -199,9 +212,10 @@ func parsePlace(text string) (place, error) {
 	return place{addr, fields[2], fields[3]}, err
 }
 
-func placeKey(rank int) string { return fmt.Sprintf("zrlmpi-place-%d", rank) }
+func placeKey(process int) string { return fmt.Sprintf("zrlmpi-place-%d", process) }
 
-func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.Device, error) {
+// exchangePlaces waits for all processes, and returns their places in order.
+func exchangePlaces(ctx context.Context, x Exchange, own place) ([]place, error) {
 	if err := x.Put(ctx, placeKey(x.Rank()), own.String()); err != nil {
 		return nil, err
 	}
@@ -209,14 +223,37 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 		return nil, err
 	}
 	places := make([]place, x.Size())
-	for rank := range places {
-		text, err := x.Get(ctx, placeKey(rank))
+	for process := range places {
+		text, err := x.Get(ctx, placeKey(process))
 		if err == nil {
-			places[rank], err = parsePlace(text)
+			places[process], err = parsePlace(text)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("rank %d of the job: %w", rank, err)
+			return nil, fmt.Errorf("process %d of the job: %w", process, err)
 		}
+	}
+	return places, nil
+}
+
+// shared returns how many processors the processes of a job on the host of p may use together, or 0 if that is not known.
+func (p place) shared(places []place) (int, error) {
+	var lists []string
+	for _, q := range places {
+		if q.host == p.host {
+			lists = append(lists, q.processors)
+		}
+	}
+	n, err := processorsOf(lists)
+	if err != nil {
+		return 0, fmt.Errorf("a process of the job on %s: %w", p.host, err)
+	}
+	return n, nil
+}
+
+func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.Device, error) {
+	places, err := exchangePlaces(ctx, x, own)
+	if err != nil {
+		return nil, err
 	}
 	if err := checkPlaces(places); err != nil {
 		return nil, err
@@ -232,15 +269,9 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	var lists []string
-	for _, p := range places {
-		if p.host == own.host {
-			lists = append(lists, p.processors)
-		}
-	}
-	processors, err := processorsOf(lists)
+	processors, err := own.shared(places)
 	if err != nil {
-		return nil, fmt.Errorf("a rank of the job on %s: %w", own.host, err)
+		return nil, err
 	}
 	d, err := open(cfg, x.Rank(), nil, &jobProcess{x.Name(), socket, processors})
 	if err != nil {

@@ -17,19 +17,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// job is a launcher in memory. Its keys are exchanged by one barrier.
+// job is a launcher in memory.
 type job struct {
-	size    int
-	mu      sync.Mutex
-	values  map[string]string
-	barrier sync.WaitGroup
+	size   int
+	mu     sync.Mutex
+	values map[string]string
+	// waiting are the processes in a barrier, which passed is closed to end.
+	waiting int
+	passed  chan struct{}
 	ended   int
+	// processors replaces, by process, the processors in their places, if it is not nil.
+	processors []string
 }
 
 func newJob(size int) *job {
-	j := &job{size: size, values: map[string]string{}}
-	j.barrier.Add(size)
-	return j
+	return &job{size: size, values: map[string]string{}, passed: make(chan struct{})}
 }
 
 type exchange struct {
@@ -46,6 +48,14 @@ func (x exchange) Size() int { return x.size }
 func (x exchange) Put(_ context.Context, key, value string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.processors != nil && key == placeKey(x.rank) {
+		p, err := parsePlace(value)
+		if err != nil {
+			return err
+		}
+		p.processors = x.processors[x.rank]
+		value = p.String()
+	}
 	x.values[key] = value
 	return nil
 }
@@ -60,10 +70,20 @@ func (x exchange) Get(_ context.Context, key string) (string, error) {
 	return value, nil
 }
 
-func (x exchange) Barrier(context.Context) error {
-	x.barrier.Done()
-	x.barrier.Wait()
-	return nil
+func (x exchange) Barrier(ctx context.Context) error {
+	x.mu.Lock()
+	passed := x.passed
+	if x.waiting++; x.waiting == x.size {
+		x.waiting, x.passed = 0, make(chan struct{})
+		close(passed)
+	}
+	x.mu.Unlock()
+	select {
+	case <-passed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (x exchange) Finalize(context.Context) error {
@@ -107,6 +127,55 @@ func TestJoin(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestBound: ranks that a launcher has bound to a processor each do not share one, and those that are all bound to the same one do, with a
+// configuration and without.
+func TestBound(t *testing.T) {
+	t.Setenv(EnvAddress, "127.0.0.0/8")
+	addrs, err := freeAddresses(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "job.yaml")
+	text := fmt.Sprintf("ranks:\n  - {rank: 0, address: \"%v\", run: host}\n  - {rank: 1, address: \"%v\", run: host}\n", addrs[0], addrs[1])
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", path} {
+		for _, tt := range []struct {
+			processors []string
+			shared     bool
+		}{
+			{[]string{"0", "1"}, false},
+			{[]string{"1", "1"}, true},
+		} {
+			j := newJob(2)
+			j.processors = tt.processors
+			devices := make([]mpe.Device, 2)
+			var all sync.WaitGroup
+			for rank := range devices {
+				all.Go(func() {
+					var err error
+					if devices[rank], err = Join(t.Context(), exchange{j, rank}, path); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if t.Failed() {
+				return
+			}
+			for rank, d := range devices {
+				if have := d.(*joined).rank.Oversubscribed(); have != tt.shared {
+					t.Errorf("configuration %q, processors %v: rank %d is oversubscribed: %t", path, tt.processors, rank, have)
+				}
+			}
+			if err := closeAll(devices); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 // TestPlaces: ranks that cannot reach each other are named.

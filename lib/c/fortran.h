@@ -389,28 +389,69 @@ static int contiguous(struct descriptor *d, MPI_Fint *ierr) {
 }
 
 /* Besides mpi_buffer_detach_, whose buffer is of any type. */
-void mpi_buffer_detach_f08_(void **buffer, MPI_Fint *size, MPI_Fint *ierr) {
+void pmpir_buffer_detach_f08_(void **buffer, MPI_Fint *size, MPI_Fint *ierr) {
     OPTIONAL(ierr)
     *ierr = PMPI_Buffer_detach(buffer, size);
 }
+WEAK(mpi_buffer_detach_f08_, pmpir_buffer_detach_f08_)
 
-void mpi_f_sync_reg_f08ts_(struct descriptor *buffer) { (void)buffer; }
+void pmpir_f_sync_reg_f08ts_(struct descriptor *buffer) { (void)buffer; }
+WEAK(mpi_f_sync_reg_f08ts_, pmpir_f_sync_reg_f08ts_)
 
-/* Comparisons and callbacks of MPICH's modules. */
-#define COMPARE(handle) \
-    MPI_Fint __mpi_f08_types_MOD_mpi_##handle##_eq(MPI_Fint *a, MPI_Fint *b) { return *a == *b; } \
-    MPI_Fint __mpi_f08_types_MOD_mpi_##handle##_neq(MPI_Fint *a, MPI_Fint *b) { return *a != *b; }
-COMPARE(comm)
-COMPARE(datatype)
-COMPARE(errhandler)
-COMPARE(file)
-COMPARE(group)
-COMPARE(info)
-COMPARE(message)
-COMPARE(op)
-COMPARE(request)
-COMPARE(session)
-COMPARE(win)
+/* Comparisons, conversions and callbacks of MPICH's modules. A handle of mpi_f08 is an integer in memory, and so is one of mpi. */
+#define COMPARE_AS(name) \
+    MPI_Fint name##eq(MPI_Fint *a, MPI_Fint *b) { return *a == *b; } \
+    MPI_Fint name##neq(MPI_Fint *a, MPI_Fint *b) { return *a != *b; }
+#define COMPARE_F08(handle) \
+    COMPARE_AS(__mpi_f08_types_MOD_mpi_##handle##_) \
+    extern __typeof__(__mpi_f08_types_MOD_mpi_##handle##_eq) \
+        __mpi_f08_types_MOD_mpi_##handle##_f08_eq_f __attribute__((alias("__mpi_f08_types_MOD_mpi_" #handle "_eq"))), \
+        __mpi_f08_types_MOD_mpi_##handle##_f_eq_f08 __attribute__((alias("__mpi_f08_types_MOD_mpi_" #handle "_eq"))), \
+        __mpi_f08_types_MOD_mpi_##handle##_f08_neq_f __attribute__((alias("__mpi_f08_types_MOD_mpi_" #handle "_neq"))), \
+        __mpi_f08_types_MOD_mpi_##handle##_f_neq_f08 __attribute__((alias("__mpi_f08_types_MOD_mpi_" #handle "_neq")));
+#define CONVERT(handle) \
+    MPI_Fint __mpi_f08_types_MOD_mpi_##handle##_c2f(MPI_Fint c) { return c; } \
+    MPI_Fint __mpi_f08_types_MOD_mpi_##handle##_f2c(MPI_Fint f) { return f; }
+#define HANDLE(handle) COMPARE_F08(handle) CONVERT(handle) COMPARE_AS(__mpi_constants_MOD_##handle)
+HANDLE(comm)
+HANDLE(datatype)
+HANDLE(errhandler)
+HANDLE(group)
+HANDLE(info)
+HANDLE(message)
+HANDLE(op)
+HANDLE(request)
+HANDLE(win)
+COMPARE_F08(session)
+CONVERT(session)
+COMPARE_F08(file)
+COMPARE_AS(__mpi_constants_MOD_file)
+
+/* A status has the same fields in C, mpi and mpi_f08. */
+#define CONVERT_STATUS(name) \
+    void __mpi_f08_types_MOD_mpi_status_##name(const MPI_F08_status *a, MPI_F08_status *b, MPI_Fint *ierr) { \
+        memcpy(b, a, sizeof *b); \
+        if (ierr != NULL) \
+            *ierr = MPI_SUCCESS; \
+    }
+CONVERT_STATUS(f082f)
+CONVERT_STATUS(f2f08)
+#define ASSIGN_STATUS(name, to, from) \
+    void __mpi_f08_types_MOD_mpi_status_##name(to *a, const from *b) { memcpy(a, b, sizeof *a); }
+ASSIGN_STATUS(c_assign_f08, MPI_Status, MPI_F08_status)
+ASSIGN_STATUS(f08_assign_c, MPI_F08_status, MPI_Status)
+
+int PMPI_Status_c2f08(const MPI_Status *c, MPI_F08_status *f08) {
+    memcpy(f08, c, sizeof *f08);
+    return MPI_SUCCESS;
+}
+WEAK(MPI_Status_c2f08, PMPI_Status_c2f08)
+
+int PMPI_Status_f082c(const MPI_F08_status *f08, MPI_Status *c) {
+    memcpy(c, f08, sizeof *c);
+    return MPI_SUCCESS;
+}
+WEAK(MPI_Status_f082c, PMPI_Status_f082c)
 
 #define CALLBACKS(object) \
     NAME(object##_null_copy_fn, __mpi_f08_callbacks_MOD_mpi_##object##_null_copy_fn, ) \

@@ -157,11 +157,13 @@ func (l *Library) datatype(h uint64) (*dtype, error) {
 }
 
 // peer is a rank in a communicator, a source or MPI_PROC_NULL.
-func (a *args) peer(i int) int {
-	switch r := a.int(i); r {
-	case a.l.abi.procNull:
+func (a *args) peer(i int) int { return a.l.abi.peer(a.int(i)) }
+
+func (a *abi) peer(r int) int {
+	switch r {
+	case a.procNull:
 		return mpi.ProcNull
-	case a.l.abi.anySource:
+	case a.anySource:
 		return mpi.AnySource
 	default:
 		if r < 0 {
@@ -172,8 +174,10 @@ func (a *args) peer(i int) int {
 }
 
 // destination is a rank that is sent to.
-func (a *args) destination(i int) int {
-	if r := a.peer(i); r != mpi.AnySource {
+func (a *args) destination(i int) int { return a.l.abi.destination(a.int(i)) }
+
+func (a *abi) destination(r int) int {
+	if r := a.peer(r); r != mpi.AnySource {
 		return r
 	}
 	return math.MinInt32
@@ -188,9 +192,10 @@ func (a *args) rootOf(i int) int {
 }
 
 // tag is a tag, or MPI_ANY_TAG.
-func (a *args) tag(i int) int {
-	t := a.int(i)
-	if t == a.l.abi.anyTag {
+func (a *args) tag(i int) int { return a.l.abi.tag(a.int(i)) }
+
+func (a *abi) tag(t int) int {
+	if t == a.anyTag {
 		return mpi.AnyTag
 	}
 	if t < 0 {
@@ -200,8 +205,10 @@ func (a *args) tag(i int) int {
 }
 
 // sendTag is the tag of a message that is sent.
-func (a *args) sendTag(i int) int {
-	if t := a.tag(i); t != mpi.AnyTag {
+func (a *args) sendTag(i int) int { return a.l.abi.sendTag(a.int(i)) }
+
+func (a *abi) sendTag(t int) int {
+	if t := a.tag(t); t != mpi.AnyTag {
 		return t
 	}
 	return math.MinInt32
@@ -373,12 +380,13 @@ func (a *args) setText(i int, s string, room int) (int, error) {
 }
 
 // status writes a status, unless it is to be ignored.
-func (a *args) status(i int, s *mpi.Status) {
-	p := a.pointer(i)
-	if p != nil && uintptr(p) != a.l.abi.statusIgnore {
-		a.l.setStatus(p, s)
+func (a *args) status(i int, s *mpi.Status) { a.l.status(a.pointer(i), s) }
+
+func (l *Library) status(p unsafe.Pointer, s *mpi.Status) {
+	if p != nil && uintptr(p) != l.abi.statusIgnore {
+		l.setStatus(p, s)
 		if s.Source == mpi.AnySource { // an empty status has MPI_SUCCESS; in others the call leaves it as it is
-			a.l.setError(p, 0)
+			l.setError(p, 0)
 		}
 	}
 }

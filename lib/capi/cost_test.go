@@ -97,7 +97,7 @@ func TestAllocations(t *testing.T) {
 		for call, list := range costly(l) {
 			run := func() {
 				for _, p := range list {
-					if code := l.Call(p.number, unsafe.Pointer(p.list)); code != 0 {
+					if code := l.callAsC(p.number, p.list); code != 0 {
 						text, _ := l.codes.text(code)
 						t.Fatalf("%s: %s", l.calls[p.number].name, text)
 					}
@@ -118,7 +118,7 @@ func BenchmarkCall(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, p := range list {
-					l.Call(p.number, unsafe.Pointer(p.list))
+					l.callAsC(p.number, p.list)
 				}
 			}
 		})

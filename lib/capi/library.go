@@ -140,8 +140,10 @@ type numbered struct {
 	name string
 	wide bool
 	do   implementation
-	// frequent has another value than rare for a call that programs make for each message.
-	frequent frequency
+	// message is what the call is to Message, if it is one of a message.
+	message messageCall
+	// wait: it is MPI_Wait.
+	wait bool
 	// anytime: it may be called before Init and after Finalize.
 	anytime bool
 }
@@ -154,7 +156,9 @@ var anytime = map[string]bool{
 	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true, "Info_get": true, "Info_get_nkeys": true,
 	"Info_get_nthkey": true, "Info_get_string": true, "Info_get_valuelen": true, "Info_set": true, "Query_thread": true,
 	"Abi_get_version": true, "Abi_get_info": true, "Get_hw_resource_info": true, "Session_create_errhandler": true, "Errhandler_free": true,
-	"Is_thread_main": true, "Status_set_cancelled": true, "Test_cancelled": true, "Alloc_mem": true, "Free_mem": true,
+	"Is_thread_main": true, "Status_set_cancelled": true, "Test_cancelled": true,
+	"Status_get_source": true, "Status_get_tag": true, "Status_get_error": true, "Status_set_source": true, "Status_set_tag": true, "Status_set_error": true,
+	"Alloc_mem": true, "Free_mem": true,
 }
 
 // callTable returns all calls, in the order of the table. It is made when the first library is.
@@ -171,9 +175,7 @@ var callTable = sync.OnceValue(func() []numbered {
 				c.do = convert
 			}
 		}
-		if c.do != nil {
-			c.frequent = frequencies[strings.TrimSuffix(name, "_c")]
-		}
+		c.message, c.wait = messageCalls[strings.TrimSuffix(name, "_c")], name == "Wait"
 		list[i] = c
 	}
 	return list
@@ -195,11 +197,11 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 }
 
 func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
-	if c.frequent != rare {
+	if c.wait { // programs call it for each message
 		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide} // on the stack, as no function is called by its address
 		err := a.refused()
 		if err == nil {
-			err = a.carryOutFrequent()
+			err = a.wait()
 		}
 		if err != nil {
 			return l.raise(&a, err)

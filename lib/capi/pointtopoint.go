@@ -36,48 +36,6 @@ var _ = add(map[string]implementation{
 	"Buffer_detach":     (*args).bufferDetach,
 })
 
-// frequency names the calls that a program makes for each message.
-type frequency uint8
-
-const (
-	rare frequency = iota
-	frequentSend
-	frequentRecv
-	frequentIsend
-	frequentIrecv
-	frequentWait
-)
-
-var frequencies = map[string]frequency{"Send": frequentSend, "Recv": frequentRecv, "Isend": frequentIsend, "Irecv": frequentIrecv, "Wait": frequentWait}
-
-// carryOutFrequent calls what the table of calls has for a frequent one, without taking its address.
-func (a *args) carryOutFrequent() error {
-	switch a.frequent {
-	case frequentRecv:
-		return a.recv()
-	case frequentWait:
-		return a.wait()
-	}
-	c, b, err := a.toPeer()
-	if err != nil {
-		return err
-	}
-	if a.frequent == frequentSend {
-		return c.Send(context.Background(), b, a.destination(3), a.sendTag(4))
-	}
-	if _, err := a.where(6); err != nil {
-		return err
-	}
-	var r mpi.Request
-	switch a.frequent {
-	case frequentIsend:
-		r, err = c.Isend(b, a.destination(3), a.sendTag(4))
-	default:
-		r, err = c.Irecv(b, a.peer(3), a.tag(4))
-	}
-	return a.newRequest(6, r, err, false)
-}
-
 // toPeer decodes the arguments of a call with a buffer and a rank: buf, count, datatype, rank, tag, comm.
 func (a *args) toPeer() (*comm, mpi.Buffer, error) {
 	c, err := a.communicator(5)

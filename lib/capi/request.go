@@ -94,6 +94,12 @@ var _ = add(map[string]implementation{
 
 	"Test_cancelled":       (*args).testCancelled,
 	"Status_set_cancelled": (*args).setCancelled,
+	"Status_get_source":    func(a *args) error { return a.getStatus(a.l.abi.status.source) },
+	"Status_get_tag":       func(a *args) error { return a.getStatus(a.l.abi.status.tag) },
+	"Status_get_error":     func(a *args) error { return a.getStatus(a.l.abi.status.err) },
+	"Status_set_source":    func(a *args) error { return a.setStatus(a.l.abi.status.source) },
+	"Status_set_tag":       func(a *args) error { return a.setStatus(a.l.abi.status.tag) },
+	"Status_set_error":     func(a *args) error { return a.setStatus(a.l.abi.status.err) },
 	"Get_count":            (*args).getCount,
 	"Get_elements":         (*args).getElements,
 	"Get_elements_x":       func(a *args) error { a.wide = true; return a.getElements() },
@@ -109,12 +115,23 @@ func (a *args) newRequest(i int, r mpi.Request, err error, persistent bool) erro
 	if err != nil {
 		return err
 	}
-	made, _, err := give(a, a.l.requests, i)
+	p, err := a.where(i)
 	if err != nil {
 		cancelAll(r)
 		return err
 	}
-	made.Request, made.persistent, made.comm = r, persistent, a.comm
+	return a.l.newRequest(p, r, persistent, a.comm)
+}
+
+// newRequest does so where the handle is to be.
+func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, persistent bool, c *comm) error {
+	made, handle, err := l.requests.take()
+	if err != nil {
+		cancelAll(r)
+		return err
+	}
+	made.Request, made.persistent, made.comm = r, persistent, c
+	l.setHandleAt(p, 0, handle)
 	return nil
 }
 
@@ -542,6 +559,30 @@ func (a *args) statusOf() (mpi.Status, error) {
 		return mpi.Status{}, errorf(mpi.ErrArg, "the status is MPI_STATUS_IGNORE")
 	}
 	return a.l.statusAt(p), nil
+}
+
+// statusField is a field of the status of argument 0: an int of the program's, whatever it is.
+func (a *args) statusField(offset uintptr) (*int32, error) {
+	if _, err := a.statusOf(); err != nil {
+		return nil, err
+	}
+	return (*int32)(unsafe.Add(a.pointer(0), offset)), nil
+}
+
+func (a *args) getStatus(offset uintptr) error {
+	p, err := a.statusField(offset)
+	if err != nil {
+		return err
+	}
+	return a.setInt(1, int(*p))
+}
+
+func (a *args) setStatus(offset uintptr) error {
+	p, err := a.statusField(offset)
+	if err == nil {
+		*p = int32(a.int(1))
+	}
+	return err
 }
 
 func (a *args) testCancelled() error {

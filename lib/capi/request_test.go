@@ -329,3 +329,35 @@ func TestSetElements(t *testing.T) {
 		r.ok("Type_free", mixed.at())
 	})
 }
+
+// TestStatusFields: what is set in a status is where programs read it, and the rest of it stays.
+func TestStatusFields(t *testing.T) {
+	onProcesses(t, 1, func(r *rank) { // also without a rank
+		st := newStatuses(1)
+		r.l.setBytes(st.at(), 12, false)
+		r.ok("Status_set_cancelled", st.at(), 1)
+		fields := []string{"source", "tag", "error"}
+		for i, field := range fields {
+			r.ok("Status_set_"+field, st.at(), 5+i)
+		}
+		source, tag, _ := st.get(r, 0)
+		if source != 5 || tag != 6 {
+			r.t.Errorf("%s: source %d, tag %d", r.abi, source, tag)
+		}
+		for i, field := range fields {
+			value, at := ints(0)
+			r.ok("Status_get_"+field, st.at(), at)
+			if int(value[0]) != 5+i {
+				r.t.Errorf("%s: %s is %d", r.abi, field, value[0])
+			}
+			for _, call := range []string{"Status_get_", "Status_set_"} {
+				r.fails("ERR_ARG", call+field, nil, at)
+				r.fails("ERR_ARG", call+field, "STATUS_IGNORE", at)
+			}
+			r.fails("ERR_ARG", "Status_get_"+field, st.at(), nil)
+		}
+		if s := r.l.statusAt(st.at()); s.Bytes != 12 || !s.Cancelled {
+			r.t.Errorf("%s: %d bytes, cancelled %t", r.abi, s.Bytes, s.Cancelled)
+		}
+	})
+}

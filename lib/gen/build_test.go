@@ -171,7 +171,8 @@ int zrl_call(int call, zrl_arg *a) {
     printf("\n");
     return 0;
 }
-`)
+
+` + messageByCall)
 	return b.String()
 }
 
@@ -265,6 +266,7 @@ func TestFortran2008(t *testing.T) {
 
 const f08Program = `program main
   use mpi_f08
+  use, intrinsic :: iso_c_binding, only: c_ptr
   implicit none
   interface
     subroutine mpi_send_f08ts(buf, count, datatype, dest, tag, comm, ierror)
@@ -285,6 +287,39 @@ const f08Program = `program main
     end subroutine
     double precision function pmpir_wtime_f08() bind(C, name="pmpir_wtime_f08_")
     end function
+    subroutine pmpir_buffer_detach_f08(buffer, size, ierror) bind(C, name="pmpir_buffer_detach_f08_")
+      use, intrinsic :: iso_c_binding, only: c_ptr
+      type(c_ptr) :: buffer
+      integer :: size
+      integer, optional :: ierror
+    end subroutine
+    integer function equal_f08_f(a, b) bind(C, name="__mpi_f08_types_MOD_mpi_comm_f08_eq_f")
+      import
+      type(MPI_Comm) :: a
+      integer :: b
+    end function
+    integer function differ_f_f08(a, b) bind(C, name="__mpi_f08_types_MOD_mpi_win_f_neq_f08")
+      import
+      integer :: a
+      type(MPI_Win) :: b
+    end function
+    integer function differ_f(a, b) bind(C, name="__mpi_constants_MOD_requestneq")
+      integer :: a, b
+    end function
+    integer function comm_to_c(f) bind(C, name="__mpi_f08_types_MOD_mpi_comm_f2c")
+      integer, value :: f
+    end function
+    subroutine status_to_f(f08, f, ierror) bind(C, name="__mpi_f08_types_MOD_mpi_status_f082f")
+      import
+      type(MPI_Status) :: f08
+      integer :: f(MPI_STATUS_SIZE)
+      integer, optional :: ierror
+    end subroutine
+    integer function status_of_c(c, f08) bind(C, name="MPI_Status_c2f08")
+      import
+      integer :: c(MPI_STATUS_SIZE)
+      type(MPI_Status) :: f08
+    end function
   end interface
   integer :: i, n, ierror, matrix(4, 4)
   type(MPI_Request) :: requests(3)
@@ -294,7 +329,8 @@ const f08Program = `program main
   logical :: flag
   character(len=12) :: name
   procedure(MPI_Comm_copy_attr_function) :: copy
-  integer :: key
+  integer :: key, words(MPI_STATUS_SIZE)
+  type(c_ptr) :: address
   type(MPI_Comm) :: comm
   call MPI_Init()
   call MPI_Initialized(flag)
@@ -319,6 +355,15 @@ const f08Program = `program main
   call MPI_Recv(i, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
   call MPI_Recv(i, 1, MPI_INTEGER, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, status)
   if (status%MPI_SOURCE /= 3 .or. status%MPI_TAG /= 4 .or. status%MPI_ERROR /= 5) error stop 'Recv'
+  call status_to_f(status, words, ierror)
+  if (words(3) /= 3 .or. words(5) /= 5 .or. ierror /= MPI_SUCCESS) error stop 'status_f082f'
+  words(4) = 7
+  if (status_of_c(words, status) /= MPI_SUCCESS .or. status%MPI_TAG /= 7) error stop 'Status_c2f08'
+  comm = MPI_COMM_SELF
+  if (equal_f08_f(comm, comm%MPI_VAL) /= 1 .or. equal_f08_f(comm, MPI_COMM_WORLD%MPI_VAL) /= 0) error stop 'comm_f08_eq_f'
+  if (differ_f_f08(4, MPI_Win(4)) /= 0 .or. differ_f_f08(4, MPI_Win(5)) /= 1) error stop 'win_f_neq_f08'
+  if (differ_f(4, 4) /= 0 .or. differ_f(4, 5) /= 1 .or. comm_to_c(6) /= 6) error stop 'requestneq'
+  call pmpir_buffer_detach_f08(address, n)
   call MPI_Waitall(3, requests, MPI_STATUSES_IGNORE)
   call MPI_Waitany(3, requests, i, status)
   if (i /= 1) error stop 'Waitany'
@@ -369,6 +414,7 @@ Send 9 count 8 tag 9
 Allreduce in place
 Recv ignore
 Recv
+Buffer_detach
 Waitall ignore
 Waitany
 Get_processor_name

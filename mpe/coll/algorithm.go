@@ -23,8 +23,11 @@ type Algorithm struct {
 	cost func(c *Call) Cost
 }
 
+// byCollective has algorithms by collective, of any value: each call looks its algorithm up.
+type byCollective [1 << 8][]*Algorithm
+
 // algorithms has those of each collective. The first fits every call.
-var algorithms = listed(map[Collective][]*Algorithm{
+var algorithms = listed(byCollective{
 	Barrier:       {barrierDissemination, barrierToggle, barrierShared},
 	Bcast:         {bcastBinomial, bcastFlat, bcastScatterAllgather, bcastChain, bcastAtomic, bcastTree, bcastShared},
 	Reduce:        {reduceBinomial, reduceFlat, reduceRabenseifner, reduceTree, reduceShared, reduceSharedBlocks},
@@ -39,10 +42,10 @@ var algorithms = listed(map[Collective][]*Algorithm{
 })
 
 // listed sets the collective of each algorithm: that of the list it is in.
-func listed(all map[Collective][]*Algorithm) map[Collective][]*Algorithm {
+func listed(all byCollective) byCollective {
 	for c, list := range all {
 		for _, a := range list {
-			a.Collective = c
+			a.Collective = Collective(c)
 		}
 	}
 	return all
@@ -132,7 +135,9 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 
 // Build is Make of a call that was accepted.
 func (a *Algorithm) Build(s *Schedule, c *Call) {
-	*s = Schedule{Window: 1, token: c.Token, steps: s.steps[:0], stages: s.memory[:0]}
+	steps, stages := s.steps[:0], s.memory[:0]
+	*s = Schedule{} // one with values would be made elsewhere, and copied
+	s.Window, s.token, s.steps, s.stages = 1, c.Token, steps, stages
 	switch {
 	case c.Ranks > 1:
 		a.build(c, s)
