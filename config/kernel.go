@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,12 +29,15 @@ const (
 	KernelBacksub = "backsub"
 	// KernelExec is a program of the user's.
 	KernelExec = "exec"
+	// KernelRTL is a simulator of the user's, with the FPGA's role in it.
+	KernelRTL = "rtl"
 )
 
-const (
-	execPrefix = KernelExec + ":"
-	noProgram  = "exec: names no program: write exec:/path/prog, with arguments behind it"
-)
+// programKernels are kernels that run a program of the user's.
+var programKernels = []string{KernelExec, KernelRTL}
+
+// noProgram is the problem of such a kernel without a program.
+const noProgram = "%[1]s: names no program: write %[1]s:/path/prog, with arguments behind it"
 
 // MaxWords is the largest message in 32-bit words that a configuration can ask
 // for: 1 GiB. A kernel holds a whole message in memory.
@@ -49,6 +51,12 @@ const (
 	maxDimensions = 1 << 10
 )
 
+// The bounds of what only the kernel rtl has. A stall of 100 % would transfer nothing.
+const (
+	maxStall     = 95
+	maxTimeScale = 100_000
+)
+
 // optionsOf says which of KernelOptions a kernel uses.
 var optionsOf = map[string][]string{
 	KernelEcho:    {"peer", "words"},
@@ -60,6 +68,7 @@ var optionsOf = map[string][]string{
 	KernelMatvec:  {"words"},
 	KernelBacksub: {"words"},
 	KernelExec:    {"words"},
+	KernelRTL:     {"words", "cycles_per_second", "stall_percent", "seed", "time_scale"},
 }
 
 var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
@@ -71,41 +80,44 @@ var workers = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
 type Kernel struct {
 	// Name is one of the Kernel constants.
 	Name string
-	// Command is the program and its arguments; KernelExec only.
+	// Command is the program and its arguments; KernelExec and KernelRTL only.
 	Command []string
 }
 
-// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args". The
-// program's arguments are split at blanks, with no quoting.
+// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args" or
+// "rtl:/path/prog args". The program's arguments are split at blanks, with no quoting.
 func ParseKernel(s string) (Kernel, error) {
-	if command, ok := strings.CutPrefix(s, execPrefix); ok {
+	if name, command, ok := strings.Cut(s, ":"); ok && slices.Contains(programKernels, name) {
 		words := strings.Fields(command)
 		if len(words) == 0 {
-			return Kernel{}, errors.New(noProgram)
+			return Kernel{}, fmt.Errorf(noProgram, name)
 		}
-		return Kernel{Name: KernelExec, Command: words}, nil
+		return Kernel{Name: name, Command: words}, nil
 	}
 	if slices.Contains(kernelNames, s) {
 		return Kernel{Name: s}, nil
 	}
 	name, _, _ := strings.Cut(s, " ") // arguments that were meant for a program may be secret
-	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s and \"exec:/path/prog args\"",
+	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\" and \"rtl:/path/simulator args\"",
 		strictyaml.Quote(name), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
 }
+
+// runsProgram reports whether the kernel runs a program of the user's.
+func (k Kernel) runsProgram() bool { return slices.Contains(programKernels, k.Name) }
 
 // String returns the kernel for logs, status and metrics: of a program without its
 // arguments, which may be secret.
 func (k Kernel) String() string {
-	if k.Name == KernelExec && len(k.Command) > 0 {
-		return execPrefix + k.Command[0]
+	if k.runsProgram() && len(k.Command) > 0 {
+		return k.Name + ":" + k.Command[0]
 	}
 	return k.Name
 }
 
 // Spec is the inverse of ParseKernel. It has the arguments of a program.
 func (k Kernel) Spec() string {
-	if k.Name == KernelExec {
-		return execPrefix + strings.Join(k.Command, " ")
+	if k.runsProgram() {
+		return k.Name + ":" + strings.Join(k.Command, " ")
 	}
 	return k.Name
 }
@@ -122,8 +134,8 @@ func (k *Kernel) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// KernelOptions are the options of kernels. A program has Words only; what else it is
-// to know are its arguments.
+// KernelOptions are the options of kernels. A program of exec has Words only; what else it
+// is to know are its arguments.
 type KernelOptions struct {
 	// Peer is the rank the kernel talks to; echo, sink and source.
 	Peer int `yaml:"peer,omitempty"`
@@ -150,6 +162,15 @@ type KernelOptions struct {
 	Dimensions int `yaml:"dimensions,omitempty"`
 	Iterations int `yaml:"iterations,omitempty"`
 	NormLimit  int `yaml:"norm_limit,omitempty"`
+	// CyclesPerSecond is the fastest that rtl lets a simulation run; 0 is no limit.
+	CyclesPerSecond int `yaml:"cycles_per_second,omitempty"`
+	// StallPercent is the percentage of cycles in which the engine's side makes the role of
+	// rtl wait, on each stream, by random numbers from Seed.
+	StallPercent int    `yaml:"stall_percent,omitempty"`
+	Seed         uint64 `yaml:"seed,omitempty"`
+	// TimeScale is by what the time-outs that a simulation of rtl can reach are multiplied; 0
+	// is 1.
+	TimeScale int `yaml:"time_scale,omitempty"`
 }
 
 // StandIn makes stand-ins that run a kernel of all FPGAs that are not local. The configuration must be valid.
