@@ -166,8 +166,8 @@ type KernelOptions struct {
 	CyclesPerSecond int `yaml:"cycles_per_second,omitempty"`
 	// StallPercent is the percentage of cycles in which the engine's side makes the role of
 	// rtl wait, on each stream, by random numbers from Seed.
-	StallPercent int    `yaml:"stall_percent,omitempty"`
-	Seed         uint64 `yaml:"seed,omitempty"`
+	StallPercent int `yaml:"stall_percent,omitempty"`
+	Seed         int `yaml:"seed,omitempty"`
 	// TimeScale is by what the time-outs that a simulation of rtl can reach are multiplied; 0
 	// is 1.
 	TimeScale int `yaml:"time_scale,omitempty"`

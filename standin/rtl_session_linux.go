@@ -112,7 +112,7 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 		return h, err
 	}
 	o := &s.k.opts
-	s.out = cosim.AppendStart(s.out[:0], cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent), Seed: o.Seed})
+	s.out = cosim.AppendStart(s.out[:0], cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent), Seed: uint64(o.Seed)})
 	return h, s.write()
 }
 
