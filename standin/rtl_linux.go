@@ -126,10 +126,13 @@ type SimulatorError struct {
 
 func (e *SimulatorError) Error() string {
 	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.Doing)
-	if errors.Is(e.Err, os.ErrDeadlineExceeded) {
+	if !e.ended() {
 		return fmt.Sprintf("the simulator has not answered for %v %s: look where it hangs (gdb, waves); if it is only slow, raise kernel_options.time_scale", e.After, at)
 	}
 	return fmt.Sprintf("the simulator ended %s: its output before is in the log: %v", at, e.Err)
 }
+
+// ended reports whether the simulator has ended, or was.
+func (e *SimulatorError) ended() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
 
 func (e *SimulatorError) Unwrap() error { return e.Err }

@@ -75,7 +75,7 @@ func (s *simulator) serve(ctx context.Context) error {
 	defer cancel(errExited)
 	defer close(asked)
 	started := time.Now()
-	for ctx.Err() == nil {
+	for { // until the connection ends, with the program or with ctx
 		select {
 		case op := <-ended:
 			if err := s.end(ctx, op); err != nil {
@@ -85,21 +85,21 @@ func (s *simulator) serve(ctx context.Context) error {
 		}
 		cycles, wait := s.pace(time.Since(started))
 		if wait > 0 {
-			if err := sleep(ctx, wait); err != nil {
-				return err
+			if sleep(ctx, wait) == nil {
+				continue
 			}
-			continue
+			cycles = 1
 		}
-		if err := s.exchange(cycles); errors.Is(err, io.EOF) && s.port.Between() {
-			return nil
-		} else if err != nil {
+		if err := s.exchange(cycles); err != nil {
+			if e, ok := errors.AsType[*SimulatorError](err); ok && e.ended() && s.port.Between() {
+				return nil
+			}
 			return err
 		}
 		if c, data, ok := s.next(); ok {
 			asked <- operation{call: c, data: data}
 		}
 	}
-	return context.Cause(ctx)
 }
 
 // hello begins the exchange.

@@ -193,7 +193,7 @@ static int step(void)
 	uint32_t len;
 	if (receive(STEP, &len))
 		return -1;
-	if (len < STEP_LEN || (len - STEP_LEN) % RECORD)
+	if (len < STEP_LEN || (len - STEP_LEN) % RECORD || get32(s.body) == 0)
 		return end(2, "malformed STEP from zrlmpid");
 	s.left = get32(s.body);
 	s.budget = get32(s.body + 4);
