@@ -51,12 +51,6 @@ const (
 	maxDimensions = 1 << 10
 )
 
-// The bounds of what only the kernel rtl has. A stall of 100 % would transfer nothing.
-const (
-	maxStall     = 95
-	maxTimeScale = 100_000
-)
-
 // optionsOf says which of KernelOptions a kernel uses.
 var optionsOf = map[string][]string{
 	KernelEcho:    {"peer", "words"},
@@ -68,7 +62,7 @@ var optionsOf = map[string][]string{
 	KernelMatvec:  {"words"},
 	KernelBacksub: {"words"},
 	KernelExec:    {"words"},
-	KernelRTL:     {"words", "cycles_per_second", "stall_percent", "seed", "time_scale"},
+	KernelRTL:     {"words"},
 }
 
 var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
@@ -82,17 +76,26 @@ type Kernel struct {
 	Name string
 	// Command is the program and its arguments; KernelExec and KernelRTL only.
 	Command []string
+	// Simulation is of KernelRTL only.
+	Simulation Simulation
 }
 
 // ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args" or
-// "rtl:/path/prog args". The program's arguments are split at blanks, with no quoting.
+// "rtl:option=value /path/simulator args", with any number of options of Simulation. The
+// words are split at blanks, with no quoting.
 func ParseKernel(s string) (Kernel, error) {
 	if name, command, ok := strings.Cut(s, ":"); ok && slices.Contains(programKernels, name) {
-		words := strings.Fields(command)
-		if len(words) == 0 {
+		k := Kernel{Name: name, Command: strings.Fields(command)}
+		if name == KernelRTL {
+			var err error
+			if k.Command, err = k.Simulation.parse(k.Command); err != nil {
+				return Kernel{}, err
+			}
+		}
+		if len(k.Command) == 0 {
 			return Kernel{}, fmt.Errorf(noProgram, name)
 		}
-		return Kernel{Name: name, Command: words}, nil
+		return k, nil
 	}
 	if slices.Contains(kernelNames, s) {
 		return Kernel{Name: s}, nil
@@ -117,7 +120,7 @@ func (k Kernel) String() string {
 // Spec is the inverse of ParseKernel. It has the arguments of a program.
 func (k Kernel) Spec() string {
 	if k.runsProgram() {
-		return k.Name + ":" + strings.Join(k.Command, " ")
+		return k.Name + ":" + strings.Join(append(k.Simulation.words(), k.Command...), " ")
 	}
 	return k.Name
 }
@@ -162,15 +165,6 @@ type KernelOptions struct {
 	Dimensions int `yaml:"dimensions,omitempty"`
 	Iterations int `yaml:"iterations,omitempty"`
 	NormLimit  int `yaml:"norm_limit,omitempty"`
-	// CyclesPerSecond is the fastest that rtl lets a simulation run; 0 is no limit.
-	CyclesPerSecond int `yaml:"cycles_per_second,omitempty"`
-	// StallPercent is the percentage of cycles in which the engine's side makes the role of
-	// rtl wait, on each stream, by random numbers from Seed.
-	StallPercent int `yaml:"stall_percent,omitempty"`
-	Seed         int `yaml:"seed,omitempty"`
-	// TimeScale is by what the time-outs that a simulation of rtl can reach are multiplied; 0
-	// is 1.
-	TimeScale int `yaml:"time_scale,omitempty"`
 }
 
 // StandIn makes stand-ins that run a kernel of all FPGAs that are not local. The configuration must be valid.

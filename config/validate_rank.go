@@ -101,7 +101,6 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 		{"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0}, {"datatype", o.Datatype != 0},
 		{"columns", o.Columns != 0}, {"lines", o.Lines != 0},
 		{"dimensions", o.Dimensions != 0}, {"iterations", o.Iterations != 0}, {"norm_limit", o.NormLimit != 0},
-		{"cycles_per_second", o.CyclesPerSecond != 0}, {"stall_percent", o.StallPercent != 0}, {"seed", o.Seed != 0}, {"time_scale", o.TimeScale != 0},
 	}
 	for _, option := range set {
 		if uses := optionsOf[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
@@ -124,9 +123,6 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 	inRange(p, key+".dimensions", o.Dimensions, 0, maxDimensions)
 	inRange(p, key+".iterations", o.Iterations, 0, math.MaxInt32)
 	inRange(p, key+".norm_limit", o.NormLimit, 0, math.MaxInt32)
-	inRange(p, key+".cycles_per_second", o.CyclesPerSecond, 0, math.MaxInt32)
-	inRange(p, key+".stall_percent", o.StallPercent, 0, maxStall)
-	inRange(p, key+".time_scale", o.TimeScale, 0, maxTimeScale)
 }
 
 // validateKernelPeer checks the rank that the kernel talks to.

@@ -133,10 +133,9 @@ func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.
 // until it receives, nothing is sent to it.
 func (l *Link) stretch(local, remote *config.Rank) {
 	for _, r := range []*config.Rank{local, remote} {
-		if o := r.KernelOptions; o != nil && o.TimeScale > 1 {
-			l.WarnAfter *= time.Duration(o.TimeScale)
-			l.Deadlines.Clear *= time.Duration(o.TimeScale)
-		}
+		scale := time.Duration(max(1, r.Kernel.Simulation.TimeScale))
+		l.WarnAfter *= scale
+		l.Deadlines.Clear *= scale
 	}
 }
 

@@ -120,7 +120,7 @@ func TestTimeScale(t *testing.T) {
 defaults: {warn_after: 2s, deadlines: {clear: 3s}}
 ranks:
   - {rank: 0, address: 10.0.0.1, run: host}
-  - {rank: 1, address: 10.0.0.2, run: standin, kernel: "rtl:./role", timing: default, kernel_options: {time_scale: 5}}
+  - {rank: 1, address: 10.0.0.2, run: standin, kernel: "rtl:time_scale=5 ./role", timing: default}
   - {rank: 2, address: 10.0.0.3, run: standin, timing: default}
 `
 	for _, tt := range []struct {

@@ -100,7 +100,7 @@ func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	case config.KernelBacksub:
 		return newBacksub(b)
 	case config.KernelRTL:
-		return newRTL(b, kernel.Command)
+		return newRTL(b, kernel)
 	}
 	return newExec(b, kernel.Command)
 }

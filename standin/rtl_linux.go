@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/standin/cosim"
 )
 
@@ -22,6 +23,7 @@ import (
 type rtlKernel struct {
 	base
 	command []string
+	sim     config.Simulation
 	grace   time.Duration
 	limits  limits
 
@@ -32,7 +34,7 @@ type rtlKernel struct {
 // limits are the longest waits for a simulator.
 type limits struct{ start, answer time.Duration }
 
-// The longest waits, without kernel_options.time_scale. A large design is elaborated for tens
+// The longest waits, without time_scale. A large design is elaborated for tens
 // of seconds. A step takes budgetMicroseconds, and 64 cycles at least.
 const (
 	startWithin  = time.Minute
@@ -42,12 +44,12 @@ const (
 // simulatorFD is the number of the descriptor that a simulator inherits.
 const simulatorFD = 3
 
-func newRTL(b base, command []string) (Kernel, error) {
-	if _, err := exec.LookPath(command[0]); err != nil {
+func newRTL(b base, spec config.Kernel) (Kernel, error) {
+	if _, err := exec.LookPath(spec.Command[0]); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w: build the simulator first", b.name, err)
 	}
-	scale := time.Duration(max(1, b.opts.TimeScale))
-	return &rtlKernel{base: b, command: command, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}, nil
+	scale := time.Duration(max(1, spec.Simulation.TimeScale))
+	return &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}, nil
 }
 
 // Stats implements Kernel.
@@ -65,7 +67,7 @@ func (k *rtlKernel) Stats() Stats {
 // Run implements Kernel.
 func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 	log := k.logOf(r)
-	if scale := k.opts.TimeScale; scale > 1 {
+	if scale := k.sim.TimeScale; scale > 1 {
 		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start), zap.Duration("simulator_answer", k.limits.answer))
 	}
 	buf, free := room(cosim.Room(uint32(k.opts.Words)))
@@ -127,7 +129,7 @@ type SimulatorError struct {
 func (e *SimulatorError) Error() string {
 	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.Doing)
 	if !e.ended() {
-		return fmt.Sprintf("the simulator has not answered for %v %s: look where it hangs (gdb, waves); if it is only slow, raise kernel_options.time_scale", e.After, at)
+		return fmt.Sprintf("the simulator has not answered for %v %s: look where it hangs (gdb, waves); if it is only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
 	}
 	return fmt.Sprintf("the simulator ended %s: its output before is in the log: %v", at, e.Err)
 }

@@ -46,7 +46,7 @@ func TestRTLErrors(t *testing.T) {
 		want    []string
 	}{
 		"another version":   {[]string{"sim-version"}, []string{"has version 7 of the frames", "zrlctl cosim new"}},
-		"no hello":          {[]string{"sim-silent"}, []string{"not answered for 300ms after cycle 0", "kernel_options.time_scale"}},
+		"no hello":          {[]string{"sim-silent"}, []string{"not answered for 300ms after cycle 0", "raise time_scale"}},
 		"ends at once":      {[]string{"sim-no-hello"}, []string{"the simulator ended after cycle 0", "exit status 4"}},
 		"hangs":             {[]string{"sim-hangs"}, []string{"not answered for 300ms after cycle 10, in RECV_INT of 8 words from rank 0 (cycle 0)"}},
 		"ends":              {[]string{"sim-ends"}, []string{"the simulator ended after cycle 20, in RECV_INT of 8 words", "exit status 3"}},
@@ -102,7 +102,7 @@ func TestRTLFault(t *testing.T) {
 func TestRTLTimeScale(t *testing.T) {
 	c := newCluster(t, 2)
 	defer c.close()
-	k := c.prepare(rtl(t, "sim-silent"), config.KernelOptions{TimeScale: 60})
+	k := c.prepare(strings.Replace(rtl(t, "sim-silent"), ":", ":time_scale=60 ", 1), config.KernelOptions{})
 	if start, answer := standin.Limits(k.Kernel); start != time.Hour || answer != 10*time.Minute {
 		t.Errorf("limits %v and %v", start, answer)
 	}

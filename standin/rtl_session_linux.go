@@ -39,7 +39,7 @@ type simulator struct {
 
 	in, out []byte
 	step    cosim.Step
-	stepped cosim.Stepped
+	result  cosim.Result
 	lines   uint32 // cosim.Hello.FIFO
 	pause   backoff
 	quiet   uint64 // the cycle since which the role holds up what was logged last
@@ -111,14 +111,14 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 	if h, err = cosim.ParseHello(body); err != nil {
 		return h, err
 	}
-	o := &s.k.opts
+	o := &s.k.sim
 	s.out = cosim.AppendStart(s.out[:0], cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent), Seed: uint64(o.Seed)})
 	return h, s.write()
 }
 
 // pace returns how many cycles the simulation may take now, or how long it waits for the next.
 func (s *simulator) pace(elapsed time.Duration) (cycles uint32, wait time.Duration) {
-	rate := s.k.opts.CyclesPerSecond
+	rate := s.k.sim.CyclesPerSecond
 	if rate == 0 {
 		return stepCycles, 0
 	}
@@ -142,15 +142,15 @@ func (s *simulator) exchange(cycles uint32) error {
 	if err := s.write(); err != nil {
 		return err
 	}
-	body, err := s.read(cosim.TypeStepped, s.k.limits.answer)
+	body, err := s.read(cosim.TypeResult, s.k.limits.answer)
 	if err != nil {
 		return err
 	}
-	if err := cosim.ParseStepped(body, &s.stepped); err != nil {
+	if err := cosim.ParseResult(body, &s.result); err != nil {
 		return s.at(err)
 	}
 	s.k.mu.Lock()
-	err = s.port.Stepped(&s.stepped)
+	err = s.port.Advance(&s.result)
 	s.k.mu.Unlock()
 	if err := s.fault(err); err != nil {
 		return err

@@ -53,8 +53,8 @@ func (s *simulator) step(records ...cosim.Record) {
 	}
 	s.got = append(s.got, step.Records...)
 	s.cycle += 10
-	answer := cosim.Stepped{Cycle: s.cycle, Since: [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}, Records: records}
-	s.conn.Write(cosim.AppendStepped(nil, &answer))
+	answer := cosim.Result{Cycle: s.cycle, Since: [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}, Records: records}
+	s.conn.Write(cosim.AppendResult(nil, &answer))
 }
 
 // feedback waits for the end of a call, and returns the lines before it.
@@ -131,7 +131,7 @@ func init() {
 		"sim-lies": func([]string) int { // it was given no lines
 			s := newSimulator(cosim.Version)
 			s.read()
-			s.conn.Write(cosim.AppendStepped(nil, &cosim.Stepped{Cycle: 5, Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}))
+			s.conn.Write(cosim.AppendResult(nil, &cosim.Result{Cycle: 5, Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}))
 			io.Copy(io.Discard, s.conn)
 			return 0
 		},

@@ -174,6 +174,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[*lineError](err); ok {
+		return exitUsage
+	}
 	if _, ok := errors.AsType[*unreadableError](err); ok {
 		return exitUsage
 	}

@@ -11,18 +11,18 @@ const Version = 1
 
 // Lengths in bytes. A frame is a head and a body.
 const (
-	HeadLen    = 8
-	RecordLen  = 16
-	helloLen   = 16
-	startLen   = 24
-	stepLen    = 20
-	steppedLen = 48
+	HeadLen   = 8
+	RecordLen = 16
+	helloLen  = 16
+	startLen  = 24
+	stepLen   = 20
+	resultLen = 48
 )
 
 // MaxRecords is how many records a frame has at most, and MaxFrame its length with them.
 const (
 	MaxRecords = 4096
-	MaxFrame   = HeadLen + steppedLen + MaxRecords*RecordLen
+	MaxFrame   = HeadLen + resultLen + MaxRecords*RecordLen
 )
 
 // magic begins a hello: "ZCOS".
@@ -31,13 +31,13 @@ const magic = 0x534f435a
 // Type is the type of a frame.
 type Type uint8
 
-// The types of frames. The simulator sends Hello once and Stepped as the answer to each Step;
+// The types of frames. The simulator sends Hello once and Result as the answer to each Step;
 // the engine sends Start once, and Steps.
 const (
-	TypeHello   Type = 1
-	TypeStart   Type = 2
-	TypeStep    Type = 3
-	TypeStepped Type = 4
+	TypeHello  Type = 1
+	TypeStart  Type = 2
+	TypeStep   Type = 3
+	TypeResult Type = 4
 )
 
 func (t Type) String() string {
@@ -48,8 +48,8 @@ func (t Type) String() string {
 		return "START"
 	case TypeStep:
 		return "STEP"
-	case TypeStepped:
-		return "STEPPED"
+	case TypeResult:
+		return "RESULT"
 	}
 	return fmt.Sprintf("type %d", uint8(t))
 }
@@ -106,7 +106,7 @@ type Hello struct {
 	FIFO uint32
 }
 
-// Start is what a simulator is told of its rank.
+// Start is what a simulator gets to know of its rank.
 type Start struct {
 	Rank, Size uint32
 	// Stall is the percentage of cycles in which the simulator makes the role wait, on each
@@ -128,8 +128,8 @@ type Step struct {
 	Records []Record
 }
 
-// Stepped says what has happened in a step.
-type Stepped struct {
+// Result says what has happened in a step.
+type Result struct {
 	// Cycle is the number of cycles since the simulation began.
 	Cycle uint64
 	// Lines and Feedbacks are how many records to the role it has not taken yet.
@@ -232,9 +232,9 @@ func ParseStep(b []byte, s *Step) (err error) {
 	return err
 }
 
-// AppendStepped appends the frame of an answer, whose records are at most MaxRecords.
-func AppendStepped(b []byte, s *Stepped) []byte {
-	b = appendHead(b, TypeStepped, steppedLen+len(s.Records)*RecordLen)
+// AppendResult appends the frame of an answer, whose records are at most MaxRecords.
+func AppendResult(b []byte, s *Result) []byte {
+	b = appendHead(b, TypeResult, resultLen+len(s.Records)*RecordLen)
 	b = binary.LittleEndian.AppendUint64(b, s.Cycle)
 	b = binary.LittleEndian.AppendUint32(b, s.Lines)
 	b = binary.LittleEndian.AppendUint32(b, s.Feedbacks)
@@ -244,9 +244,9 @@ func AppendStepped(b []byte, s *Stepped) []byte {
 	return appendRecords(b, s.Records)
 }
 
-// ParseStepped reads the body of an answer. The records are appended to s.Records[:0].
-func ParseStepped(b []byte, s *Stepped) (err error) {
-	if len(b) < steppedLen {
+// ParseResult reads the body of an answer. The records are appended to s.Records[:0].
+func ParseResult(b []byte, s *Result) (err error) {
+	if len(b) < resultLen {
 		return fmt.Errorf("%w: answer of %d bytes", ErrFrame, len(b))
 	}
 	s.Cycle = binary.LittleEndian.Uint64(b)
@@ -257,7 +257,7 @@ func ParseStepped(b []byte, s *Stepped) (err error) {
 			return fmt.Errorf("%w: %v waits since cycle %d, after cycle %d", ErrFrame, Kind(i), s.Since[i], s.Cycle)
 		}
 	}
-	s.Records, err = parseRecords(s.Records[:0], b[steppedLen:], KindCall, KindOut)
+	s.Records, err = parseRecords(s.Records[:0], b[resultLen:], KindCall, KindOut)
 	return err
 }
 

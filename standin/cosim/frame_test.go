@@ -29,12 +29,12 @@ func TestFrames(t *testing.T) {
 	if err := ParseStep(AppendStep(nil, &step)[HeadLen:], &gotStep); err != nil || !reflect.DeepEqual(step, gotStep) {
 		t.Errorf("step %+v, %v", gotStep, err)
 	}
-	stepped := Stepped{Cycle: 9, Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}, Records: []Record{
+	result := Result{Cycle: 9, Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}, Records: []Record{
 		{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
 	}}
-	var gotStepped Stepped
-	if err := ParseStepped(AppendStepped(nil, &stepped)[HeadLen:], &gotStepped); err != nil || !reflect.DeepEqual(stepped, gotStepped) {
-		t.Errorf("answer %+v, %v", gotStepped, err)
+	var gotResult Result
+	if err := ParseResult(AppendResult(nil, &result)[HeadLen:], &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
+		t.Errorf("answer %+v, %v", gotResult, err)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestFrameBytes(t *testing.T) {
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
 		4, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0,
 	}
-	got := AppendStepped(nil, &Stepped{Cycle: 1, Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}, Records: []Record{
+	got := AppendResult(nil, &Result{Cycle: 1, Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}, Records: []Record{
 		{Data: 5<<32 | 4, At: 1, Keep: 6},
 	}})
 	if !bytes.Equal(got, want) {
@@ -56,13 +56,13 @@ func TestFrameBytes(t *testing.T) {
 
 func TestFramesRefused(t *testing.T) {
 	hello := AppendHello(nil, Hello{Version: Version, FIFO: 1})[HeadLen:]
-	stepped := AppendStepped(nil, &Stepped{Cycle: 5, Since: [kinds]uint64{Never, Never, Never, Never}, Records: []Record{{Kind: KindOut}}})[HeadLen:]
+	result := AppendResult(nil, &Result{Cycle: 5, Since: [kinds]uint64{Never, Never, Never, Never}, Records: []Record{{Kind: KindOut}}})[HeadLen:]
 	changed := func(b []byte, at int, to byte) []byte {
 		b = bytes.Clone(b)
 		b[at] = to
 		return b
 	}
-	parse := func(b []byte) error { return ParseStepped(b, new(Stepped)) }
+	parse := func(b []byte) error { return ParseResult(b, new(Result)) }
 	refused := map[string]error{
 		"short head":         second(ParseHead([]byte{1, 0, 0})),
 		"head with flags":    second(ParseHead([]byte{1, 1, 0, 0, 0, 0, 0, 0})),
@@ -70,13 +70,13 @@ func TestFramesRefused(t *testing.T) {
 		"short hello":        second2(ParseHello(hello[:15])),
 		"magic":              second2(ParseHello(changed(hello, 0, 0))),
 		"no room":            second2(ParseHello(changed(hello, 8, 0))),
-		"short answer":       parse(stepped[:steppedLen-1]),
-		"part of a record":   parse(stepped[:len(stepped)-1]),
-		"record to the role": parse(changed(stepped, len(stepped)-2, byte(KindIn))),
-		"last of 2":          parse(changed(stepped, len(stepped)-3, 2)),
+		"short answer":       parse(result[:resultLen-1]),
+		"part of a record":   parse(result[:len(result)-1]),
+		"record to the role": parse(changed(result, len(result)-2, byte(KindIn))),
+		"last of 2":          parse(changed(result, len(result)-3, 2)),
 	}
 	// A cycle of 6 in the place of Never has seven other bytes.
-	late := bytes.Clone(stepped)
+	late := bytes.Clone(result)
 	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
 	refused["later than now"] = parse(late)
 	for name, err := range refused {
@@ -96,14 +96,15 @@ func second2(_ Hello, err error) error      { return err }
 // Whatever a simulator sends is refused, or taken as what it says.
 func FuzzFrames(f *testing.F) {
 	f.Add(AppendHello(nil, Hello{Version: Version, FIFO: 7}))
-	f.Add(AppendStepped(nil, &Stepped{Cycle: 5, Since: [kinds]uint64{5, Never, 0, 1}, Records: []Record{{Data: 1, Kind: KindCall}}}))
+	f.Add(AppendResult(nil, &Result{Cycle: 5, Since: [kinds]uint64{5, Never, 0, 1}, Records: []Record{{Data: 1, Kind: KindCall}}}))
 	f.Add(AppendStep(nil, &Step{Records: []Record{{Data: 1, Kind: KindIn}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		typ, n, err := ParseHead(b)
 		if err != nil || n != len(b)-HeadLen {
 			return
 		}
-		body, again := b[HeadLen:], []byte(nil)
+		var again []byte
+		body := b[HeadLen:]
 		switch typ {
 		case TypeHello:
 			h, err := ParseHello(body)
@@ -111,12 +112,12 @@ func FuzzFrames(f *testing.F) {
 				return
 			}
 			again = AppendHello(nil, h)
-		case TypeStepped:
-			var s Stepped
-			if ParseStepped(body, &s) != nil {
+		case TypeResult:
+			var s Result
+			if ParseResult(body, &s) != nil {
 				return
 			}
-			again = AppendStepped(nil, &s)
+			again = AppendResult(nil, &s)
 		default:
 			return
 		}

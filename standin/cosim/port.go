@@ -106,7 +106,7 @@ type Port struct {
 
 	cycle uint64 // the last that was reported
 	moved uint64 // the cycle of the last transfer of any stream
-	// lines and feedbacks are what the simulator holds for the role, since is Stepped.Since.
+	// lines and feedbacks are what the simulator holds for the role, since is Result.Since.
 	lines, feedbacks uint32
 	since            [kinds]uint64
 	fault            *FaultError
@@ -173,8 +173,8 @@ func (p *Port) finish() error {
 	return p.begin(p.next)
 }
 
-// Stepped takes what a step had as its result. The error is a *FaultError, once, or ErrFrame.
-func (p *Port) Stepped(s *Stepped) error {
+// Advance takes what a step had as its result. The error is a *FaultError, once, or ErrFrame.
+func (p *Port) Advance(s *Result) error {
 	before := p.cycle
 	if s.Cycle < before || s.Lines > p.lines || s.Feedbacks > p.feedbacks {
 		return fmt.Errorf("%w: cycle %d after cycle %d, %d lines of %d, %d feedbacks of %d", ErrFrame, s.Cycle, before, s.Lines, p.lines, s.Feedbacks, p.feedbacks)

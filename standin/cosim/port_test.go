@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// never is Stepped.Since while no stream waits.
+// never is Result.Since while no stream waits.
 var never = [kinds]uint64{Never, Never, Never, Never}
 
 // bench plays a simulator.
@@ -51,7 +51,7 @@ func (b *bench) step(lines, feedbacks int, transfers ...Record) error {
 		transfers[i].At = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
-	return b.port.Stepped(&Stepped{Cycle: b.cycle, Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), Since: b.since, Records: transfers})
+	return b.port.Advance(&Result{Cycle: b.cycle, Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), Since: b.since, Records: transfers})
 }
 
 func call(c protocol.Call, words, rank uint32) Record {
@@ -109,7 +109,7 @@ func TestPortSendFails(t *testing.T) {
 	}
 	b.step(0, 0, message(4)...)
 	if c, _, ok := b.port.Next(); !ok || c.Words != 4 {
-		t.Errorf("the message is not sent again: %v", c)
+		t.Errorf("the message is not sent once more: %v", c)
 	}
 }
 
@@ -276,17 +276,17 @@ func TestPortWaits(t *testing.T) {
 }
 
 func TestPortRefusesAnswers(t *testing.T) {
-	for name, s := range map[string]Stepped{
+	for name, s := range map[string]Result{
 		"a cycle back":       {Cycle: 4, Since: never},
 		"lines of its own":   {Cycle: 9, Lines: 1, Since: never},
 		"feedback":           {Cycle: 9, Feedbacks: 1, Since: never},
 		"a transfer to come": {Cycle: 9, Since: never, Records: []Record{{Kind: KindOut, At: 5}}},
 	} {
 		p := NewPort(1, 3, 8, make([]byte, Room(8)))
-		if err := p.Stepped(&Stepped{Cycle: 5, Since: never}); err != nil {
+		if err := p.Advance(&Result{Cycle: 5, Since: never}); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Stepped(&s); !errors.Is(err, ErrFrame) {
+		if err := p.Advance(&s); !errors.Is(err, ErrFrame) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -304,7 +304,7 @@ func FuzzPort(f *testing.F) {
 			op, x, y := b[0], b[1], b[2]
 			b = b[3:]
 			cycle++
-			s := Stepped{Cycle: cycle, Since: never}
+			s := Result{Cycle: cycle, Since: never}
 			switch op % 4 {
 			case 0:
 				s.Records = []Record{call(protocol.Call(x%6), uint32(y%8), uint32(y>>4))}
@@ -335,7 +335,7 @@ func FuzzPort(f *testing.F) {
 			lines, feedbacks = lines-min(lines, uint32(x%3)), feedbacks-min(feedbacks, uint32(y%2))
 			s.Lines, s.Feedbacks = lines, feedbacks
 			if err == nil {
-				err = p.Stepped(&s)
+				err = p.Advance(&s)
 			}
 			if _, ok := errors.AsType[*FaultError](err); err != nil && !ok && !errors.Is(err, ErrFrame) {
 				t.Fatal(err)

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /* The frames: docs/cosim.md. */
-enum { VERSION = 1, HELLO = 1, START = 2, STEP = 3, STEPPED = 4 };
-enum { HEAD = 8, RECORD = 16, START_LEN = 24, STEP_LEN = 20, STEPPED_LEN = 48 };
+enum { VERSION = 1, HELLO = 1, START = 2, STEP = 3, RESULT = 4 };
+enum { HEAD = 8, RECORD = 16, START_LEN = 24, STEP_LEN = 20, RESULT_LEN = 48 };
 enum { CALL, OUT, IN, FEEDBACK, KINDS };
 #define MAGIC 0x534f435aU
 #define NEVER UINT64_MAX
@@ -28,7 +28,7 @@ static struct {
 	int fd, status, open, alone;
 	uint32_t rank, size, stall;
 	uint64_t random;
-	uint64_t cycle, stepped;   /* now, and at the last answer */
+	uint64_t cycle, answered;   /* now, and at the last answer */
 	uint64_t since[KINDS];
 	/* The step. */
 	uint32_t left, budget, calls, lines, more;
@@ -41,7 +41,7 @@ static struct {
 	struct zrlmpi_engine now;
 	/* The next answer. */
 	uint32_t records;
-	uint8_t answer[HEAD + STEPPED_LEN + MAX_RECORDS * RECORD];
+	uint8_t answer[HEAD + RESULT_LEN + MAX_RECORDS * RECORD];
 	uint8_t body[STEP_LEN + MAX_RECORDS * RECORD];
 	/* Without zrlmpid. */
 	struct timespec start;
@@ -213,12 +213,12 @@ static int step(void)
 }
 
 /* Answers a step. */
-static int stepped(void)
+static int answer(void)
 {
 	uint8_t *b = s.answer;
-	uint32_t len = STEPPED_LEN + s.records * RECORD;
+	uint32_t len = RESULT_LEN + s.records * RECORD;
 	memset(b, 0, HEAD);
-	b[0] = STEPPED;
+	b[0] = RESULT;
 	put32(b + 4, len);
 	b += HEAD;
 	put64(b, s.cycle);
@@ -227,15 +227,15 @@ static int stepped(void)
 	for (int i = 0; i < KINDS; i++)
 		put64(b + 16 + 8 * i, s.since[i]);
 	s.records = 0;
-	s.stepped = s.cycle;
+	s.answered = s.cycle;
 	return send_all(s.answer, HEAD + len);
 }
 
 static void record(uint8_t kind, uint64_t data, uint8_t keep, uint8_t last)
 {
-	uint8_t *b = s.answer + HEAD + STEPPED_LEN + s.records++ * RECORD;
+	uint8_t *b = s.answer + HEAD + RESULT_LEN + s.records++ * RECORD;
 	put64(b, data);
-	put32(b + 8, (uint32_t)(s.cycle - s.stepped));
+	put32(b + 8, (uint32_t)(s.cycle - s.answered));
 	b[12] = keep;
 	b[13] = last;
 	b[14] = kind;
@@ -325,7 +325,7 @@ int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine
 		s.left--;
 		if (early || s.left == 0 || (s.cycle % BUDGET_CYCLES == 0 && over_budget())) {
 			s.left = 0;
-			if (stepped())
+			if (answer())
 				return -1;
 			/* What is driven next depends on the next step. */
 			if (step())
@@ -342,7 +342,7 @@ static int alone(void)
 {
 	static uint32_t lines;
 	for (uint32_t i = 0; i < s.records; i++) {
-		const uint8_t *b = s.answer + HEAD + STEPPED_LEN + i * RECORD;
+		const uint8_t *b = s.answer + HEAD + RESULT_LEN + i * RECORD;
 		if (b[14] == CALL) {
 			if (b[12] == 1 || b[12] == 3) {
 				lines = (s.words + 1) / 2;
@@ -364,7 +364,7 @@ static int alone(void)
 		}
 	}
 	s.records = 0;
-	s.stepped = s.cycle;
+	s.answered = s.cycle;
 	s.calls = 1;
 	s.lines = LINES;
 	if (s.left_messages > 0)

@@ -54,7 +54,7 @@ func TestFaultyRoles(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := start(t, build(t, "vhdl", tt.changes...), ", seed: 1", "")
+			c := start(t, build(t, "vhdl", tt.changes...), "seed=1", "")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() {
@@ -102,7 +102,7 @@ func TestFaultyRoles(t *testing.T) {
 func TestPace(t *testing.T) {
 	const rate = 200_000
 	began := time.Now()
-	c := start(t, build(t, "vhdl"), ", cycles_per_second: 200000", "")
+	c := start(t, build(t, "vhdl"), "cycles_per_second=200000", "")
 	c.ping(t, 1000, 5, "int")
 	s, err := c.Client.Status(within(t, time.Minute))
 	if err != nil {

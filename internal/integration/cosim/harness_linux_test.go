@@ -101,14 +101,14 @@ type cluster struct {
 	logs *observer.ObservedLogs
 }
 
-// start starts a host, a stand-in with a simulator, and further ranks. Options are those of the kernel; more is what the stand-in has besides.
+// start starts a host, a stand-in with a simulator, and further ranks. Options are those of the simulation; more is what the stand-in has besides.
 func start(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	net := fmt.Sprintf("127.%d.%d.", 200+rand.IntN(50), rand.IntN(250))
 	all := []string{
 		"run: host, address: " + net + "1",
-		fmt.Sprintf("run: standin, address: %s2, kernel: \"rtl:%s\", kernel_options: {words: 8192%s}%s", net, simulator, options, more),
+		fmt.Sprintf("run: standin, address: %s2, kernel: \"rtl:%s %s\", kernel_options: {words: 8192}%s", net, options, simulator, more),
 	}
 	for i, r := range ranks {
 		all = append(all, fmt.Sprintf("address: %s%d, %s", net, i+3, r))

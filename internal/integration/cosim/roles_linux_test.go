@@ -58,7 +58,7 @@ func TestRoles(t *testing.T) {
 				floats = build(t, language, append([]change{tt.float}, tt.changes...)...)
 			}
 			for datatype, simulator := range map[string]string{"int": ints, "float": floats} {
-				c := start(t, simulator, ", stall_percent: 30, seed: 7", "")
+				c := start(t, simulator, "stall_percent=30 seed=7", "")
 				for _, words := range sizes {
 					c.ping(t, words, 3, datatype)
 				}
@@ -76,7 +76,7 @@ func TestRolesSurviveLoss(t *testing.T) {
 			if language == "verilog" {
 				changes = verilogGaps
 			}
-			c := start(t, build(t, language, changes...), ", stall_percent: 20",
+			c := start(t, build(t, language, changes...), "stall_percent=20",
 				", quirks: off, link: {on_partial: retransmit}, faults: {seed: 3, rules: [loss 1%]}")
 			for _, words := range sizes {
 				c.ping(t, words, 10, "int")
