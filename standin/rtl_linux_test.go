@@ -46,24 +46,27 @@ func TestRTLErrors(t *testing.T) {
 		want    []string
 	}{
 		"another version":   {[]string{"sim-version"}, []string{"has version 7 of the frames", "zrlctl cosim new"}},
-		"no hello":          {[]string{"sim-silent"}, []string{"not answered for 300ms after cycle 0", "raise time_scale"}},
+		"no hello":          {[]string{"sim-silent"}, []string{"not answered for 1s after cycle 0", "raise time_scale"}},
 		"ends at once":      {[]string{"sim-no-hello"}, []string{"the simulator ended after cycle 0", "exit status 4"}},
-		"hangs":             {[]string{"sim-hangs"}, []string{"not answered for 300ms after cycle 10, in RECV_INT of 8 words from rank 0 (cycle 0)"}},
+		"hangs":             {[]string{"sim-hangs"}, []string{"not answered for 1s after cycle 10, in RECV_INT of 8 words from rank 0 (cycle 0)"}},
 		"ends":              {[]string{"sim-ends"}, []string{"the simulator ended after cycle 20, in RECV_INT of 8 words", "exit status 3"}},
 		"ends with 0":       {[]string{"sim-stops"}, []string{"the simulator ended after cycle 20, in RECV_INT"}},
 		"another frame":     {[]string{"sim-writes", head(1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)}, []string{"after cycle 0", "malformed frame"}},
 		"lines of its own":  {[]string{"sim-lies"}, []string{"after cycle 0", "malformed frame", "1 lines of 0"}},
-		"half of an answer": {[]string{"sim-writes", "\x04"}, []string{"not answered for 300ms"}},
+		"half of an answer": {[]string{"sim-writes", "\x04"}, []string{"not answered for 1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 2)
 			defer c.close()
 			k := c.prepare(rtl(t, tt.program...), config.KernelOptions{Words: 8})
-			limit := 300 * time.Millisecond
-			if !strings.Contains(tt.want[0], "300ms") {
-				limit = time.Minute
+			start, answer := time.Minute, time.Minute
+			switch {
+			case name == "no hello":
+				start = time.Second
+			case strings.Contains(tt.want[0], "not answered"):
+				answer = time.Second
 			}
-			standin.SetLimits(k.Kernel, limit, limit)
+			standin.SetLimits(k.Kernel, start, answer)
 			c.start(1, k)
 			until(t, "the failure", func() bool { return len(k.failures()) > 0 })
 			for _, want := range tt.want {

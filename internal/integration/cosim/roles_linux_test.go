@@ -60,7 +60,7 @@ func TestRoles(t *testing.T) {
 			for datatype, simulator := range map[string]string{"int": ints, "float": floats} {
 				c := start(t, simulator, "stall_percent=30 seed=7", "")
 				for _, words := range sizes {
-					c.ping(t, words, 3, datatype)
+					c.ping(t, words, 2, datatype)
 				}
 			}
 		})
@@ -79,7 +79,7 @@ func TestRolesSurviveLoss(t *testing.T) {
 			c := start(t, build(t, language, changes...), "stall_percent=20",
 				", quirks: off, link: {on_partial: retransmit}, faults: {seed: 3, rules: [loss 1%]}")
 			for _, words := range sizes {
-				c.ping(t, words, 10, "int")
+				c.ping(t, words, 5, "int")
 			}
 			s, err := c.Client.Status(within(t, time.Minute))
 			if err != nil {
