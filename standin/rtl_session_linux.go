@@ -230,7 +230,7 @@ func (s *simulator) end(ctx context.Context, op operation) error {
 	defer s.k.mu.Unlock()
 	switch {
 	case op.err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
+		return nil // the connection ends as well, and says where the simulator was
 	case errors.Is(op.err, mpe.ErrClosed):
 		return op.err
 	case op.call.IsSend():
