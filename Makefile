@@ -12,7 +12,7 @@ VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null 
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/daemon/control.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
-PURE := ./protocol/... ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen
+PURE := ./protocol/... ./standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 # Programs that `make simulate` makes of each kind.

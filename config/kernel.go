@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,12 +29,15 @@ const (
 	KernelBacksub = "backsub"
 	// KernelExec is a program of the user's.
 	KernelExec = "exec"
+	// KernelRTL is a simulator of the user's, with the FPGA's role in it.
+	KernelRTL = "rtl"
 )
 
-const (
-	execPrefix = KernelExec + ":"
-	noProgram  = "exec: names no program: write exec:/path/prog, with arguments behind it"
-)
+// programKernels are kernels that run a program of the user's.
+var programKernels = []string{KernelExec, KernelRTL}
+
+// noProgram is the problem of such a kernel without a program.
+const noProgram = "%[1]s: names no program: write %[1]s:/path/prog, with arguments behind it"
 
 // MaxWords is the largest message in 32-bit words that a configuration can ask
 // for: 1 GiB. A kernel holds a whole message in memory.
@@ -60,6 +62,7 @@ var optionsOf = map[string][]string{
 	KernelMatvec:  {"words"},
 	KernelBacksub: {"words"},
 	KernelExec:    {"words"},
+	KernelRTL:     {"words"},
 }
 
 var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
@@ -71,41 +74,53 @@ var workers = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
 type Kernel struct {
 	// Name is one of the Kernel constants.
 	Name string
-	// Command is the program and its arguments; KernelExec only.
+	// Command is the program and its arguments; KernelExec and KernelRTL only.
 	Command []string
+	// Simulation is of KernelRTL only.
+	Simulation Simulation
 }
 
-// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args". The
-// program's arguments are split at blanks, with no quoting.
+// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args" or
+// "rtl:option=value /path/simulator args", with any number of options of Simulation. The
+// words are split at blanks, with no quoting.
 func ParseKernel(s string) (Kernel, error) {
-	if command, ok := strings.CutPrefix(s, execPrefix); ok {
-		words := strings.Fields(command)
-		if len(words) == 0 {
-			return Kernel{}, errors.New(noProgram)
+	if name, command, ok := strings.Cut(s, ":"); ok && slices.Contains(programKernels, name) {
+		k := Kernel{Name: name, Command: strings.Fields(command)}
+		if name == KernelRTL {
+			var err error
+			if k.Command, err = k.Simulation.parse(k.Command); err != nil {
+				return Kernel{}, err
+			}
 		}
-		return Kernel{Name: KernelExec, Command: words}, nil
+		if len(k.Command) == 0 {
+			return Kernel{}, fmt.Errorf(noProgram, name)
+		}
+		return k, nil
 	}
 	if slices.Contains(kernelNames, s) {
 		return Kernel{Name: s}, nil
 	}
 	name, _, _ := strings.Cut(s, " ") // arguments that were meant for a program may be secret
-	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s and \"exec:/path/prog args\"",
+	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\" and \"rtl:/path/simulator args\"",
 		strictyaml.Quote(name), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
 }
+
+// runsProgram reports whether the kernel runs a program of the user's.
+func (k Kernel) runsProgram() bool { return slices.Contains(programKernels, k.Name) }
 
 // String returns the kernel for logs, status and metrics: of a program without its
 // arguments, which may be secret.
 func (k Kernel) String() string {
-	if k.Name == KernelExec && len(k.Command) > 0 {
-		return execPrefix + k.Command[0]
+	if k.runsProgram() && len(k.Command) > 0 {
+		return k.Name + ":" + k.Command[0]
 	}
 	return k.Name
 }
 
 // Spec is the inverse of ParseKernel. It has the arguments of a program.
 func (k Kernel) Spec() string {
-	if k.Name == KernelExec {
-		return execPrefix + strings.Join(k.Command, " ")
+	if k.runsProgram() {
+		return k.Name + ":" + strings.Join(append(k.Simulation.words(), k.Command...), " ")
 	}
 	return k.Name
 }
@@ -122,8 +137,8 @@ func (k *Kernel) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// KernelOptions are the options of kernels. A program has Words only; what else it is
-// to know are its arguments.
+// KernelOptions are the options of kernels. A program of exec has Words only; what else it
+// is to know are its arguments.
 type KernelOptions struct {
 	// Peer is the rank the kernel talks to; echo, sink and source.
 	Peer int `yaml:"peer,omitempty"`

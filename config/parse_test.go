@@ -91,7 +91,7 @@ ranks:
 	}
 	r := c.Ranks[0]
 	if r.Address.String() != "[fd00::1]:4000" || r.Quirks != "" || *r.KernelOptions != (KernelOptions{}) ||
-		!reflect.DeepEqual(r.Kernel, Kernel{KernelExec, []string{"/opt/prog", "-n", "3"}}) {
+		!reflect.DeepEqual(r.Kernel, Kernel{Name: KernelExec, Command: []string{"/opt/prog", "-n", "3"}}) {
 		t.Errorf("rank 0: %+v", r)
 	}
 	r = c.Ranks[1]

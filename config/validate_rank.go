@@ -81,10 +81,10 @@ func (r *Rank) refuseStandinKeys(p *strictyaml.Problems, key string) {
 }
 
 func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
-	if r.Kernel.Name != KernelExec {
+	if !r.Kernel.runsProgram() {
 		oneOf(p, key+".kernel", r.Kernel.Name, kernelNames...)
 	} else if len(r.Kernel.Command) == 0 {
-		p.Add(key+".kernel", noProgram)
+		p.Add(key+".kernel", noProgram, r.Kernel.Name)
 	}
 	if r.Rank == 0 && slices.Contains(workers, r.Kernel.Name) {
 		p.Add(key+".kernel", "%s needs a host program on rank 0, but this is rank 0: use it for other ranks", r.Kernel.Name)

@@ -61,6 +61,9 @@ func (r *localRank) describe(report *waitreport.Report, attached []attach.Attach
 			report.Programs = append(report.Programs, waitreport.Program{PID: a.PID, Stopped: control.Stopped(a.PID)})
 		}
 	}
+	if r.kernel != nil {
+		report.KernelHolds = r.kernel.Stats().Simulation.Holds()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report.KernelState = r.kernelState
@@ -138,7 +141,7 @@ func (r *localRank) status() control.LocalRank {
 		return s
 	}
 	stats := r.kernel.Stats()
-	s.Kernel, s.KernelStats = r.kernel.String(), &stats
+	s.Kernel, s.KernelStats, s.KernelHolds = r.kernel.String(), &stats, stats.Simulation.Holds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.KernelState = r.kernelState

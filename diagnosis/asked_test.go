@@ -12,7 +12,7 @@ import (
 
 // asked is what a rank has answered over a link.
 func asked(r control.LocalRank) waitreport.Asked {
-	report := &waitreport.Report{Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState, Engine: r.Engine}
+	report := &waitreport.Report{Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState, KernelHolds: r.KernelHolds, Engine: r.Engine}
 	for _, p := range r.Attached {
 		report.Programs = append(report.Programs, waitreport.Program{PID: p.PID, Stopped: p.Stopped})
 	}
@@ -32,6 +32,8 @@ func TestAsked(t *testing.T) {
 	stopped.Attached = []control.Program{{PID: 17, Stopped: true}}
 	ended := standin(1)
 	ended.KernelState = control.KernelEnded
+	role := standin(1)
+	role.KernelHolds = "soMPIif_tvalid since cycle 16 (now 99): low: the role makes no call"
 	for name, tt := range map[string]struct {
 		asked  []waitreport.Asked
 		err    error
@@ -44,6 +46,7 @@ func TestAsked(t *testing.T) {
 		"no program":     {asked: []waitreport.Asked{asked(noProgram)}, cause: NotAttached, text: "no program uses rank 1"},
 		"stopped":        {asked: []waitreport.Asked{asked(stopped)}, cause: Stopped, text: "process 17, which is rank 1, is stopped"},
 		"a kernel ended": {asked: []waitreport.Asked{asked(ended)}, cause: KernelFailed, text: "the kernel echo of stand-in 1 has ended"},
+		"a role holds":   {asked: []waitreport.Asked{asked(role)}, cause: RoleHolds, text: "soMPIif_tvalid since cycle 16"},
 		"cut short":      {asked: []waitreport.Asked{cut}, cause: StateUnknown, text: "rank 1 waits for more than it has reported"},
 		"no answer": {asked: []waitreport.Asked{{Rank: 1, Reason: mpe.ErrNoReport.Error()}}, cause: StateUnknown, text: "what rank 1 waits for is not known here: it has not answered",
 			reason: "it has not answered the question for a report: name its daemon with --daemons"},

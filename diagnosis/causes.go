@@ -46,6 +46,7 @@ const (
 	Cycle           = "cycle"
 	KernelFailed    = "kernel_failed"
 	KernelWaits     = "kernel_waits"
+	RoleHolds       = "role_holds"
 	Credit          = "credit_exhausted"
 	CallFailed      = "call_failed"
 	Computes        = "program_computes"
@@ -82,6 +83,7 @@ var Causes = []Cause{
 	{ID: Cycle, Title: "cycle of waits"},
 	{ID: ProcessNoAnswer, Title: "process does not answer"},
 	{ID: KernelFailed, Title: "kernel of a stand-in has ended"},
+	{ID: RoleHolds, Title: "role in simulation holds a signal"},
 	{ID: NotAttached, Title: "no program is attached"},
 	{ID: Credit, Title: "message credit exhausted"},
 	{ID: CallFailed, Title: "its last call has failed"},

@@ -124,6 +124,8 @@ func TestCauses(t *testing.T) {
 	}
 	failed := standin(1)
 	failed.KernelState, failed.KernelError = control.KernelFailed, "exit status 1"
+	holds := standin(1)
+	holds.Kernel, holds.KernelHolds = "rtl:./role", "siMPI_data_tready since cycle 70 (now 900): low, with line 1 of 2 offered"
 	unknown := host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard))
 	unknown.Engine.LastDrop = &mpe.DropSnapshot{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
 	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
@@ -157,6 +159,7 @@ func TestCauses(t *testing.T) {
 		"job, unknown":      {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer", "state T of ps"},
 		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "continue process 99 on 10.0.0.1: kill -CONT 99"},
 		"kernel failed":     {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1, "the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
+		"role holds":        {status(2, host(0, peer(1, receiving(9))), holds), RoleHolds, 1, "the role of stand-in 1, in simulation, holds a signal: siMPI_data_tready since cycle 70 (now 900)", "waves"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
 		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *mpe.PeerSnapshot) { p.PacketsOut = mpe.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},

@@ -119,6 +119,13 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 			step: "restart zrlmpid, with the kernel for this program",
 		}
 	}
+	if r.KernelHolds != "" {
+		return RoleHolds, proof{
+			why:      fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", e.to, r.KernelHolds),
+			evidence: []string{fmt.Sprintf("its kernel is %s, and no operation of rank %d is pending", r.Kernel, e.to)},
+			step:     "look at the signal in the waves at this cycle, correct the role, and restart zrlmpid (docs/cosim.md has the rules)",
+		}
+	}
 	if r.Role == control.RoleHost && r.job == "" && len(r.Attached) == 0 {
 		return NotAttached, proof{
 			why:      fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),

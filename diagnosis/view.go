@@ -127,7 +127,7 @@ func (v *view) addAsked(asked []waitreport.Asked) {
 			v.reasons[a.Rank] = a.Reason
 		default:
 			local := control.LocalRank{Engine: r.Engine, RankInfo: control.RankInfo{
-				Rank: a.Rank, Role: r.Role, Address: r.Address, Kernel: r.Kernel, KernelState: r.KernelState,
+				Rank: a.Rank, Role: r.Role, Address: r.Address, Kernel: r.Kernel, KernelState: r.KernelState, KernelHolds: r.KernelHolds,
 			}}
 			for _, p := range r.Programs {
 				local.Attached = append(local.Attached, control.Program{PID: p.PID, Stopped: p.Stopped})

@@ -46,6 +46,7 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 		rules = handshake.Rules{}
 	}
 	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, remote, rules))}
+	l.stretch(local, remote)
 	profile, err := cfg.ProfileBetween(local, remote, protocol.CloudFPGA)
 	if err != nil {
 		return Link{}, err
@@ -126,6 +127,16 @@ func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.
 	}
 	t.ClearDeadline, t.AckDeadline, t.DataDeadline = l.Deadlines.Clear, l.Deadlines.Ack, l.Deadlines.Data
 	return t
+}
+
+// stretch multiplies the times that end, or are logged, while a role in simulation computes:
+// until it receives, nothing is sent to it.
+func (l *Link) stretch(local, remote *config.Rank) {
+	for _, r := range []*config.Rank{local, remote} {
+		scale := time.Duration(max(1, r.Kernel.Simulation.TimeScale))
+		l.WarnAfter *= scale
+		l.Deadlines.Clear *= scale
+	}
 }
 
 // share takes the options that both ranks must have from the local rank's own entry if the

@@ -113,6 +113,27 @@ defaults:
 	})
 }
 
+// The times that a slow simulation of a role can reach are stretched at both ends of its links,
+// and on no others.
+func TestTimeScale(t *testing.T) {
+	const text = `
+defaults: {warn_after: 2s, deadlines: {clear: 3s}}
+ranks:
+  - {rank: 0, address: 10.0.0.1, run: host}
+  - {rank: 1, address: 10.0.0.2, run: standin, kernel: "rtl:time_scale=5 ./role", timing: default}
+  - {rank: 2, address: 10.0.0.3, run: standin, timing: default}
+`
+	for _, tt := range []struct {
+		local, remote int
+		scale         time.Duration
+	}{{0, 1, 5}, {1, 0, 5}, {2, 1, 5}, {1, 2, 5}, {0, 2, 1}, {2, 0, 1}} {
+		l := link(t, text, tt.local, tt.remote)
+		if l.WarnAfter != 2*time.Second*tt.scale || l.Handshake.Timing.ClearDeadline != 3*time.Second*tt.scale || l.Deadlines.Ack != 10*time.Second {
+			t.Errorf("link of rank %d to %d: %v, %v, %v", tt.local, tt.remote, l.WarnAfter, l.Handshake.Timing.ClearDeadline, l.Deadlines.Ack)
+		}
+	}
+}
+
 func TestLinkErrors(t *testing.T) {
 	for _, tt := range []struct{ name, zero, one, want string }{
 		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}", "link.transport: ranks 0 and 1 have different values"},

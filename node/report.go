@@ -10,6 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // Report is the state of a rank of a job, as it answers the tools.
@@ -20,8 +21,10 @@ type Report struct {
 	Role    string    `json:"role"`
 	Address string    `json:"address"`
 	// Kernel is what a stand-in runs.
-	Kernel     string   `json:"kernel,omitempty"`
-	Transports []string `json:"transports"`
+	Kernel string `json:"kernel,omitempty"`
+	// KernelHolds is what the role of its kernel holds messages up with, or empty.
+	KernelHolds string   `json:"kernel_holds,omitempty"`
+	Transports  []string `json:"transports"`
 	// Buffer is the size of the UDP socket's receive buffer in bytes, of BufferRequested.
 	Buffer          int              `json:"receive_buffer"`
 	BufferRequested int              `json:"receive_buffer_requested"`
@@ -102,6 +105,11 @@ func (r *Rank) report(started time.Time) *Report {
 		PID: os.Getpid(), Started: started, Rank: r.Self.Rank, Role: string(r.Self.Run), Address: r.Self.Address.String(),
 		Kernel: r.Self.Kernel.String(), Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(),
 		Cluster: make([]ReportedPeer, len(r.Config.Ranks)), Engine: r.Engine.Snapshot(),
+	}
+	if r.Describe != nil {
+		var described waitreport.Report
+		r.Describe(&described)
+		p.KernelHolds = described.KernelHolds
 	}
 	p.BufferRequested, p.Buffer = r.ReceiveBuffer()
 	p.Drops, p.DropsKnown = r.SocketDrops()

@@ -14,6 +14,8 @@
 //   - exec:PROGRAM ARGS… lets a program of the user's make the calls, over the
 //     MPE interface on its standard input and output. It is specified in
 //     docs/mpe_interface.md.
+//   - rtl:SIMULATOR ARGS… lets the FPGA's own role make the calls, in a simulator. It is
+//     specified in docs/cosim.md; package cosim is the boundary.
 //
 // A kernel must never allocate by what the wire or a program claims: its
 // buffers are bounded by its options. It must never close its rank.

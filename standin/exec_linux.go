@@ -38,15 +38,20 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 	log := k.logOf(r)
 	buf, free := room(interfaceRoom(uint32(k.opts.Words)))
 	defer free()
-	env := []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
+	env := rankEnv(r)
 	return k.loop(ctx, log, func() (bool, error) {
-		p, err := startProgram(k.command, env, k.grace, log)
+		cmd := newCommand(k.command, env)
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			return false, fmt.Errorf("cannot start %s: %w", k.command[0], err)
+		}
+		p, err := startProgram(cmd, stdin, k.grace, log)
 		if err != nil {
 			return false, err
 		}
 		k.counters.starts.Add(1)
 		m := &mpeInterface{
-			rank: r, in: p.stdout, out: p.stdin,
+			rank: r, in: p.stdout, out: stdin,
 			buf: buf, words: uint32(k.opts.Words), log: log, fails: k.counters,
 		}
 		err = p.run(ctx, m.serve)
@@ -55,6 +60,11 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 		}
 		return true, err
 	})
+}
+
+// rankEnv are the variables by which a program finds its rank.
+func rankEnv(r Rank) []string {
+	return []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 }
 
 // run serves the calls of the program until it exits, makes a malformed call or ctx ends.
@@ -91,7 +101,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 // stop ends the program, and waits for its tasks. If wait is set, it first waits for the
 // program to exit by itself.
 func (p *program) stop(wait bool) {
-	p.stdin.Close()
+	p.input.Close()
 	if !wait || !p.exitsWithin() {
 		p.signal(term)
 		if !p.exitsWithin() {

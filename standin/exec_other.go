@@ -5,7 +5,12 @@ package standin
 import (
 	"errors"
 	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/config"
 )
+
+// newRTL refuses, as newExec.
+func newRTL(b base, k config.Kernel) (Kernel, error) { return newExec(b, k.Command) }
 
 // newExec refuses: ending a program together with all its children needs the
 // process groups and waitid of Linux.

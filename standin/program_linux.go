@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,12 +22,14 @@ const (
 // program is one run of a user's program, in a process group of its own.
 type program struct {
 	process *os.Process
-	stdin   io.WriteCloser
-	stdout  io.ReadCloser
-	stderr  io.ReadCloser
-	grace   time.Duration
-	log     *zap.Logger
-	tasks   sync.WaitGroup
+	// input is what the program reads: its standard input, or another stream. Its end asks
+	// the program to exit.
+	input  io.Closer
+	stdout io.ReadCloser
+	stderr io.ReadCloser
+	grace  time.Duration
+	log    *zap.Logger
+	tasks  sync.WaitGroup
 
 	// exited is closed when the program has exited. Then exit is nil for
 	// status 0, and otherwise says how it ended.
@@ -37,24 +40,27 @@ type program struct {
 	reaped bool // the process id may be another's by now
 }
 
-// startProgram starts a program with variables added to our environment. The
-// caller must let it run, which also ends it.
-func startProgram(command, env []string, grace time.Duration, log *zap.Logger) (*program, error) {
-	p := &program{grace: grace, exited: make(chan struct{})}
+// newCommand makes the command of a program, with variables added to our environment.
+func newCommand(command, env []string) *exec.Cmd {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// startProgram starts a program whose input is given. The caller must let it run, which also
+// ends it and the input.
+func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.Logger) (*program, error) {
+	p := &program{input: input, grace: grace, exited: make(chan struct{})}
 	var errs [3]error
-	p.stdin, errs[0] = cmd.StdinPipe()
-	p.stdout, errs[1] = cmd.StdoutPipe()
-	p.stderr, errs[2] = cmd.StderrPipe()
-	for _, err := range errs {
-		if err != nil {
-			return nil, fmt.Errorf("cannot start %s: %w", command[0], err)
-		}
+	p.stdout, errs[0] = cmd.StdoutPipe()
+	p.stderr, errs[1] = cmd.StderrPipe()
+	if errs[0] == nil && errs[1] == nil {
+		errs[2] = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", command[0], err)
+	if err := errors.Join(errs[:]...); err != nil {
+		input.Close()
+		return nil, fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
 	p.process = cmd.Process
 	p.log = log.With(zap.Int("pid", cmd.Process.Pid))

@@ -124,7 +124,7 @@ func newRoot() (*cobra.Command, *app) {
 		a.socketFlag(cmd, socket)
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.simCommand(), a.versionCommand())
+	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.simCommand(), a.cosimCommand(), a.versionCommand())
 	return root, a
 }
 
@@ -172,6 +172,9 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*lineError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*unreadableError](err); ok {

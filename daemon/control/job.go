@@ -179,7 +179,7 @@ func localRank(r *node.Report, uid int) LocalRank {
 		}
 		l.Attached = []Program{{PID: r.PID, UID: uid, Seconds: time.Since(r.Started).Seconds(), Operations: pending}}
 	} else {
-		l.Kernel, l.KernelState, l.KernelStats = r.Kernel, KernelRunning, new(standin.Stats)
+		l.Kernel, l.KernelState, l.KernelStats, l.KernelHolds = r.Kernel, KernelRunning, new(standin.Stats), r.KernelHolds
 	}
 	if o := r.Offload; o != nil {
 		l.Offload = &Offload{Batches: o.Batches, Segmentation: o.Segmentation, Coalescing: o.Coalescing, Disabled: o.Disabled}

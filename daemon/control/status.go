@@ -65,6 +65,9 @@ type RankInfo struct {
 	Kernel      string `json:"kernel,omitempty"`
 	KernelState string `json:"kernel_state,omitempty"`
 	KernelError string `json:"kernel_error,omitempty"`
+	// KernelHolds is the signal with which a role in simulation holds its messages up, since
+	// which cycle, and how. It is empty for other kernels.
+	KernelHolds string `json:"kernel_holds,omitempty"`
 	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *standin.Stats `json:"kernel_stats,omitempty"`
 	// Transports are those of its links: udp, tcp, shm.

@@ -45,6 +45,8 @@ type Report struct {
 	Role        string `json:"role"`
 	Kernel      string `json:"kernel,omitempty"`
 	KernelState string `json:"kernel_state,omitempty"`
+	// KernelHolds is what the role of a stand-in's kernel holds its messages up with, or empty.
+	KernelHolds string `json:"kernel_holds,omitempty"`
 	// Programs are the processes that use the rank.
 	Programs []Program `json:"programs,omitempty"`
 	// Engine has of the engine's state what concerns waits.

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -193,6 +194,7 @@ func TestManyCycles(t *testing.T) {
 func TestProblems(t *testing.T) {
 	r := standIn(2, mpe.PeerSnapshot{Rank: 0, NetworkError: "no route"}, mpe.PeerSnapshot{Rank: 1, Refuses: "it is wedged"})
 	r.KernelState, r.KernelError = control.KernelFailed, "exit status 1"
+	r.KernelStats, r.KernelHolds = &standin.Stats{Simulation: &standin.Simulation{Fault: true}}, "soMPI_data_tlast at cycle 9: not set"
 	r.ReceiveBufferRequested, r.ReceiveBuffer = 1<<22, 1<<20
 	r.Offload = &control.Offload{Batches: true, Coalescing: true, Refused: []control.OffloadRefused{{Peer: 3, Error: "EIO"}}}
 	s := status(1, r)
@@ -208,6 +210,7 @@ func TestProblems(t *testing.T) {
 	}
 	want := []string{
 		"failure: rank 2: kernel echo failed: exit status 1; restart zrlmpid",
+		"failure: rank 2: its role, in simulation, breaks the rules of its interface: soMPI_data_tlast at cycle 9: not set; correct the role, and restart zrlmpid",
 		"failure: rank 2 refuses to send to rank 1: it is wedged; when rank 1 has recovered: zrlctl reset 1 --from 2",
 		"warning: no route; ",
 		"warning: rank 2: the kernel granted a receive buffer of 1MiB instead of 4MiB; raise net.core.rmem_max",

@@ -57,6 +57,9 @@ func rankProblems(r *control.LocalRank) []Problem {
 	if r.KernelState == control.KernelFailed {
 		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError), "restart zrlmpid"})
 	}
+	if k := r.KernelStats; k != nil && k.Simulation != nil && k.Simulation.Fault {
+		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: its role, in simulation, breaks the rules of its interface: %s", r.Rank, r.KernelHolds), "correct the role, and restart zrlmpid"})
+	}
 	if n := r.Engine.Disagreements; n > 0 {
 		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives settings and use the built-in table", r.Rank, Plural(int(n), "communicator")),
 			"give all ranks the same collectives section and table"})

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+)
+
+// Simulation has the options of kernel rtl. They are in the text of the kernel, so that they can
+// be given wherever a kernel can.
+type Simulation struct {
+	// CyclesPerSecond is the fastest that the simulation runs; 0 is no limit.
+	CyclesPerSecond int
+	// StallPercent is the percentage of cycles in which the engine's side makes the role wait,
+	// on each stream, by random numbers from Seed.
+	StallPercent, Seed int
+	// TimeScale is by what the time-outs are multiplied that a slow simulation can reach; 0 is
+	// 1.
+	TimeScale int
+}
+
+// simulationOption is one of Simulation, with its largest value.
+type simulationOption struct {
+	name string
+	most int
+	at   func(*Simulation) *int
+}
+
+// simulationOptions are all options. A stall of 100 % would transfer nothing. A day, the
+// longest time-out, times the largest scale is a time.Duration.
+var simulationOptions = []simulationOption{
+	{"cycles_per_second", math.MaxInt32, func(s *Simulation) *int { return &s.CyclesPerSecond }},
+	{"stall_percent", 95, func(s *Simulation) *int { return &s.StallPercent }},
+	{"seed", math.MaxInt32, func(s *Simulation) *int { return &s.Seed }},
+	{"time_scale", 100_000, func(s *Simulation) *int { return &s.TimeScale }},
+}
+
+// parse reads the options before a simulator, and returns its command.
+func (s *Simulation) parse(words []string) (command []string, err error) {
+	for len(words) > 0 {
+		name, value, ok := strings.Cut(words[0], "=")
+		if !ok {
+			break
+		}
+		i := slices.IndexFunc(simulationOptions, func(o simulationOption) bool { return o.name == name })
+		if i < 0 {
+			names := make([]string, len(simulationOptions))
+			for j, o := range simulationOptions {
+				names[j] = o.name
+			}
+			return nil, fmt.Errorf("rtl: unknown option %s%s: the options are %s", strictyaml.Quote(name), strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
+		}
+		o := simulationOptions[i]
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 || n > o.most {
+			return nil, fmt.Errorf("rtl: %s is %s: must be a number from 0 to %d", name, strictyaml.Quote(value), o.most)
+		}
+		*o.at(s), words = n, words[1:]
+	}
+	return words, nil
+}
+
+// words returns the options that are not 0.
+func (s *Simulation) words() (words []string) {
+	for _, o := range simulationOptions {
+		if n := *o.at(s); n != 0 {
+			words = append(words, fmt.Sprintf("%s=%d", o.name, n))
+		}
+	}
+	return words
+}

@@ -1,0 +1,378 @@
+#define _POSIX_C_SOURCE 200809L
+#include "zrlmpi_cosim.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The frames: docs/cosim.md. */
+enum { VERSION = 1, HELLO = 1, START = 2, STEP = 3, RESULT = 4 };
+enum { HEAD = 8, RECORD = 16, START_LEN = 24, STEP_LEN = 20, RESULT_LEN = 48 };
+enum { CALL, OUT, IN, FEEDBACK, KINDS };
+#define MAGIC 0x534f435aU
+#define NEVER UINT64_MAX
+#define MAX_RECORDS 4096
+#define LINES 4096    /* of siMPI_data that are held for the role */
+#define FEEDBACKS 16
+#define BUDGET_CYCLES 64 /* between two looks at the clock */
+
+struct line {
+	uint64_t data;
+	uint8_t keep, last;
+};
+
+static struct {
+	int fd, status, open, alone;
+	uint32_t rank, size, stall;
+	uint64_t random;
+	uint64_t cycle, answered;   /* now, and at the last answer */
+	uint64_t since[KINDS];
+	/* The step. */
+	uint32_t left, budget, calls, lines, more;
+	struct timespec began;
+	/* Rings of what the role is to take. */
+	struct line in[LINES];
+	uint8_t feedback[FEEDBACKS];
+	uint32_t in_at, in_held, feedback_at, feedback_held;
+	/* What is driven. */
+	struct zrlmpi_engine now;
+	/* The next answer. */
+	uint32_t records;
+	uint8_t answer[HEAD + RESULT_LEN + MAX_RECORDS * RECORD];
+	uint8_t body[STEP_LEN + MAX_RECORDS * RECORD];
+	/* Without zrlmpid. */
+	struct timespec start;
+	uint32_t words, messages, left_messages, got;
+} s;
+
+static void put32(uint8_t *b, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		b[i] = (uint8_t)(v >> 8 * i);
+}
+
+static void put64(uint8_t *b, uint64_t v)
+{
+	put32(b, (uint32_t)v);
+	put32(b + 4, (uint32_t)(v >> 32));
+}
+
+static uint32_t get32(const uint8_t *b)
+{
+	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static uint64_t get64(const uint8_t *b) { return get32(b) | (uint64_t)get32(b + 4) << 32; }
+
+/* Ends the simulation: zrlmpid has ended it, or something is wrong. */
+static int end(int status, const char *why)
+{
+	if (why)
+		fprintf(stderr, "zrlmpi_cosim: %s\n", why);
+	s.status = status;
+	s.open = 0;
+	return -1;
+}
+
+static int send_all(const uint8_t *b, size_t n)
+{
+	while (n > 0) {
+		ssize_t k = write(s.fd, b, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return end(0, NULL);
+		b += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static int receive_all(uint8_t *b, size_t n)
+{
+	while (n > 0) {
+		ssize_t k = read(s.fd, b, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return end(0, NULL);
+		b += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+/* Reads a frame into s.body. */
+static int receive(uint8_t type, uint32_t *len)
+{
+	uint8_t head[HEAD];
+	if (receive_all(head, HEAD))
+		return -1;
+	*len = get32(head + 4);
+	if (head[0] != type || *len > sizeof s.body)
+		return end(2, "malformed frame from zrlmpid");
+	return receive_all(s.body, *len);
+}
+
+static uint32_t chance(void) /* 0 to 99 */
+{
+	s.random ^= s.random << 13;
+	s.random ^= s.random >> 7;
+	s.random ^= s.random << 17;
+	return (uint32_t)(s.random >> 32) % 100;
+}
+
+static int stalls(void) { return s.stall > 0 && chance() < s.stall; }
+
+static int alone(void);
+
+void zrlmpi_cosim_open(void)
+{
+	const char *fd = getenv("ZRLMPI_COSIM_FD"), *messages = getenv("ZRLMPI_COSIM_ALONE");
+	for (int i = 0; i < KINDS; i++)
+		s.since[i] = NEVER;
+	s.open = 1;
+	s.now.reset = 1;
+	s.random = 1;
+	if (!fd && messages) {
+		const char *words = getenv("ZRLMPI_COSIM_WORDS");
+		s.alone = 1;
+		s.messages = s.left_messages = (uint32_t)atoi(messages);
+		s.words = words ? (uint32_t)atoi(words) : 1000;
+		s.rank = 1;
+		s.size = 2;
+		if (s.words < 1 || s.words > 2 * LINES || s.messages < 1) {
+			fprintf(stderr, "zrlmpi_cosim: ZRLMPI_COSIM_ALONE needs a number of messages, ZRLMPI_COSIM_WORDS 1 to %d\n", 2 * LINES);
+			exit(2);
+		}
+		clock_gettime(CLOCK_MONOTONIC, &s.start);
+		return;
+	}
+	if (!fd) {
+		fprintf(stderr, "zrlmpi_cosim: this simulation is started by zrlmpid: a stand-in with kernel \"rtl:PROGRAM\". "
+				"ZRLMPI_COSIM_ALONE=N tries an echo role without it\n");
+		exit(2);
+	}
+	s.fd = atoi(fd);
+	uint8_t hello[HEAD + 16] = {HELLO};
+	uint32_t len;
+	put32(hello + 4, 16);
+	put32(hello + 8, MAGIC);
+	put32(hello + 12, VERSION);
+	put32(hello + 16, LINES);
+	if (send_all(hello, sizeof hello) || receive(START, &len))
+		exit(s.status);
+	if (len != START_LEN) {
+		end(2, "malformed START from zrlmpid");
+		exit(2);
+	}
+	s.rank = get32(s.body);
+	s.size = get32(s.body + 4);
+	s.stall = get32(s.body + 8);
+	s.random = get64(s.body + 16) * 2 + 1;
+}
+
+int zrlmpi_cosim_status(void) { return s.status; }
+
+static void hold_line(uint64_t data, uint8_t keep, uint8_t last)
+{
+	struct line *l = &s.in[(s.in_at + s.in_held++) % LINES];
+	l->data = data;
+	l->keep = keep;
+	l->last = last;
+}
+
+static void hold_feedback(uint8_t feedback) { s.feedback[(s.feedback_at + s.feedback_held++) % FEEDBACKS] = feedback; }
+
+/* Reads a step. */
+static int step(void)
+{
+	uint32_t len;
+	if (receive(STEP, &len))
+		return -1;
+	if (len < STEP_LEN || (len - STEP_LEN) % RECORD || get32(s.body) == 0)
+		return end(2, "malformed STEP from zrlmpid");
+	s.left = get32(s.body);
+	s.budget = get32(s.body + 4);
+	s.calls = get32(s.body + 8);
+	s.lines = get32(s.body + 12);
+	s.more = get32(s.body + 16);
+	for (const uint8_t *b = s.body + STEP_LEN; b < s.body + len; b += RECORD) {
+		if (b[14] == IN && s.in_held < LINES)
+			hold_line(get64(b), b[12], b[13]);
+		else if (b[14] == FEEDBACK && s.feedback_held < FEEDBACKS)
+			hold_feedback(b[0]);
+		else
+			return end(2, "records from zrlmpid without room for them");
+	}
+	clock_gettime(CLOCK_MONOTONIC, &s.began);
+	return 0;
+}
+
+/* Answers a step. */
+static int answer(void)
+{
+	uint8_t *b = s.answer;
+	uint32_t len = RESULT_LEN + s.records * RECORD;
+	memset(b, 0, HEAD);
+	b[0] = RESULT;
+	put32(b + 4, len);
+	b += HEAD;
+	put64(b, s.cycle);
+	put32(b + 8, s.in_held);
+	put32(b + 12, s.feedback_held);
+	for (int i = 0; i < KINDS; i++)
+		put64(b + 16 + 8 * i, s.since[i]);
+	s.records = 0;
+	s.answered = s.cycle;
+	return send_all(s.answer, HEAD + len);
+}
+
+static void record(uint8_t kind, uint64_t data, uint8_t keep, uint8_t last)
+{
+	uint8_t *b = s.answer + HEAD + RESULT_LEN + s.records++ * RECORD;
+	put64(b, data);
+	put32(b + 8, (uint32_t)(s.cycle - s.answered));
+	b[12] = keep;
+	b[13] = last;
+	b[14] = kind;
+	b[15] = 0;
+}
+
+static int over_budget(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (now.tv_sec - s.began.tv_sec) * 1000000 + (now.tv_nsec - s.began.tv_nsec) / 1000 >= (long)s.budget;
+}
+
+/* Notes since when a stream waits for ready. */
+static void waits(int kind, int valid, int ready)
+{
+	if (!valid || ready)
+		s.since[kind] = NEVER;
+	else if (s.since[kind] == NEVER)
+		s.since[kind] = s.cycle;
+}
+
+/* Decides what is driven to the role until the next edge. What is offered stays until it is taken. */
+static void drive(int moved)
+{
+	struct zrlmpi_engine *e = &s.now;
+	e->reset = s.cycle < ZRLMPI_COSIM_RESET;
+	e->rank = s.rank;
+	e->size = s.size;
+	if (e->reset)
+		return;
+	e->call_ready = s.calls > 0 && s.records < MAX_RECORDS && !stalls();
+	/* A call and a line can be transferred at the same edge. */
+	e->out_ready = s.lines > 0 && s.records < MAX_RECORDS - 1 && !stalls();
+	if (moved & ZRLMPI_IN || !e->in_valid) {
+		struct line *l = &s.in[s.in_at % LINES];
+		e->in_valid = s.in_held > 0 && !stalls();
+		e->in_data = e->in_valid ? l->data : 0;
+		e->in_keep = e->in_valid ? l->keep : 0;
+		e->in_last = e->in_valid ? l->last : 0;
+	}
+	if (moved & ZRLMPI_FEEDBACK || !e->feedback_valid) {
+		e->feedback_valid = s.feedback_held > 0 && !stalls();
+		e->feedback = e->feedback_valid ? s.feedback[s.feedback_at % FEEDBACKS] : 0;
+	}
+}
+
+int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine)
+{
+	struct zrlmpi_engine *e = &s.now;
+	int moved = 0, early = 0, reset = e->reset;
+	if (!s.open)
+		return -1;
+	if (s.left == 0 && !s.alone && step())
+		return -1;
+	s.cycle++;
+	waits(CALL, !reset && r->call_valid, e->call_ready);
+	waits(OUT, !reset && r->out_valid, e->out_ready);
+	waits(IN, e->in_valid, r->in_ready);
+	waits(FEEDBACK, e->feedback_valid, r->feedback_ready);
+	if (!reset && r->call_valid && e->call_ready) {
+		moved |= ZRLMPI_CALL;
+		record(CALL, r->count | (uint64_t)r->rank << 32, r->mpi_call, 0);
+		s.calls--;
+		early = 1;
+	}
+	if (!reset && r->out_valid && e->out_ready) {
+		moved |= ZRLMPI_OUT;
+		record(OUT, r->out_data, r->out_keep, r->out_last);
+		s.lines--;
+		early |= r->out_last || s.records >= MAX_RECORDS - 1;
+	}
+	if (e->in_valid && r->in_ready) {
+		moved |= ZRLMPI_IN;
+		s.in_at++;
+		early |= --s.in_held == 0 && s.more;
+	}
+	if (e->feedback_valid && r->feedback_ready) {
+		moved |= ZRLMPI_FEEDBACK;
+		s.feedback_at++;
+		s.feedback_held--;
+	}
+	if (s.alone) {
+		if (alone())
+			return -1;
+	} else {
+		s.left--;
+		if (early || s.left == 0 || (s.cycle % BUDGET_CYCLES == 0 && over_budget())) {
+			s.left = 0;
+			if (answer())
+				return -1;
+			/* What is driven next depends on the next step. */
+			if (step())
+				return -1;
+		}
+	}
+	drive(moved);
+	*engine = *e;
+	return moved;
+}
+
+/* One cycle of an engine that exchanges messages with an echo role without zrlmpid. */
+static int alone(void)
+{
+	static uint32_t lines;
+	for (uint32_t i = 0; i < s.records; i++) {
+		const uint8_t *b = s.answer + HEAD + RESULT_LEN + i * RECORD;
+		if (b[14] == CALL) {
+			if (b[12] == 1 || b[12] == 3) {
+				lines = (s.words + 1) / 2;
+				for (uint32_t k = 0; k < lines; k++)
+					hold_line(k * 2654435761U + s.left_messages, (uint8_t)(k == lines - 1 && s.words % 2 ? 0x0f : 0xff), k == lines - 1);
+				hold_feedback(1);
+			}
+			s.got = 0;
+		} else {
+			uint32_t k = s.got++;
+			if (get64(b) != (uint64_t)(k * 2654435761U + s.left_messages) || b[13] != (k == lines - 1)) {
+				fprintf(stderr, "zrlmpi_cosim: line %u differs at cycle %llu\n", k, (unsigned long long)s.cycle);
+				return end(1, NULL);
+			}
+			if (b[13]) {
+				hold_feedback(1);
+				s.left_messages--;
+			}
+		}
+	}
+	s.records = 0;
+	s.answered = s.cycle;
+	s.calls = 1;
+	s.lines = LINES;
+	if (s.left_messages > 0)
+		return 0;
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	double seconds = (double)(now.tv_sec - s.start.tv_sec) + (double)(now.tv_nsec - s.start.tv_nsec) / 1e9;
+	printf("%u messages of %u words, %llu cycles in %.3f s: %.0f cycles/s\n", s.messages, s.words, (unsigned long long)s.cycle, seconds, (double)s.cycle / seconds);
+	fflush(stdout);
+	return end(0, NULL);
+}

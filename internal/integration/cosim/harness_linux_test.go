@@ -1,0 +1,160 @@
+package cosim_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/deploy/cosim"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+)
+
+// folder is where simulators are built, once for all tests.
+var folder string
+
+func TestMain(m *testing.M) {
+	var err error
+	if folder, err = os.MkdirTemp("", "cosim"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// change is a replacement in the source of a role.
+type change struct{ from, to string }
+
+var (
+	buildLock sync.Mutex
+	built     = map[string]string{}
+)
+
+// build builds the role of a project, with changes, and returns the path of its simulator.
+func build(t testing.TB, language string, changes ...change) string {
+	t.Helper()
+	const what = "roles in simulation"
+	needs.Program(t, what, "make", "make")
+	source := "role.cpp"
+	switch language {
+	case "verilog":
+		needs.Program(t, what, "verilator", "verilator")
+		needs.Program(t, what, "g++", "g++")
+		source = "role.v"
+	case "vhdl":
+		version, err := exec.Command(needs.Program(t, what, "ghdl", "ghdl-llvm"), "--version").Output()
+		if text := string(version); err != nil || !strings.Contains(text, "llvm") && !strings.Contains(text, "GCC") {
+			needs.Missing(t, what, "ghdl has a back end that links no C (apt-get install ghdl-llvm)")
+		}
+		needs.Program(t, what, "cc", "gcc")
+		source = "role.vhdl"
+	case "hls":
+		needs.Program(t, what, "g++", "g++")
+	}
+	buildLock.Lock()
+	defer buildLock.Unlock()
+	key := fmt.Sprint(language, changes)
+	if role := built[key]; role != "" {
+		return role
+	}
+	dir := filepath.Join(folder, fmt.Sprint(len(built)))
+	if _, err := cosim.Write(dir, language, "/nowhere"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		if n := strings.Count(string(text), c.from); n != 1 {
+			t.Fatalf("%s has %q %d times", source, c.from, n)
+		}
+		text = []byte(strings.Replace(string(text), c.from, c.to, 1))
+	}
+	if err := os.WriteFile(filepath.Join(dir, source), text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("make", "-C", dir, "role").CombinedOutput(); err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+	built[key] = filepath.Join(dir, "role")
+	return built[key]
+}
+
+// cluster is a daemon with a role as rank 1, and what it has logged.
+type cluster struct {
+	*daemontest.Running
+	logs *observer.ObservedLogs
+}
+
+// start starts a host, a stand-in with a simulator, and further ranks. Options are those of the simulation; more is what the stand-in has besides.
+func start(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
+	t.Helper()
+	core, logs := observer.New(zap.InfoLevel)
+	net := fmt.Sprintf("127.%d.%d.", 200+rand.IntN(50), rand.IntN(250))
+	all := []string{
+		"run: host, address: " + net + "1",
+		fmt.Sprintf("run: standin, address: %s2, kernel: \"rtl:%s %s\", kernel_options: {words: 8192}%s", net, options, simulator, more),
+	}
+	for i, r := range ranks {
+		all = append(all, fmt.Sprintf("address: %s%d, %s", net, i+3, r))
+	}
+	return &cluster{daemontest.Start(t, daemon.Options{Log: zap.New(core)}, "", all...), logs}
+}
+
+// within is a context for a part of a test.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// ping sends messages to rank 1, whose echoes are compared.
+func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
+	t.Helper()
+	verified := 0
+	err := c.Client.Ping(within(t, 2*time.Minute), control.PingRequest{From: 0, To: 1, Words: words, Count: count, Datatype: datatype, Timeout: "60s"}, func(trip control.Trip) error {
+		if trip.Verified {
+			verified++
+		}
+		return nil
+	})
+	if err != nil || verified != count {
+		t.Fatalf("%d %s words: %d of %d echoes are right, %v\n%s", words, datatype, verified, count, err, c.said())
+	}
+}
+
+// said is what was logged.
+func (c *cluster) said() string {
+	var b strings.Builder
+	for _, e := range c.logs.All() {
+		fmt.Fprintln(&b, e.Level, e.Message, e.ContextMap())
+	}
+	return b.String()
+}
+
+// until waits for a condition that another process brings about.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("timed out waiting for %s", what)
+		}
+	}
+}

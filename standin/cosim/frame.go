@@ -1,0 +1,298 @@
+package cosim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Version is the version of the frames. Each side ends if the other has another one.
+const Version = 1
+
+// Lengths in bytes. A frame is a head and a body.
+const (
+	HeadLen   = 8
+	RecordLen = 16
+	helloLen  = 16
+	startLen  = 24
+	stepLen   = 20
+	resultLen = 48
+)
+
+// MaxRecords is how many records a frame has at most, and MaxFrame its length with them.
+const (
+	MaxRecords = 4096
+	MaxFrame   = HeadLen + resultLen + MaxRecords*RecordLen
+)
+
+// magic begins a hello: "ZCOS".
+const magic = 0x534f435a
+
+// Type is the type of a frame.
+type Type uint8
+
+// The types of frames. The simulator sends Hello once and Result as the answer to each Step;
+// the engine sends Start once, and Steps.
+const (
+	TypeHello  Type = 1
+	TypeStart  Type = 2
+	TypeStep   Type = 3
+	TypeResult Type = 4
+)
+
+func (t Type) String() string {
+	switch t {
+	case TypeHello:
+		return "HELLO"
+	case TypeStart:
+		return "START"
+	case TypeStep:
+		return "STEP"
+	case TypeResult:
+		return "RESULT"
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
+// Kind is the stream on which a record was, or is to be, transferred.
+type Kind uint8
+
+// The streams of the role's interface, by the names of upstream's templates.
+const (
+	// KindCall is soMPIif: a call, from the role.
+	KindCall Kind = iota
+	// KindOut is soMPI_data: a line of a message that is sent, from the role.
+	KindOut
+	// KindIn is siMPI_data: a line of a message that is received, to the role.
+	KindIn
+	// KindFeedback is siMPIFeB: the end of a call, to the role.
+	KindFeedback
+	kinds = 4
+)
+
+// The names of the streams.
+var kindNames = [kinds]string{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"}
+
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("stream %d", uint8(k))
+}
+
+// Never is the cycle of what has not happened.
+const Never = ^uint64(0)
+
+// Record is one transfer on a stream: valid and ready at an edge of the clock.
+type Record struct {
+	// Data are the words of a line, the first in the low half. A call has its count in the low
+	// and its rank in the high half; feedback is in the lowest byte.
+	Data uint64
+	// At is the number of cycles since the frame before, in which the simulator saw the
+	// transfer; 0 in a step.
+	At uint32
+	// Keep says which bytes of a line are part of the message. It is the number of a call.
+	Keep uint8
+	// Last: the line ends its message.
+	Last bool
+	Kind Kind
+}
+
+// Hello is what a simulator says of itself.
+type Hello struct {
+	// Version is that of the frames.
+	Version uint32
+	// FIFO is how many lines of siMPI_data the simulator holds for the role, at least 1.
+	FIFO uint32
+}
+
+// Start is what a simulator gets to know of its rank.
+type Start struct {
+	Rank, Size uint32
+	// Stall is the percentage of cycles in which the simulator makes the role wait, on each
+	// stream, by random numbers from Seed.
+	Stall uint32
+	Seed  uint64
+}
+
+// Step lets the simulator run.
+type Step struct {
+	// Cycles is how many at most. It returns sooner after Budget microseconds, and when a call
+	// or the last line of a message was transferred, or there is no room for more records; with
+	// More also when the role has taken all lines.
+	Cycles, Budget uint32
+	// Calls and Lines are how many transfers on soMPIif and soMPI_data the engine takes.
+	Calls, Lines uint32
+	More         bool
+	// Records are what is to be transferred to the role.
+	Records []Record
+}
+
+// Result says what has happened in a step.
+type Result struct {
+	// Cycle is the number of cycles since the simulation began.
+	Cycle uint64
+	// Lines and Feedbacks are how many records to the role it has not taken yet.
+	Lines, Feedbacks uint32
+	// Since has, for each Kind, the cycle since which valid is set and ready is not, or Never.
+	Since [kinds]uint64
+	// Records are what was transferred from the role.
+	Records []Record
+}
+
+// ErrFrame is the error of a frame that breaks the specification.
+var ErrFrame = errors.New("malformed frame from the simulator: its shim is not that of this version (zrlctl cosim new writes it)")
+
+// VersionError is the error of a simulator with other frames.
+type VersionError struct{ Got uint32 }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the simulator's shim has version %d of the frames and this zrlmpid version %d: write it again with zrlctl cosim new, and build the simulator", e.Got, Version)
+}
+
+// ParseHead reads the head of a frame, and returns the length of its body, which is at most
+// MaxFrame - HeadLen.
+func ParseHead(b []byte) (t Type, body int, err error) {
+	if len(b) < HeadLen {
+		return 0, 0, fmt.Errorf("%w: a head of %d bytes", ErrFrame, len(b))
+	}
+	t, n := Type(b[0]), binary.LittleEndian.Uint32(b[4:])
+	if b[1]|b[2]|b[3] != 0 || n > MaxFrame-HeadLen {
+		return 0, 0, fmt.Errorf("%w: head % x", ErrFrame, b[:HeadLen])
+	}
+	return t, int(n), nil
+}
+
+// ParseHello reads the body of a hello.
+func ParseHello(b []byte) (Hello, error) {
+	if len(b) != helloLen || binary.LittleEndian.Uint32(b) != magic {
+		return Hello{}, fmt.Errorf("%w: hello % x", ErrFrame, b[:min(len(b), helloLen)])
+	}
+	h := Hello{Version: binary.LittleEndian.Uint32(b[4:]), FIFO: binary.LittleEndian.Uint32(b[8:])}
+	switch {
+	case h.Version != Version:
+		return h, &VersionError{h.Version}
+	case h.FIFO == 0:
+		return h, fmt.Errorf("%w: hello with room for no line", ErrFrame)
+	}
+	return h, nil
+}
+
+// AppendHello is the inverse of ParseHello, with a head.
+func AppendHello(b []byte, h Hello) []byte {
+	b = appendHead(b, TypeHello, helloLen)
+	for _, v := range []uint32{magic, h.Version, h.FIFO, 0} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// AppendStart appends the frame of a start.
+func AppendStart(b []byte, s Start) []byte {
+	b = appendHead(b, TypeStart, startLen)
+	for _, v := range []uint32{s.Rank, s.Size, s.Stall, 0} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return binary.LittleEndian.AppendUint64(b, s.Seed)
+}
+
+// ParseStart reads the body of a start.
+func ParseStart(b []byte) (s Start, err error) {
+	if len(b) != startLen {
+		return s, fmt.Errorf("%w: start of %d bytes", ErrFrame, len(b))
+	}
+	return Start{
+		Rank: binary.LittleEndian.Uint32(b), Size: binary.LittleEndian.Uint32(b[4:]),
+		Stall: binary.LittleEndian.Uint32(b[8:]), Seed: binary.LittleEndian.Uint64(b[16:]),
+	}, nil
+}
+
+// AppendStep appends the frame of a step, whose records are at most MaxRecords.
+func AppendStep(b []byte, s *Step) []byte {
+	b = appendHead(b, TypeStep, stepLen+len(s.Records)*RecordLen)
+	more := uint32(0)
+	if s.More {
+		more = 1
+	}
+	for _, v := range [...]uint32{s.Cycles, s.Budget, s.Calls, s.Lines, more} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return appendRecords(b, s.Records)
+}
+
+// ParseStep reads the body of a step. The records are appended to s.Records[:0].
+func ParseStep(b []byte, s *Step) (err error) {
+	if len(b) < stepLen {
+		return fmt.Errorf("%w: step of %d bytes", ErrFrame, len(b))
+	}
+	s.Cycles, s.Budget = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	s.Calls, s.Lines = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
+	s.More = binary.LittleEndian.Uint32(b[16:]) != 0
+	s.Records, err = parseRecords(s.Records[:0], b[stepLen:], KindIn, KindFeedback)
+	return err
+}
+
+// AppendResult appends the frame of an answer, whose records are at most MaxRecords.
+func AppendResult(b []byte, s *Result) []byte {
+	b = appendHead(b, TypeResult, resultLen+len(s.Records)*RecordLen)
+	b = binary.LittleEndian.AppendUint64(b, s.Cycle)
+	b = binary.LittleEndian.AppendUint32(b, s.Lines)
+	b = binary.LittleEndian.AppendUint32(b, s.Feedbacks)
+	for _, v := range s.Since {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return appendRecords(b, s.Records)
+}
+
+// ParseResult reads the body of an answer. The records are appended to s.Records[:0].
+func ParseResult(b []byte, s *Result) (err error) {
+	if len(b) < resultLen {
+		return fmt.Errorf("%w: answer of %d bytes", ErrFrame, len(b))
+	}
+	s.Cycle = binary.LittleEndian.Uint64(b)
+	s.Lines, s.Feedbacks = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
+	for i := range s.Since {
+		s.Since[i] = binary.LittleEndian.Uint64(b[16+8*i:])
+		if s.Since[i] != Never && s.Since[i] > s.Cycle {
+			return fmt.Errorf("%w: %v waits since cycle %d, after cycle %d", ErrFrame, Kind(i), s.Since[i], s.Cycle)
+		}
+	}
+	s.Records, err = parseRecords(s.Records[:0], b[resultLen:], KindCall, KindOut)
+	return err
+}
+
+func appendHead(b []byte, t Type, body int) []byte {
+	b = append(b, byte(t), 0, 0, 0)
+	return binary.LittleEndian.AppendUint32(b, uint32(body))
+}
+
+func appendRecords(b []byte, records []Record) []byte {
+	for i := range records {
+		r := &records[i]
+		b = binary.LittleEndian.AppendUint64(b, r.Data)
+		b = binary.LittleEndian.AppendUint32(b, r.At)
+		last := byte(0)
+		if r.Last {
+			last = 1
+		}
+		b = append(b, r.Keep, last, byte(r.Kind), 0)
+	}
+	return b
+}
+
+// parseRecords reads records of the kinds from first to last.
+func parseRecords(records []Record, b []byte, first, last Kind) ([]Record, error) {
+	if len(b)%RecordLen != 0 || len(b) > MaxRecords*RecordLen {
+		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))
+	}
+	for ; len(b) > 0; b = b[RecordLen:] {
+		if k := Kind(b[14]); k < first || k > last || b[13] > 1 || b[15] != 0 {
+			return records, fmt.Errorf("%w: record % x", ErrFrame, b[:RecordLen])
+		}
+		records = append(records, Record{
+			Data: binary.LittleEndian.Uint64(b), At: binary.LittleEndian.Uint32(b[8:]),
+			Keep: b[12], Last: b[13] == 1, Kind: Kind(b[14]),
+		})
+	}
+	return records, nil
+}

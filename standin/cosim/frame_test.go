@@ -1,0 +1,128 @@
+package cosim
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestFrames(t *testing.T) {
+	hello := Hello{Version: Version, FIFO: 4096}
+	b := AppendHello(nil, hello)
+	typ, n, err := ParseHead(b)
+	if err != nil || typ != TypeHello || n != len(b)-HeadLen {
+		t.Fatalf("head of a hello: %v, %d, %v", typ, n, err)
+	}
+	if got, err := ParseHello(b[HeadLen:]); err != nil || got != hello {
+		t.Errorf("hello %+v, %v", got, err)
+	}
+	start := Start{Rank: 1, Size: 2, Stall: 30, Seed: 1 << 40}
+	if got, err := ParseStart(AppendStart(nil, start)[HeadLen:]); err != nil || got != start {
+		t.Errorf("start %+v, %v", got, err)
+	}
+	step := Step{Cycles: 1, Budget: 2, Calls: 1, Lines: 3, More: true, Records: []Record{
+		{Data: 1 << 63, Keep: 0x0f, Last: true, Kind: KindIn}, {Data: 1, Keep: 1, Kind: KindFeedback},
+	}}
+	var gotStep Step
+	if err := ParseStep(AppendStep(nil, &step)[HeadLen:], &gotStep); err != nil || !reflect.DeepEqual(step, gotStep) {
+		t.Errorf("step %+v, %v", gotStep, err)
+	}
+	result := Result{Cycle: 9, Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}, Records: []Record{
+		{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
+	}}
+	var gotResult Result
+	if err := ParseResult(AppendResult(nil, &result)[HeadLen:], &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
+		t.Errorf("answer %+v, %v", gotResult, err)
+	}
+}
+
+// The bytes of the frames are those of docs/cosim.md and of the shim in C.
+func TestFrameBytes(t *testing.T) {
+	want := []byte{
+		4, 0, 0, 0, 64, 0, 0, 0,
+		1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+		4, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0,
+	}
+	got := AppendResult(nil, &Result{Cycle: 1, Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}, Records: []Record{
+		{Data: 5<<32 | 4, At: 1, Keep: 6},
+	}})
+	if !bytes.Equal(got, want) {
+		t.Errorf("answer\n% x, want\n% x", got, want)
+	}
+}
+
+func TestFramesRefused(t *testing.T) {
+	hello := AppendHello(nil, Hello{Version: Version, FIFO: 1})[HeadLen:]
+	result := AppendResult(nil, &Result{Cycle: 5, Since: [kinds]uint64{Never, Never, Never, Never}, Records: []Record{{Kind: KindOut}}})[HeadLen:]
+	changed := func(b []byte, at int, to byte) []byte {
+		b = bytes.Clone(b)
+		b[at] = to
+		return b
+	}
+	parse := func(b []byte) error { return ParseResult(b, new(Result)) }
+	refused := map[string]error{
+		"short head":         second(ParseHead([]byte{1, 0, 0})),
+		"head with flags":    second(ParseHead([]byte{1, 1, 0, 0, 0, 0, 0, 0})),
+		"huge body":          second(ParseHead([]byte{4, 0, 0, 0, 255, 255, 255, 255})),
+		"short hello":        second2(ParseHello(hello[:15])),
+		"magic":              second2(ParseHello(changed(hello, 0, 0))),
+		"no room":            second2(ParseHello(changed(hello, 8, 0))),
+		"short answer":       parse(result[:resultLen-1]),
+		"part of a record":   parse(result[:len(result)-1]),
+		"record to the role": parse(changed(result, len(result)-2, byte(KindIn))),
+		"last of 2":          parse(changed(result, len(result)-3, 2)),
+	}
+	// A cycle of 6 in the place of Never has seven other bytes.
+	late := bytes.Clone(result)
+	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
+	refused["later than now"] = parse(late)
+	for name, err := range refused {
+		if !errors.Is(err, ErrFrame) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := ParseHello(changed(hello, 4, 2))
+	if v, ok := errors.AsType[*VersionError](err); !ok || v.Got != 2 || !strings.Contains(err.Error(), "zrlctl cosim new") {
+		t.Errorf("other version: %v", err)
+	}
+}
+
+func second(_ Type, _ int, err error) error { return err }
+func second2(_ Hello, err error) error      { return err }
+
+// Whatever a simulator sends is refused, or taken as what it says.
+func FuzzFrames(f *testing.F) {
+	f.Add(AppendHello(nil, Hello{Version: Version, FIFO: 7}))
+	f.Add(AppendResult(nil, &Result{Cycle: 5, Since: [kinds]uint64{5, Never, 0, 1}, Records: []Record{{Data: 1, Kind: KindCall}}}))
+	f.Add(AppendStep(nil, &Step{Records: []Record{{Data: 1, Kind: KindIn}}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		typ, n, err := ParseHead(b)
+		if err != nil || n != len(b)-HeadLen {
+			return
+		}
+		var again []byte
+		body := b[HeadLen:]
+		switch typ {
+		case TypeHello:
+			h, err := ParseHello(body)
+			if err != nil || !bytes.Equal(body[12:], make([]byte, 4)) { // not used yet
+				return
+			}
+			again = AppendHello(nil, h)
+		case TypeResult:
+			var s Result
+			if ParseResult(body, &s) != nil {
+				return
+			}
+			again = AppendResult(nil, &s)
+		default:
+			return
+		}
+		if !bytes.Equal(again, b) {
+			t.Errorf("% x is taken as % x", b, again)
+		}
+	})
+}

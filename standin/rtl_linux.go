@@ -1,0 +1,140 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/standin/cosim"
+)
+
+// rtlKernel runs a simulator of the user's with the FPGA's role in it. A simulator that ends
+// with status 0 between two calls has completed its work; any other end is logged, and it is
+// started again after a pause.
+type rtlKernel struct {
+	base
+	command []string
+	sim     config.Simulation
+	grace   time.Duration
+	limits  limits
+
+	mu   sync.Mutex
+	port *cosim.Port // of the simulator that runs; nil before the first one
+}
+
+// limits are the longest waits for a simulator.
+type limits struct{ start, answer time.Duration }
+
+// The longest waits, without time_scale. A large design is elaborated for tens
+// of seconds. A step takes budgetMicroseconds, and 64 cycles at least.
+const (
+	startWithin  = time.Minute
+	answerWithin = 10 * time.Second
+)
+
+// simulatorFD is the number of the descriptor that a simulator inherits.
+const simulatorFD = 3
+
+func newRTL(b base, spec config.Kernel) (Kernel, error) {
+	if _, err := exec.LookPath(spec.Command[0]); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w: build the simulator first", b.name, err)
+	}
+	scale := time.Duration(max(1, spec.Simulation.TimeScale))
+	return &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}, nil
+}
+
+// Stats implements Kernel.
+func (k *rtlKernel) Stats() Stats {
+	s := k.base.Stats()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.port != nil {
+		w := k.port.Wait()
+		s.Simulation = &Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text, Fault: k.port.Faulty()}
+	}
+	return s
+}
+
+// Run implements Kernel.
+func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
+	log := k.logOf(r)
+	if scale := k.sim.TimeScale; scale > 1 {
+		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start), zap.Duration("simulator_answer", k.limits.answer))
+	}
+	buf, free := room(cosim.Room(uint32(k.opts.Words)))
+	defer free()
+	return k.loop(ctx, log, func() (bool, error) {
+		conn, child, err := socketPair()
+		if err != nil {
+			return false, fmt.Errorf("cannot start %s: %w", k.command[0], err)
+		}
+		cmd := newCommand(k.command, append(rankEnv(r), fmt.Sprintf("ZRLMPI_COSIM_FD=%d", simulatorFD)))
+		cmd.ExtraFiles = []*os.File{child}
+		p, err := startProgram(cmd, conn, k.grace, log)
+		child.Close()
+		if err != nil {
+			return false, err
+		}
+		k.counters.starts.Add(1)
+		p.tasks.Go(func() { logLines(p.stdout, p.log) })
+		port := cosim.NewPort(r.Rank(), r.Size(), uint32(k.opts.Words), buf)
+		k.mu.Lock()
+		k.port = port
+		k.mu.Unlock()
+		s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}
+		err = p.run(ctx, s.serve)
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		return true, err
+	})
+}
+
+// socketPair returns a connection, and the other end for a program.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, child := os.NewFile(uintptr(fds[0]), "simulator"), os.NewFile(uintptr(fds[1]), "simulator")
+	defer own.Close()
+	conn, err := net.FileConn(own)
+	if err != nil {
+		child.Close()
+		return nil, nil, err
+	}
+	return conn, child, nil
+}
+
+// SimulatorError is the error of a simulator that has ended or does not answer.
+type SimulatorError struct {
+	// Cycle is the last that it has reported.
+	Cycle uint64
+	// Doing is what the rank waited for.
+	Doing string
+	// Err is why nothing was read, os.ErrDeadlineExceeded if it did not answer within After.
+	Err   error
+	After time.Duration
+}
+
+func (e *SimulatorError) Error() string {
+	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.Doing)
+	if !e.ended() {
+		return fmt.Sprintf("the simulator has not answered for %v %s: look where it hangs (gdb, waves); if it is only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
+	}
+	return fmt.Sprintf("the simulator ended %s: its output before is in the log: %v", at, e.Err)
+}
+
+// ended reports whether the simulator has ended, or was.
+func (e *SimulatorError) ended() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
+
+func (e *SimulatorError) Unwrap() error { return e.Err }

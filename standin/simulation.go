@@ -1,0 +1,28 @@
+package standin
+
+import "fmt"
+
+// Simulation is the state of a role in simulation, of kernel rtl.
+type Simulation struct {
+	// Cycle is how many cycles the simulation has taken since it was started last.
+	Cycle uint64 `json:"cycle"`
+	// Signal is the signal of the role that holds the exchange up, since cycle Since. It is
+	// empty while that waits for the network.
+	Signal string `json:"signal,omitempty"`
+	Since  uint64 `json:"since_cycle"`
+	// Text describes what the exchange waits for.
+	Text string `json:"text"`
+	// Fault: the role has broken the rules of its interface, and its rank exchanges nothing more.
+	Fault bool `json:"fault,omitempty"`
+}
+
+// Holds returns what the role holds the exchange up with, or an empty string.
+func (s *Simulation) Holds() string {
+	if s == nil || s.Signal == "" {
+		return ""
+	}
+	if s.Fault {
+		return fmt.Sprintf("%s at cycle %d: %s", s.Signal, s.Since, s.Text)
+	}
+	return fmt.Sprintf("%s since cycle %d (now %d): %s", s.Signal, s.Since, s.Cycle, s.Text)
+}
