@@ -40,6 +40,12 @@ type SpinPolicy struct {
 	maxPollers     int32 // in the process, at most
 	// every is how many polls there are between two pauses.
 	every atomic.Int32
+	// without is how many polls there are between two that the caller yields after, on an oversubscribed host.
+	without atomic.Int32
+	// avoided returns the processor that callers leave, if it is not nil, and examined is when one has examined last whether
+	// it is on that.
+	avoided  func() int
+	examined atomic.Int64
 
 	mu     sync.Mutex // guards policy
 	policy policy
