@@ -22,7 +22,7 @@ import (
 // pauseTime is how long the session's goroutine sleeps while others poll.
 const pauseTime = time.Millisecond
 
-// processorVisits is after how many visits the program is told on which processor the daemon polls: to ask for it costs a
+// processorVisits is after how many visits the program gets the number of the processor on which the daemon polls: to determine it costs a
 // system call.
 const processorVisits = 64
 

@@ -77,6 +77,7 @@ func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (po
 		return 0, false
 	default:
 		s = p.spin()
+		s.seldom = true
 		defer background.Store(false)
 	}
 	for len(c) == 0 {

@@ -33,12 +33,14 @@ type Spin struct {
 	start, last, end time.Duration
 	found            bool // something, since the clock was asked
 	ended            bool // its budget
-	yields           yields
+	// seldom is set if the caller yields less often while no other process wants its processor.
+	seldom bool
+	yields yields
 }
 
 // spin returns a spin that begins.
 func (p *SpinPolicy) spin() Spin {
-	s := Spin{p: p, every: int(p.every.Load()), yields: yields{without: int(p.without.Load())}}
+	s := Spin{p: p, every: int(p.every.Load()), seldom: p.alone, yields: yields{without: int(p.without.Load())}}
 	s.yields.left = s.yields.without
 	return s
 }

@@ -25,7 +25,7 @@ func TestLeaveProcessor(t *testing.T) {
 	p.avoided = func() int { on = Processor(); return on }
 	// The kernel may move it back at once, but not every time.
 	for now := time.Hour; ; now += examineEvery {
-		if p.leave(now); Processor() != on {
+		if p.move(now); Processor() != on {
 			break
 		}
 		if now > time.Hour+1000*examineEvery {

@@ -47,7 +47,7 @@ func TestYields(t *testing.T) {
 	}
 }
 
-// The next spin goes on with what the last one has found out.
+// The next spin goes on with what the last one has determined.
 func TestYieldsAreKept(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
@@ -60,18 +60,18 @@ func TestYieldsAreKept(t *testing.T) {
 	}
 }
 
-// Whether a caller is to leave its processor is examined now and again.
+// Whether a caller is to move to another processor is examined now and again.
 func TestExamineProcessor(t *testing.T) {
 	var p SpinPolicy
 	p.Init(true)
-	p.leave(time.Hour) // which does nothing
+	p.move(time.Hour) // which does nothing
 	n := 0
 	p.avoided = func() int { n++; return -1 }
 	for i, tt := range []struct {
 		now  time.Duration
 		want int
 	}{{time.Hour, 1}, {time.Hour + examineEvery - 1, 1}, {time.Hour + examineEvery, 2}, {time.Hour + examineEvery, 2}} {
-		if p.leave(tt.now); n != tt.want {
+		if p.move(tt.now); n != tt.want {
 			t.Errorf("call %d: examined %d times, want %d", i, n, tt.want)
 		}
 	}
