@@ -22,7 +22,11 @@ const noDescriptor = -1
 // start has the connection read from now on: source is polled, unless there is none.
 func (c *Client) start(source polled) error {
 	c.group.Init((*owner)(c), c.oversubscribed)
-	c.group.PollAlone() // a program may use several ranks, each with a ring
+	var avoided func() int // the daemon's processor
+	if r, ok := source.(rings); ok {
+		avoided = r.otherProcessor
+	}
+	c.group.PollAlone(avoided) // a program may use several ranks, each with a ring
 	if c.source = source; source == nil || source.descriptor() == noDescriptor {
 		c.stream.Go(func() {
 			_, err := c.pump()

@@ -22,6 +22,10 @@ import (
 // pauseTime is how long the session's goroutine sleeps while others poll.
 const pauseTime = time.Millisecond
 
+// processorVisits is after how many visits the program gets the number of the processor on which the daemon polls: to determine it costs a
+// system call.
+const processorVisits = 64
+
 // maxPumped is how many frames of a program are handled at a time.
 const maxPumped = 64
 
@@ -40,6 +44,8 @@ type polling struct {
 	finds atomic.Uint32
 	over  bool
 	err   error
+	// visits counts those of callers. The owner uses it.
+	visits uint
 	// pumped is set if the last poll has handled frames and carried no messages.
 	pumped bool
 
@@ -133,6 +139,9 @@ func (p *polling) Visit() bool {
 	found := !p.over && p.poll()
 	if found {
 		p.finds.Add(1)
+	}
+	if p.visits++; p.visits%processorVisits == 0 {
+		p.rings.tellProcessor()
 	}
 	p.owned.Store(false)
 	return found

@@ -18,7 +18,7 @@ const (
 	countersLen  = 4096
 	ringCounters = countersLen / 2
 	// Each counter and flag has two cache lines of its own, as processors fetch them in pairs.
-	writtenAt, readAt, readerSleepsAt, writerSleepsAt = 0, 128, 256, 384
+	writtenAt, readAt, readerSleepsAt, writerSleepsAt, processorAt = 0, 128, 256, 384, 512
 	// wakePart is which part of a ring is free at least when a writer that sleeps is woken.
 	wakePart = 2
 )
@@ -39,6 +39,8 @@ type ring struct {
 	// readerSleeps and writerSleeps are 1 while that side is to be woken when there is
 	// something to be read, or room. The side that clears one of them wakes the other side.
 	readerSleeps, writerSleeps *atomic.Uint32
+	// processor is that on which the writer has polled last, plus 1; 0 if the writer does not say.
+	processor *atomic.Uint32
 }
 
 // ringOf returns the ring with that number, 0 or 1, in memory with rings of n bytes.
@@ -51,6 +53,7 @@ func ringOf(mem []byte, number, n int) ring {
 		read:         (*atomic.Uint64)(unsafe.Pointer(&counters[readAt])),
 		readerSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[readerSleepsAt])),
 		writerSleeps: (*atomic.Uint32)(unsafe.Pointer(&counters[writerSleepsAt])),
+		processor:    (*atomic.Uint32)(unsafe.Pointer(&counters[processorAt])),
 	}
 }
 

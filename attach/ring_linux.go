@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
@@ -112,6 +113,12 @@ func (r *ringLink) nothing() error {
 
 // arena implements rings.
 func (r *ringLink) arena() []byte { return r.mem[memoryLen(len(r.in.data)):] }
+
+// tellProcessor has the other side know on which processor this one polls.
+func (r *ringLink) tellProcessor() { r.out.processor.Store(uint32(progress.Processor() + 1)) }
+
+// otherProcessor returns the processor on which the other side has polled last, or -1.
+func (r *ringLink) otherProcessor() int { return int(r.in.processor.Load()) - 1 }
 
 // Sleep announces that Read will not be called before the socket is readable, which it stays
 // until Sleep is called again. It reports false if there is something to be read that ready

@@ -201,6 +201,20 @@ func TestWakeUps(t *testing.T) {
 	}
 }
 
+// TestProcessors: a program knows on which processor the daemon polls, and the daemon not on which the program does.
+func TestProcessors(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{Oversubscribed: true})
+	c := h.dial(t, 0)
+	r := c.stream.(*ringLink)
+	until(t, "the daemon has polled", func() bool {
+		wait(t, send(t, c, 1, 0, nil)) // so that it does
+		return order.Uint32(r.mem[2048+512:]) > 0
+	})
+	if r.otherProcessor() < 0 || order.Uint32(r.mem[512:]) != 0 {
+		t.Errorf("the daemon is on processor %d; the program says %d", r.otherProcessor(), order.Uint32(r.mem[512:]))
+	}
+}
+
 // TestSleepsWhileOthersPoll: a session in which nothing happens costs other callers that poll nothing, and
 // is polled again when something comes.
 func TestSleepsWhileOthersPoll(t *testing.T) {

@@ -44,6 +44,10 @@ type rings interface {
 	ready(n int) error
 	// arena is the memory for payload that frames do not carry, until Close.
 	arena() []byte
+	// tellProcessor has the other side know on which processor this one polls. otherProcessor
+	// returns that of the other side, or -1 if that is not known.
+	tellProcessor()
+	otherProcessor() int
 	// waits reports false if there is room for TryWrite. Otherwise the descriptor becomes
 	// readable when there is.
 	waits() bool

@@ -40,6 +40,14 @@ type SpinPolicy struct {
 	maxPollers     int32 // in the process, at most
 	// every is how many polls there are between two pauses.
 	every atomic.Int32
+	// alone is set if the policy is of an attached program, and without is how many polls its callers let pass between
+	// two yields.
+	alone   bool
+	without atomic.Int32
+	// avoided returns the processor that callers move away from, if it is not nil, and examined is when one has examined last whether
+	// it is on that.
+	avoided  func() int
+	examined atomic.Int64
 
 	mu     sync.Mutex // guards policy
 	policy policy

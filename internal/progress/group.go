@@ -50,8 +50,11 @@ func (g *Group) Init(owner Owner, oversubscribed bool) {
 }
 
 // PollAlone has callers poll on an oversubscribed host while those of other groups do as well: it is for
-// sources that nothing else polls, each with a caller of its own.
-func (g *Group) PollAlone() { g.spin.maxPollers = cores() }
+// sources that nothing else polls, each with a caller of its own. Another process does for them what they wait
+// for: avoided returns the processor on which it polls, or a negative number, and may be nil.
+func (g *Group) PollAlone(avoided func() int) {
+	g.spin.maxPollers, g.spin.alone, g.spin.avoided = cores(), true, avoided
+}
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It
 // is watched from the next Watch on. The error is of the system, or

@@ -191,7 +191,7 @@ func TestNoPolling(t *testing.T) {
 		s := newSource(t)
 		g, _ := newGroup(t, tt.oversubscribed, s)
 		if tt.alone {
-			g.PollAlone()
+			g.PollAlone(nil)
 		}
 		polling.Add(tt.others)
 		g.Poll(tt.ctx, nil, make(chan struct{}))

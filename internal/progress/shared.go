@@ -76,7 +76,8 @@ func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (po
 	case polling.Load() > 0 || !background.CompareAndSwap(false, true):
 		return 0, false
 	default:
-		s = Spin{p: p, every: int(p.every.Load())}
+		s = p.spin()
+		s.seldom = true
 		defer background.Store(false)
 	}
 	for len(c) == 0 {

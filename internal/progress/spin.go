@@ -18,6 +18,8 @@ const (
 	mostPolls  = 1 << 10
 )
 
+var begun = time.Now()
+
 // mostBetween is how much of the time between two polls a caller on an oversubscribed host is
 // charged for. The rest is that of processes that it has yielded to.
 const mostBetween = 20 * time.Microsecond
@@ -31,6 +33,16 @@ type Spin struct {
 	start, last, end time.Duration
 	found            bool // something, since the clock was asked
 	ended            bool // its budget
+	// seldom is set if the caller yields less often while no other process wants its processor.
+	seldom bool
+	yields yields
+}
+
+// spin returns a spin that begins.
+func (p *SpinPolicy) spin() Spin {
+	s := Spin{p: p, every: int(p.every.Load()), seldom: p.alone, yields: yields{without: int(p.without.Load())}}
+	s.yields.left = s.yields.without
+	return s
 }
 
 // Begin begins a spin, and reports whether there is a core for it. If so, End must be
@@ -40,7 +52,7 @@ func (p *SpinPolicy) Begin(s *Spin) bool {
 		polling.Add(-1)
 		return false
 	}
-	*s = Spin{p: p, every: int(p.every.Load())}
+	*s = p.spin()
 	return true
 }
 
@@ -78,7 +90,7 @@ func (s *Spin) yieldToOthers() bool {
 	if asleep.Load() > 0 && poller.PollOnce() > 0 {
 		s.found, s.polls = true, s.every+1
 	} else if s.p.oversubscribed {
-		yield()
+		s.yield()
 	}
 	if s.polls <= s.every {
 		return false

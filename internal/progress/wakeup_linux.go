@@ -21,8 +21,6 @@ type wakeupTimer struct {
 	next   atomic.Int64 // when it may be started again, as time since begun
 }
 
-var begun = time.Now()
-
 // processWakeups is the process's. It is nil if the system has no timer, and measures from the first
 // use on.
 var processWakeups = sync.OnceValue(func() *wakeupTimer {

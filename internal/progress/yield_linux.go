@@ -1,6 +1,36 @@
 package progress
 
-import "golang.org/x/sys/unix"
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
 
 // yield lets other processes run that have the same core.
 func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) } // it never fails
+
+// Processor returns the number of the processor on which the caller runs, or -1 if that is not known.
+func Processor() int {
+	var n uint32
+	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&n)), 0, 0); err != 0 {
+		return -1
+	}
+	return int(n)
+}
+
+// leaveProcessor moves the caller's thread to another processor, if it may run on one: it is excluded from this one for a
+// moment. It does nothing if the system does not permit that.
+func leaveProcessor(n int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all unix.CPUSet
+	if unix.SchedGetaffinity(0, &all) != nil {
+		return
+	}
+	others := all
+	others.Clear(n)
+	if others.Count() > 0 && unix.SchedSetaffinity(0, &others) == nil {
+		_ = unix.SchedSetaffinity(0, &all) // which is what it was
+	}
+}

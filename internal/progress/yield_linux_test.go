@@ -1,0 +1,58 @@
+package progress
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A thread that leaves a processor goes on on another one, and may still run on all that it could run on before.
+func TestLeaveProcessor(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, after unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	if before.Count() < 2 {
+		t.Skip("the test may use one processor")
+	}
+	var p SpinPolicy
+	p.Init(true)
+	var on int
+	p.avoided = func() int { on = Processor(); return on }
+	// The kernel may move it back at once, but not every time.
+	for now := time.Hour; ; now += examineEvery {
+		if p.move(now); Processor() != on {
+			break
+		}
+		if now > time.Hour+1000*examineEvery {
+			t.Fatalf("it stays on processor %d", on)
+		}
+	}
+	if err := unix.SchedGetaffinity(0, &after); err != nil || after != before {
+		t.Errorf("it may run on %v now, and on %v before (%v)", after, before, err)
+	}
+}
+
+// A thread that may run on one processor stays there.
+func TestLeaveOnlyProcessor(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, one, after unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	n := Processor()
+	one.Set(n)
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.SchedSetaffinity(0, &before) }()
+	leaveProcessor(n)
+	if err := unix.SchedGetaffinity(0, &after); err != nil || after != one || Processor() != n {
+		t.Errorf("on processor %d of %v (%v), want %d", Processor(), after, err, n)
+	}
+}

@@ -1,0 +1,78 @@
+package progress
+
+import (
+	"testing"
+	"time"
+)
+
+// A caller that has its processor for itself spends an eighth of its time on yields; one that shares it yields after each poll.
+func TestYields(t *testing.T) {
+	const alone, switched = 400 * time.Nanosecond, 3 * time.Microsecond
+	for _, tt := range []struct {
+		name       string
+		poll, took time.Duration
+		least      time.Duration // between two yields
+		most       time.Duration
+	}{
+		{"alone, short polls", 50 * time.Nanosecond, alone, mostWithout * 50 * time.Nanosecond, 7 * time.Microsecond},
+		{"alone, long polls", time.Microsecond, alone, 1600 * time.Nanosecond, 7 * time.Microsecond},
+		{"alone, polls longer than that", 10 * time.Microsecond, alone, 10 * time.Microsecond, 10 * time.Microsecond},
+		{"shared", 50 * time.Nanosecond, switched, 50 * time.Nanosecond, 50 * time.Nanosecond},
+	} {
+		var y yields
+		now, count := time.Duration(1), 0
+		for last := now; count < 100; {
+			now += tt.poll
+			if !y.due() {
+				continue
+			}
+			if d := now - last; count > 10 && (d < tt.least || d > tt.most) {
+				t.Errorf("%s: %v between two yields, want %v to %v", tt.name, d, tt.least, tt.most)
+			}
+			if others := y.yielded(now, now+tt.took); others != (tt.took == switched) {
+				t.Errorf("%s: others have had the processor: %v", tt.name, others)
+			}
+			now += tt.took
+			last = now
+			count++
+		}
+		// Another process comes: from the next yield on each poll is followed by one.
+		for !y.due() {
+			now += tt.poll
+		}
+		y.yielded(now, now+switched)
+		if !y.due() {
+			t.Errorf("%s: no yield after a poll while the processor is shared", tt.name)
+		}
+	}
+}
+
+// The next spin goes on with what the last one has determined.
+func TestYieldsAreKept(t *testing.T) {
+	var p SpinPolicy
+	p.Init(true)
+	p.without.Store(3)
+	s := p.spin()
+	for i := range 4 {
+		if due := s.yields.due(); due != (i == 3) {
+			t.Errorf("poll %d: due %v", i, due)
+		}
+	}
+}
+
+// Whether a caller is to move to another processor is examined now and again.
+func TestExamineProcessor(t *testing.T) {
+	var p SpinPolicy
+	p.Init(true)
+	p.move(time.Hour) // which does nothing
+	n := 0
+	p.avoided = func() int { n++; return -1 }
+	for i, tt := range []struct {
+		now  time.Duration
+		want int
+	}{{time.Hour, 1}, {time.Hour + examineEvery - 1, 1}, {time.Hour + examineEvery, 2}, {time.Hour + examineEvery, 2}} {
+		if p.move(tt.now); n != tt.want {
+			t.Errorf("call %d: examined %d times, want %d", i, n, tt.want)
+		}
+	}
+}
