@@ -17,14 +17,15 @@ import (
 
 func (a *app) simCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sim", Short: "Simulate hardware for message passing",
-		Long: `Simulate machines that publications on message passing in hardware describe, cycle by cycle.
-Nothing is sent, and no daemon is needed. The same parameters have the same result.`,
+		Use: "sim", Short: "Simulate hardware for message passing, and collective calls on clusters",
+		Long: `Simulate machines that publications on message passing in hardware describe, cycle by cycle, and
+predict collective calls on clusters. Nothing is sent, and no daemon is needed. The same
+parameters have the same result.`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.simBcastCommand(), a.simMatchCommand(), a.simProgramCommand(sharedbus.MatVec(), "a matrix by a vector", []int{50, 100, 150, 200, 250, 300}),
-		a.simProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}))
+		a.simProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}), a.simScaleCommand(), a.simChooseCommand())
 	return cmd
 }
 
