@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"text/tabwriter"
@@ -65,7 +64,7 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
 	fl.StringVar(&f.cluster, "cluster", "", "`file` that describes a cluster, as for zrlctl sim choose")
 	fl.StringVar(&f.measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
 	fl.StringVar(&f.compare, "compare", "", "compare the model with this `file` of zrlbench tune")
-	fl.StringVar(&f.svg, "svg", "", "draw plots into this `folder`")
+	svgFlag(cmd, &f.svg)
 	return cmd
 }
 
@@ -147,10 +146,8 @@ func (a *app) simScale(ctx context.Context, out io.Writer, f *scaleFlags) error 
 	if err != nil {
 		return err
 	}
-	if f.svg != "" {
-		if err := drawAll(f.svg, scaleCharts(points)); err != nil {
-			return err
-		}
+	if err := drawAll(f.svg, scaleCharts(points)); err != nil {
+		return err
 	}
 	if a.json {
 		return writeJSON(out, points)
@@ -195,10 +192,12 @@ func scaleRows(points []predict.Point) (rows [][]predict.Point) {
 	return rows
 }
 
-// chartFile is a chart and the name of its file.
-type chartFile struct {
-	name  string
-	chart plot.Chart
+// lengthText is a number of bytes with its unit.
+func lengthText(n int) string {
+	if text := bytesize.Size(n).String(); text[len(text)-1] == 'B' {
+		return text
+	}
+	return strconv.Itoa(n) + " B"
 }
 
 // scaleCharts returns a chart for each collective and length.
@@ -208,7 +207,7 @@ func scaleCharts(points []predict.Point) (charts []chartFile) {
 		of, n := choice.Name(coll.Collective(p.Collective)), bytesize.Size(p.Bytes)
 		name := fmt.Sprintf("scale-%s-%v.svg", of, n)
 		if len(charts) == 0 || charts[len(charts)-1].name != name {
-			charts = append(charts, chartFile{name, plot.Chart{Title: fmt.Sprintf("%s of %v bytes, predicted", of, n), X: "ranks", Y: "time, µs"}})
+			charts = append(charts, chartFile{name, plot.Chart{Title: of + " of " + lengthText(p.Bytes) + ", predicted", X: "ranks", Y: "time, µs"}})
 		}
 		line := plot.Line{Name: p.By.Algorithm}
 		for _, p := range row {
@@ -218,19 +217,6 @@ func scaleCharts(points []predict.Point) (charts []chartFile) {
 		c.Lines = append(c.Lines, line)
 	}
 	return charts
-}
-
-// drawAll writes charts into a folder, which it makes if there is none.
-func drawAll(folder string, charts []chartFile) error {
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return err
-	}
-	for i := range charts {
-		if err := writeFile(filepath.Join(folder, charts[i].name), charts[i].chart.WriteSVG); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *app) simCompare(ctx context.Context, out io.Writer, name string) error {

@@ -113,7 +113,36 @@ func (c *Chart) drawn() (lines []Line) {
 	return lines
 }
 
-// axes draws a grid, with a tick for each X that has room, and for each power of ten of Y.
+// fewTicks is how many ticks an axis has at least, if the values allow it.
+const fewTicks = 3
+
+// ticks returns powers of ten, or else multiples of 1, 2 and 5 times these, or else of an equal step.
+func (s *scale) ticks() (list []float64) {
+	for _, factors := range [...][]float64{{1}, {1, 2, 5}} {
+		list = nil
+		for e := math.Floor(math.Log10(s.low)); e <= math.Log10(s.high); e++ {
+			for _, f := range factors {
+				if v := f * math.Pow(10, e); v >= s.low && v <= s.high {
+					list = append(list, v)
+				}
+			}
+		}
+		if len(list) >= fewTicks {
+			return list
+		}
+	}
+	step := math.Pow(10, math.Floor(math.Log10(s.high-s.low)))
+	if s.high-s.low < fewTicks*step {
+		step /= 5
+	}
+	list = nil
+	for i := math.Ceil(s.low / step); i*step <= s.high; i++ {
+		list = append(list, i*step)
+	}
+	return list
+}
+
+// axes draws a grid, with a tick for each X that has room.
 func (c *Chart) axes(b *bufio.Writer, x, y *scale, xs []float64) {
 	const grid = `stroke="#dde1e6"`
 	before := math.Inf(-1)
@@ -126,8 +155,7 @@ func (c *Chart) axes(b *bufio.Writer, x, y *scale, xs []float64) {
 		segment(b, at, y.from, at, y.to, grid)
 		text(b, at, y.from+18, `text-anchor="middle"`, number(v))
 	}
-	for e := math.Ceil(math.Log10(y.low)); e <= math.Log10(y.high); e++ {
-		v := math.Pow(10, e)
+	for _, v := range y.ticks() {
 		segment(b, x.from, y.at(v), x.to, y.at(v), grid)
 		text(b, x.from-6, y.at(v)+4, `text-anchor="end"`, number(v))
 	}

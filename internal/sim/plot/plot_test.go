@@ -66,6 +66,28 @@ func TestFewPoints(t *testing.T) {
 	}
 }
 
+// An axis has ticks however far its ends are from each other.
+func TestTicks(t *testing.T) {
+	for _, x := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0.5, 2000, "1 10 100 1000"}, {1, 20, "1 2 5 10 20"}, {1.02, 1.42, "1.1 1.2 1.3 1.4"}, {7, 9, "7 7.2 7.4 7.6 7.8 8 8.2 8.4 8.6 8.8 9"}, {3e6, 2e7, "5M 10M 20M"},
+	} {
+		text, _ := svg(t, &plot.Chart{Lines: []plot.Line{{"l", []plot.Point{{1, x.low}, {2, x.high}}}}})
+		var got []string
+		for line := range strings.Lines(text) {
+			if _, rest, ok := strings.Cut(line, `text-anchor="end">`); ok {
+				tick, _, _ := strings.Cut(rest, "<")
+				got = append(got, tick)
+			}
+		}
+		if strings.Join(got, " ") != x.want {
+			t.Errorf("from %v to %v: %v, want %s", x.low, x.high, got, x.want)
+		}
+	}
+}
+
 func TestWriteError(t *testing.T) {
 	if err := (&plot.Chart{Title: "x"}).WriteSVG(fullDisk{}); !errors.Is(err, io.ErrShortWrite) {
 		t.Error(err)

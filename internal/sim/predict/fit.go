@@ -51,13 +51,16 @@ var ErrNotMeasured = errors.New("the table has no measurements with their machin
 // Fits fits the model to each class of a table, one after another. The error is ErrNotMeasured, or
 // the context's.
 func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error) {
+	if d.Estimated || d.Measured.Cores < 1 {
+		return nil, ErrNotMeasured
+	}
 	d.Each(func(class choice.Class, t *collectives.ClassTable) {
 		f := &Fit{Class: class, Cores: d.Measured.Cores, Parameters: Software(), Cases: measured(t)}
 		if err == nil && len(f.Cases) > 0 {
 			fits, err = append(fits, f), f.fit(ctx)
 		}
 	})
-	if err == nil && (len(fits) == 0 || d.Estimated || d.Measured.Cores < 1) {
+	if err == nil && len(fits) == 0 {
 		err = ErrNotMeasured
 	}
 	return fits, err
