@@ -44,18 +44,19 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 	if d.FPGA() {
 		return nil, nil, ErrFPGA
 	}
+	whole := d.Cluster(d.Ranks, fits)
 	doc := &collectives.Document{Version: collectives.Version, Estimated: true}
 	var all []Chosen
 	for _, ranks := range Powers(d.Ranks) {
 		c := d.subset(ranks, fits)
-		of := class(&c)
-		t := doc.Class(of)
+		class := choice.ClassOf(c.Shared(), whole.Oversubscribed()) // which is by hosts, not by communicators
+		t := doc.Class(class)
 		if *t == nil {
 			*t = &collectives.ClassTable{Over: "model", Link: collectives.Link(linkOf(&c))}
 		}
 		link := choice.Link((*t).Link) // the engine has one for the class
 		for op := coll.Barrier; op <= coll.Exscan; op++ {
-			e, chosen, err := chooseOne(ctx, &c, op, link)
+			e, chosen, err := chooseOne(ctx, &c, class, op, link)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -71,11 +72,11 @@ func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Tabl
 }
 
 // chooseOne makes the entry of a collective.
-func chooseOne(ctx context.Context, c *network.Cluster, of coll.Collective, link choice.Link) (collectives.Entry, []Chosen, error) {
+func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective, link choice.Link) (collectives.Entry, []Chosen, error) {
 	e := collectives.Entry{Collective: collectives.Collective(of), Ranks: c.Ranks, Bytes: lengths(of, c.Ranks)}
 	var all []Chosen
 	for i, n := range e.Bytes {
-		builtIn := BuiltIn(c, of, n)
+		builtIn := builtIn(c, class, of, n)
 		for _, by := range candidates(c, of, n, builtIn) {
 			if err := ctx.Err(); err != nil {
 				return e, nil, err
@@ -94,7 +95,7 @@ func chooseOne(ctx context.Context, c *network.Cluster, of coll.Collective, link
 			}
 			e.Medians[k].Micros[i] = math.Round(r.Nanoseconds) / 1000
 			if by == builtIn {
-				all = append(all, Chosen{Class: class(c), Collective: e.Collective, Ranks: c.Ranks, Bytes: n, BuiltIn: by})
+				all = append(all, Chosen{Class: class, Collective: e.Collective, Ranks: c.Ranks, Bytes: n, BuiltIn: by})
 			}
 		}
 	}
@@ -131,10 +132,10 @@ func lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// BuiltIn returns what the built-in table has for a call.
-func BuiltIn(c *network.Cluster, of coll.Collective, n int) choice.Choice {
+// builtIn returns what the built-in table has for a call.
+func builtIn(c *network.Cluster, class choice.Class, of coll.Collective, n int) choice.Choice {
 	call := coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true, Shared: c.SharedBytes()}
-	return choice.Default().Choose(class(c), &call)
+	return choice.Default().Choose(class, &call)
 }
 
 // hopeless is by how many times the formula of a choice must be above the least of all for the choice
@@ -195,14 +196,22 @@ type Upstream struct {
 	Tree       float64                `json:"tree_ns"`
 }
 
+// fpgaCall is a call of rank 0 and FPGAs.
+func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
+	fpgas := make([]int, ranks-1)
+	for i := range fpgas {
+		fpgas[i] = i + 1
+	}
+	return coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elem, Token: elem, FPGAs: fpgas, NoCredit: true}
+}
+
+// fpgaAlgorithms are those in which FPGAs do one step at a time.
+var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
+
 // ChooseUpstream returns which collectives.upstream takes less time for a cluster with FPGAs, over
 // all calls by the mean of the logarithms. The error is a *network.ClusterError or ctx's.
 func ChooseUpstream(ctx context.Context, d *Description) (string, []Upstream, error) {
 	c := d.Cluster(d.Ranks, nil)
-	fpgas := make([]int, c.Ranks-1)
-	for i := range fpgas {
-		fpgas[i] = i + 1
-	}
 	var all []Upstream
 	sum := 0.0
 	for _, of := range [...]coll.Collective{coll.Bcast, coll.Reduce, coll.Gather, coll.Scatter} {
@@ -213,7 +222,7 @@ func ChooseUpstream(ctx context.Context, d *Description) (string, []Upstream, er
 				if err != nil {
 					return "", nil, err
 				}
-				r, err := c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: elem, FPGAs: fpgas, NoCredit: true})
+				r, err := c.Run(a, fpgaCall(of, c.Ranks, n))
 				if err == nil {
 					err = ctx.Err()
 				}

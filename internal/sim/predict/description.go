@@ -7,7 +7,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/sim/network"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
-	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
 // Engines.
@@ -106,7 +105,8 @@ func Load(r io.Reader, name string) (*Description, error) {
 	if d.FPGA() && d.Ranks < 3 {
 		p.Add("ranks", "%d ranks: with FPGAs, there are at least two of them and rank 0", d.Ranks)
 	}
-	for key, s := range map[string]Speed{"link": d.Link, "uplink": d.Uplink} {
+	for i, key := range [...]string{"link", "uplink"} {
+		s := [...]Speed{d.Link, d.Uplink}[i]
 		if s.Latency < 0 || s.Latency > time.Second {
 			p.Add(key+".latency", "%v is outside 0 to 1s", s.Latency)
 		}
@@ -127,7 +127,7 @@ func Load(r io.Reader, name string) (*Description, error) {
 func (d *Description) FPGA() bool { return d.Engine == engineFPGA }
 
 // Cluster returns the cluster with so many ranks, as many on each host, and hosts on each switch, as
-// described. Without fits, the parameters are those of Software or FPGA.
+// described. Without fits, and for FPGAs, the parameters are those of Software and FPGA.
 func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	perHost := divided(d.Ranks, d.Hosts)
 	c := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: Software()}
@@ -137,8 +137,9 @@ func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	}
 	if d.FPGA() {
 		c.Parameters, c.Blocking = FPGA(), true
+	} else {
+		measuredParameters(&c, fits)
 	}
-	measuredParameters(&c, fits)
 	c.Network.Latency, c.Network.GapByte = float64(d.Link.Latency), d.Link.gapByte()
 	if d.Overhead > 0 {
 		c.Network.Overhead = float64(d.Overhead)
@@ -173,15 +174,10 @@ func measuredParameters(c *network.Cluster, fits []*Fit) {
 
 func divided(n, by int) int { return (n + by - 1) / by }
 
-// class is what the engine takes the ranks of a cluster for.
-func class(c *network.Cluster) choice.Class {
-	return choice.ClassOf(c.Shared(), c.Oversubscribed())
-}
-
 // ErrFPGA is the error of a table for FPGAs.
 var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
 
-// subset is ranks of a cluster that make a communicator of their own: on one host if they fit
+// subset returns ranks of a cluster that make a communicator of their own: on one host if they fit
 // there, or else spread over all of them.
 func (d *Description) subset(ranks int, fits []*Fit) network.Cluster {
 	c := d.Cluster(ranks, fits)

@@ -1,12 +1,12 @@
 package predict
 
-import (
-	"github.com/zrlmpi/zrlmpid/internal/sim/network"
-	"github.com/zrlmpi/zrlmpid/transport/shm"
-)
+import "github.com/zrlmpi/zrlmpid/internal/sim/network"
 
-// eagerBytes is up to which length messages over networks do not wait for their receive.
-const eagerBytes = 64 << 10
+// Messages of up to these lengths do not wait for their receive.
+const (
+	memoryEager  = 8 << 10
+	networkEager = 64 << 10
+)
 
 // Software returns the parameters of ranks in software where none are measured. Those of messages
 // and publications add up to the times that the formulas of the built-in table have, Alpha and
@@ -14,8 +14,8 @@ const eagerBytes = 64 << 10
 func Software() network.Parameters {
 	return network.Parameters{
 		Host:    network.Host{Call: 300, Copy: 0.1, Reduce: 0.3, Publish: 100, Visible: 300, Switch: 2700},
-		Memory:  network.Link{Latency: 200, Overhead: 400, OverheadByte: 0.1, Eager: shm.MinSingleCopy, Pulls: true},
-		Network: network.Link{Latency: 10000, Overhead: 2500, OverheadByte: 0.1, GapByte: 0.8, Eager: eagerBytes},
+		Memory:  network.Link{Latency: 200, Overhead: 400, OverheadByte: 0.1, Eager: memoryEager, Pulls: true},
+		Network: network.Link{Latency: 10000, Overhead: 2500, OverheadByte: 0.1, GapByte: 0.8, Eager: networkEager},
 	}
 }
 

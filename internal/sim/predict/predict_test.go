@@ -223,7 +223,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	rows := table.Rows()
-	for class, ranks := range map[choice.Class][]int{choice.Memory: {2}, choice.OversubscribedMemory: {4}, choice.OversubscribedNetwork: {12}, choice.Network: {8}} {
+	for class, ranks := range map[choice.Class][]int{choice.OversubscribedMemory: {2, 4}, choice.OversubscribedNetwork: {8, 12}} {
 		var got []int
 		for _, r := range rows[class].Rows {
 			if r.Collective == coll.Allreduce {
@@ -301,6 +301,31 @@ func TestScale(t *testing.T) {
 	q.Ranks = []int{1}
 	if _, err := predict.Scale(t.Context(), q); !errors.Is(err, network.ErrCluster) {
 		t.Error(err)
+	}
+}
+
+// FPGAs do one step at a time: what would have them do more is not predicted.
+func TestScaleFPGA(t *testing.T) {
+	q := predict.Request{Cluster: load(t, "{ranks: 9, engine: fpga}"), Ranks: []int{3, 9}, Bytes: []int{8, 4096}}
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		q.Collectives = append(q.Collectives, of)
+	}
+	points, err := predict.Scale(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range points {
+		if name := choice.Name(coll.Collective(p.Collective)) + " " + p.By.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	want := []string{
+		"barrier toggle", "bcast flat", "bcast chain", "bcast tree", "reduce flat", "reduce tree", "allreduce flat", "gather flat", "gather tree",
+		"scatter flat", "scatter tree", "scan chain", "exscan chain",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("%v, want %v", names, want)
 	}
 }
 

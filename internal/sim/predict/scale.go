@@ -3,6 +3,7 @@ package predict
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/internal/sim/network"
@@ -70,13 +71,19 @@ func (q *Request) point(a *coll.Algorithm, ranks, n int) (Point, bool, error) {
 		return Point{}, false, nil
 	}
 	by := choice.Choice{Algorithm: a.Name}
-	if a.Segmented {
+	call := coll.Call{Collective: of, Bytes: n, Elem: elem, Flows: true}
+	switch {
+	case q.Cluster.FPGA():
+		if call = fpgaCall(of, ranks, n); !slices.Contains(fpgaAlgorithms[:], a.Name) {
+			return Point{}, false, nil
+		}
+	case a.Segmented:
 		l := linkOf(&c)
 		if s := coll.PipelineSegment(ranks, n, elem, l.Alpha, l.Beta); s < n {
-			by.Segment = s
+			by.Segment, call.Segment = s, s
 		}
 	}
-	r, err := run(&c, of, n, by)
+	r, err := c.Run(a, call)
 	if _, ok := errors.AsType[*coll.CallError](err); ok {
 		return Point{}, false, nil
 	}
