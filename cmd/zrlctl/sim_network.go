@@ -37,7 +37,7 @@ receive. By default each rank has a host of its own, with 10 Gb/s; --cluster des
 cluster, whose ranks are as many on each host, and hosts on each switch, for all numbers of ranks.
 
 Algorithms whose ranks have steps in proportion to the logarithm of the ranks are predicted for
-up to 65536 ranks, the others for up to 4096. The shape of segments follows from the link.
+up to 65536 ranks, the others for up to 4096. The length of segments follows from the link.
 
 --compare fits the model to a table that zrlbench tune has measured, to calls of up to 4 ranks, and
 prints how far the model is from all that was measured: how often what it has as the fastest was
@@ -173,7 +173,7 @@ func (a *app) simScale(ctx context.Context, out io.Writer, f *scaleFlags) error 
 	return w.Flush()
 }
 
-// microseconds is a time with what can be told apart of it.
+// microseconds is a time in microseconds, with three significant digits or to the nanosecond.
 func microseconds(ns float64) string {
 	return strconv.FormatFloat(ns/1000, 'f', max(0, min(3, 3-len(strconv.Itoa(int(ns/1000))))), 64)
 }

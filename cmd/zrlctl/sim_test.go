@@ -170,6 +170,16 @@ func TestSimChosenTable(t *testing.T) {
 	}
 }
 
+func TestSimChooseTooMany(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	if err := os.WriteFile(file, []byte("ranks: 1025"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := simulate(t, "choose", file); code != exitUsage || !strings.Contains(stderr, "ranks: 1025 is outside 2 to 1024") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
 func TestSimPlots(t *testing.T) {
 	dir := t.TempDir()
 	for _, x := range []struct {

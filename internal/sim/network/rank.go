@@ -168,7 +168,7 @@ func (r *rank) issue() {
 		m := r.machine
 		switch {
 		case step.Piece > 0:
-			r.begin(step, number)
+			r.beginFlow(step, number)
 		case step.Kind == coll.StepSend:
 			r.send(&m.ranks[step.Peer], step.Len, number)
 		case step.Kind == coll.StepRecv:
@@ -293,8 +293,8 @@ func (r *rank) fetch(p *message, number int) {
 
 // Flows.
 
-// begin begins a flow's step: the rank announces the data to the next one.
-func (r *rank) begin(step *coll.Step, number int) {
+// beginFlow begins a flow's step: the rank announces the data to the next one.
+func (r *rank) beginFlow(step *coll.Step, number int) {
 	f := &r.flow
 	f.step, f.number = *step, number
 	if step.Sends() {
