@@ -113,6 +113,20 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// A receiver's interface, and the uplink of its switch, take messages of several senders one after another.
+func TestReceivers(t *testing.T) {
+	c := flat(3)
+	c.Network.GapByte = 1
+	if got, want := run(t, c, coll.Gather, "flat", 1000), 100.0+1000+2*1000+100; got != want {
+		t.Errorf("an interface: %v ns, want %v", got, want)
+	}
+	c = flat(3)
+	c.PerSwitch, c.Uplink = 1, network.Link{Latency: 70, GapByte: 1}
+	if got, want := run(t, c, coll.Gather, "flat", 1000), 100.0+1000+70+2*1000+100; got != want {
+		t.Errorf("an uplink: %v ns, want %v", got, want)
+	}
+}
+
 // Ranks that share a core are served one after another, and a change takes Switch for each other rank
 // of the core.
 func TestSharedCores(t *testing.T) {

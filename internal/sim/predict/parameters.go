@@ -9,8 +9,8 @@ const (
 )
 
 // Software returns the parameters of ranks in software where none are measured. Those of messages
-// and publications add up to the times that the formulas of the built-in table have, Alpha and
-// Beta of mpe/coll/choice; Switch is fitted to the measurements of lab/tune/shipped.yaml.
+// and publications without bytes add up to the times that the formulas of the built-in table have; a
+// byte of a network is that of 10 Gb/s. Switch is about the mean of what Fits has for lab/tune/shipped.yaml.
 func Software() network.Parameters {
 	return network.Parameters{
 		Host:    network.Host{Call: 300, Copy: 0.1, Reduce: 0.3, Publish: 100, Visible: 300, Switch: 2700},
