@@ -21,7 +21,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/sim/... ./internal/integration
 
-.PHONY: help build lib compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -134,6 +134,14 @@ bench-docs: build ## put the tables, plots and targets of FILE's workloads into 
 
 bench-machine: ## put the figures of FILE's workloads into the column of its machine in docs/performance.md
 	$(GO) -C lab test ./bench -run '^TestTargetsOfRun$$' -count=1 -figures $(abspath $(FILE)) -into $(CURDIR)/docs/performance.md
+
+# What make bench-model measures, and what it compares the model with.
+MODEL ?= bin/bench/model.yaml
+
+bench-model: build ## measure every algorithm of 2 to 16 ranks in at most 5 minutes, and compare zrlctl sim's model with that
+	mkdir -p bin/bench
+	./bin/zrlbench tune --ranks 2,4,8,16 --max-bytes 512KiB --rounds 3 --limit 5m --output $(MODEL)
+	./bin/zrlctl sim scale --compare $(MODEL)
 
 bench-go: ## Go benchmarks: codec, engine, matching, ping between engines and a raw UDP round trip
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)

@@ -17,19 +17,21 @@ import (
 
 func (a *app) simCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sim", Short: "Simulate hardware for message passing",
-		Long: `Simulate machines that publications on message passing in hardware describe, cycle by cycle.
-Nothing is sent, and no daemon is needed. The same parameters have the same result.`,
+		Use: "sim", Short: "Simulate hardware for message passing, and collective calls on clusters",
+		Long: `Simulate machines that publications on message passing in hardware describe, cycle by cycle, and
+predict collective calls on clusters. Nothing is sent, and no daemon is needed. The same
+parameters have the same result.`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.simBcastCommand(), a.simMatchCommand(), a.simProgramCommand(sharedbus.MatVec(), "a matrix by a vector", []int{50, 100, 150, 200, 250, 300}),
-		a.simProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}))
+		a.simProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}), a.simScaleCommand(), a.simChooseCommand())
 	return cmd
 }
 
 func (a *app) simBcastCommand() *cobra.Command {
 	var table2, figures bool
+	var svg string
 	var clock float64
 	var busy []string
 	setup := bcast.Setup{}
@@ -46,6 +48,8 @@ control message or a word in a cycle.`,
   zrlctl sim bcast --table2 --json`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			switch {
+			case svg != "" && !figures:
+				return usagef("--svg: plots are those of --figures; give both")
 			case table2 || figures:
 				for _, name := range []string{"nodes", "bytes", "busy", "root", "word", "clock"} {
 					if cmd.Flags().Changed(name) {
@@ -55,11 +59,10 @@ control message or a word in a cycle.`,
 				if table2 && figures {
 					return usagef("--figures: give only one of --table2, --figures")
 				}
-				cells := bcast.Table2
 				if figures {
-					cells = bcast.Figures
+					return a.simCells(cmd.OutOrStdout(), bcast.Figures, svg)
 				}
-				return a.simCells(cmd.OutOrStdout(), cells)
+				return a.simCells(cmd.OutOrStdout(), bcast.Table2, "")
 			case !(clock >= 0.001 && clock <= 1e6):
 				return usagef("--clock %v: must be 0.001 to 1000000 MHz", clock)
 			}
@@ -78,6 +81,7 @@ control message or a word in a cycle.`,
 	f.IntVar(&setup.Word, "word", bcast.SourceWord, "bytes that a hop carries in a cycle")
 	f.Float64Var(&clock, "clock", 1000/bcast.SourceNanoseconds, "clock in MHz")
 	f.BoolVar(&table2, "table2", false, "print table 2 of the source")
+	svgFlag(cmd, &svg)
 	f.BoolVar(&figures, "figures", false, "print the points of figures 18 to 21 of the source")
 	return cmd
 }
@@ -151,8 +155,11 @@ func chainText(order []int) string {
 	return b.String()
 }
 
-func (a *app) simCells(out io.Writer, cells func() ([]bcast.Cell, error)) error {
+func (a *app) simCells(out io.Writer, cells func() ([]bcast.Cell, error), svg string) error {
 	list, err := cells()
+	if err == nil {
+		err = drawAll(svg, figureCharts(list))
+	}
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type simulatedProgram struct {
 // simProgramCommand returns the command for a program on soft processors.
 func (a *app) simProgramCommand(p sharedbus.Program, does string, sizes []int) *cobra.Command {
 	var processors []int
+	var svg string
 	cmd := &cobra.Command{
 		Use: p.Name, Short: "Simulate " + does + " on soft processors with a shared memory", Args: arguments(0, 0),
 		Long: "Simulate " + does + ` on soft processors of an FPGA, with an MPI
@@ -48,6 +49,9 @@ speed-up is that over one processor.`,
 					results = append(results, simulatedProgram{p.Name, n, count, r.Cycles, r.Milliseconds(), float64(one.Cycles) / float64(r.Cycles), r.Events})
 				}
 			}
+			if err := drawAll(svg, programChart(p.Name, results)); err != nil {
+				return err
+			}
 			if a.json {
 				return writeJSON(cmd.OutOrStdout(), results)
 			}
@@ -61,5 +65,6 @@ speed-up is that over one processor.`,
 	}
 	cmd.Flags().IntSliceVar(&sizes, "sizes", sizes, fmt.Sprintf("rows and columns, 1 to %d", sharedbus.MaxSize))
 	cmd.Flags().IntSliceVar(&processors, "processors", []int{1, 2, 4, 6, 8}, fmt.Sprintf("processors, 1 to %d", sharedbus.MaxProcessors))
+	svgFlag(cmd, &svg)
 	return cmd
 }

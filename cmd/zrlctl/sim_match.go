@@ -24,7 +24,7 @@ var matchBenchmarks = map[string]struct {
 }
 
 func (a *app) simMatchCommand() *cobra.Command {
-	var benchmark string
+	var benchmark, svg string
 	var depths []int
 	var engine bool
 	cmd := &cobra.Command{
@@ -66,6 +66,9 @@ Times are those of the queue alone, without network or processor.`,
 				}
 				results = append(results, result)
 			}
+			if err := drawAll(svg, matchChart(benchmark, results)); err != nil {
+				return err
+			}
 			if a.json {
 				return writeJSON(cmd.OutOrStdout(), results)
 			}
@@ -75,6 +78,7 @@ Times are those of the queue alone, without network or processor.`,
 	cmd.Flags().StringVar(&benchmark, "benchmark", "preposted", "preposted or unload")
 	cmd.Flags().IntSliceVar(&depths, "depths", []int{1, 64, 256, 257, 300, 500, 1000, 3000, 10000, 30000}, fmt.Sprintf("posted receives, 1 to %d", twolevel.MaxDepth))
 	cmd.Flags().BoolVar(&engine, "engine", true, "measure the engine as well")
+	svgFlag(cmd, &svg)
 	return cmd
 }
 

@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
 // simulate runs zrlctl sim and returns its output and exit code.
@@ -31,6 +35,10 @@ func TestSimGolden(t *testing.T) {
 		{"match_unload.json", []string{"match", "--benchmark", "unload", "--depths", "256,1000", "--engine=false", "--json"}},
 		{"matvec.txt", []string{"matvec", "--sizes", "50"}},
 		{"backsub.json", []string{"backsub", "--sizes", "100", "--processors", "6,8", "--json"}},
+		{"scale.txt", []string{"scale", "--ranks", "2,8,4100", "--collectives", "allreduce,bcast,barrier", "--bytes", "8"}},
+		{"scale_cluster.json", []string{"scale", "--cluster", "testdata/sim/cluster.yaml", "--ranks", "16", "--collectives", "alltoall", "--bytes", "8,64KiB", "--json"}},
+		{"choose.txt", []string{"choose", "testdata/sim/cluster.yaml"}},
+		{"choose_fpga.txt", []string{"choose", "testdata/sim/fpga.yaml"}},
 	} {
 		t.Run(test.golden, func(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join("testdata", "sim", test.golden))
@@ -64,6 +72,17 @@ func TestSimUsage(t *testing.T) {
 		{"match --depths 0", "depth 0: must be 1 to 33024"},
 		{"match --depths 33025", "depth 33025"},
 		{"match --depths x", "must be whole numbers"},
+		{"bcast --svg x", "--svg: plots are those of --figures"},
+		{"scale --collectives x", `--collectives: there is no collective "x"`},
+		{"scale --bytes 6", `--bytes "6": must be a multiple of 4`},
+		{"scale --bytes 2GiB", `--bytes "2GiB"`},
+		{"scale --ranks 1", "--ranks: 1 ranks: must be 2 to 65536"},
+		{"scale --compare x --ranks 2", "--ranks: --compare takes what was measured"},
+		{"scale --cluster testdata/sim/measured.yaml", `unknown key "version"`},
+		{"scale --measured testdata/sim/cluster.yaml", `unknown key "ranks"`},
+		{"choose", "CLUSTER is missing"},
+		{"choose testdata/sim/measured.yaml", "measured.yaml:1: unknown key"},
+		{"choose testdata/sim/fpga.yaml -o x", "ranks with FPGAs read no table"},
 	} {
 		stdout, stderr, code := simulate(t, strings.Fields(test.args)...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, test.want) {
@@ -86,5 +105,107 @@ func TestSimEngine(t *testing.T) {
 		if len(got) != 2 || got[1].Depth != 300 || got[0].Engine <= 0 || got[1].Engine <= 0 {
 			t.Errorf("%+v", got)
 		}
+	}
+}
+
+// A comparison has what is fitted and what is not, and the counts of all.
+func TestSimCompare(t *testing.T) {
+	stdout, stderr, code := simulate(t, "scale", "--compare", "testdata/sim/measured.yaml", "--json")
+	var got struct {
+		Comparisons []struct {
+			Class  string
+			Ranks  int
+			Fitted bool
+		}
+		Total struct {
+			Cases    int
+			NearBest int `json:"near_best"`
+		}
+		Parameters []struct{ Deviation float64 }
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitOK {
+		t.Fatalf("%v, exit code %d, %s%s", err, code, stdout, stderr)
+	}
+	if len(got.Comparisons) != 3 || got.Comparisons[1].Ranks != 4 || !got.Comparisons[1].Fitted || got.Comparisons[2].Fitted || got.Total.Cases != 5 || got.Total.NearBest != 5 || got.Parameters[0].Deviation > 0.05 {
+		t.Errorf("%+v", got)
+	}
+	stdout, stderr, code = simulate(t, "scale", "--compare", "testdata/sim/measured.yaml")
+	if code != exitOK || !strings.Contains(stdout, "5 (100.0 %)") || !strings.Contains(stdout, "o (ns)") {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	for _, args := range [][]string{{"scale", "--compare", "testdata/none"}, {"choose", "testdata/none"}} {
+		if _, stderr, code := simulate(t, args...); code != exitFailure || !strings.Contains(stderr, "no such file") {
+			t.Errorf("%v: exit code %d, %s", args, code, stderr)
+		}
+	}
+	if _, stderr, code := simulate(t, "scale", "--compare", chosenTable(t)); code != exitFailure || !strings.Contains(stderr, "no measurements") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+// chosenTable returns the name of a table that sim choose has written.
+func chosenTable(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "table.yaml")
+	if stdout, stderr, code := simulate(t, "choose", "testdata/sim/cluster.yaml", "--measured", "testdata/sim/measured.yaml", "--output", file, "--json"); code != exitOK {
+		t.Fatalf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	return file
+}
+
+// The engine reads what sim choose writes.
+func TestSimChosenTable(t *testing.T) {
+	file, err := os.Open(chosenTable(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	table, err := collectives.Load(file, "table.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := coll.Call{Collective: coll.Allgather, Ranks: 16, Bytes: 4096, Elem: 4, Flows: true}
+	if by := table.Choose(choice.OversubscribedNetwork, &call); by == choice.Default().Choose(choice.OversubscribedNetwork, &call) || table.Hash() == choice.Default().Hash() {
+		t.Errorf("the table has %v, as the built-in one", by)
+	}
+}
+
+func TestSimChooseTooMany(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	if err := os.WriteFile(file, []byte("ranks: 1025"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := simulate(t, "choose", file); code != exitUsage || !strings.Contains(stderr, "ranks: 1025 is outside 2 to 1024") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+func TestSimPlots(t *testing.T) {
+	dir := t.TempDir()
+	for _, x := range []struct {
+		args  []string
+		files []string
+	}{
+		{[]string{"scale", "--ranks", "2,4", "--bytes", "8,64KiB", "--collectives", "bcast,barrier"}, []string{"scale-bcast-8.svg", "scale-bcast-64KiB.svg", "scale-barrier-0.svg"}},
+		{[]string{"bcast", "--figures"}, []string{"bcast-4.svg", "bcast-8.svg", "bcast-16.svg", "bcast-32.svg"}},
+		{[]string{"match", "--depths", "1,300", "--engine=false"}, []string{"match-preposted.svg"}},
+		{[]string{"matvec", "--sizes", "20,50"}, []string{"matvec.svg"}},
+	} {
+		folder := filepath.Join(dir, x.args[0])
+		if stdout, stderr, code := simulate(t, append(x.args, "--svg", folder)...); code != exitOK {
+			t.Fatalf("%v: exit code %d, %s%s", x.args, code, stdout, stderr)
+		}
+		for _, name := range x.files {
+			text, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil || !strings.Contains(string(text), "<polyline") {
+				t.Errorf("%s: %v, %s", name, err, text)
+			}
+		}
+		if all, err := os.ReadDir(folder); err != nil || len(all) != len(x.files) {
+			t.Errorf("%v: %v, %v", x.args, all, err)
+		}
+	}
+	if _, stderr, code := simulate(t, "matvec", "--sizes", "20", "--svg", "testdata/sim/cluster.yaml"); code != exitFailure {
+		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -135,12 +135,8 @@ func oneLine(v any) (*yaml.Node, error) {
 	return &n, err
 }
 
-// worth is how many times faster another choice must have been measured to be taken: where
-// one measures twice, smaller differences come and go.
-const worth = 1.1
-
 // Decide makes the decisions of an entry from its medians, as choice.Decide has it.
-func (e *Entry) Decide() {
+func (e *Entry) Decide(worth float64) {
 	medians := make([]choice.Series, len(e.Medians))
 	for i, s := range e.Medians {
 		medians[i] = choice.Series(s)

@@ -10,6 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
+// worth is how many times faster another choice must have been measured to be taken: where
+// one measures twice, smaller differences come and go.
+const worth = 1.1
+
 // decide makes the table of what was measured in so many rounds.
 func (t *tuner) decide(m bench.Machine, rounds int) error {
 	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{
@@ -54,7 +58,7 @@ func (g *group) entries(rounds int) (list []collectives.Entry) {
 			// A round that was cut has not measured all.
 			e.Medians[i].Micros[slices.Index(e.Bytes, c.bytes)] = rounded(median(slices.Clone(c.micros[:rounds])))
 		}
-		if e.Decide(); len(e.Choose) > 0 {
+		if e.Decide(worth); len(e.Choose) > 0 {
 			list = append(list, e)
 		}
 	}

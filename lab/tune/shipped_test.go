@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/sim/predict"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -40,6 +41,23 @@ func TestShipped(t *testing.T) {
 	}
 	if rows := table.Rows(); !reflect.DeepEqual(rows, choice.Measured()) {
 		t.Errorf("the built-in table has other decisions. Replace mpe/coll/choice/measured.go by this, and format it:\n%s", source(rows))
+	}
+}
+
+// TestModel: the model of internal/sim/network, fitted to calls of 4 ranks, knows the best algorithm of what
+// was measured. These figures are in docs/papers.md.
+func TestModel(t *testing.T) {
+	fits, err := predict.Fits(t.Context(), Shipped().Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := predict.Compare(fits)
+	for _, o := range append(c.Comparisons, c.Total) {
+		t.Logf("%s, %d ranks: %d of %d within %v times the best, %.2f times at worst; predicted by measured %.2f, %.2f, %.2f",
+			o.Class, o.Ranks, o.NearBest, o.Cases, predict.Near, o.Worst, o.Low, o.Median, o.High)
+	}
+	if c.Total.NearBest*10 < c.Total.Cases*9 {
+		t.Errorf("only %d of %d are within %v times the best", c.Total.NearBest, c.Total.Cases, predict.Near)
 	}
 }
 

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/bytesize"
+	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/internal/sim/plot"
+	"github.com/zrlmpi/zrlmpid/internal/sim/predict"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+type scaleFlags struct {
+	collectives, bytes              []string
+	ranks                           []int
+	cluster, measured, compare, svg string
+}
+
+func (a *app) simScaleCommand() *cobra.Command {
+	var f scaleFlags
+	cmd := &cobra.Command{
+		Use: "scale", Short: "Predict collective calls by the number of ranks", Args: arguments(0, 0),
+		Long: `Predict what collective calls take, by algorithm and number of ranks. The model executes the
+algorithms of the engine, and has the times of their steps from LogGOPS: latency, overhead of a
+message and a byte, gap of an interface, and the length from which messages wait for their
+receive. By default each rank has a host of its own, with 10 Gb/s; --cluster describes another
+cluster, whose ranks are as many on each host, and hosts on each switch, for all numbers of ranks.
+
+Algorithms whose ranks have steps in proportion to the logarithm of the ranks are predicted for
+up to 65536 ranks, the others for up to 4096. The length of segments follows from the link.
+
+--compare fits the model to a table that zrlbench tune has measured, to calls of up to 4 ranks, and
+prints how far the model is from all that was measured: how often what it has as the fastest was
+measured within 1.25 times the fastest, and the ratios of predicted to measured times.`,
+		Example: `  zrlctl sim scale --collectives allreduce --ranks 16,256,4096,65536 --bytes 8,1MiB
+  zrlctl sim scale --cluster cluster.yaml --svg plots
+  zrlctl sim scale --compare table.yaml`,
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			if f.compare != "" {
+				for _, name := range []string{"collectives", "ranks", "bytes", "cluster", "measured", "svg"} {
+					if cmd.Flags().Changed(name) {
+						return usagef("--%s: --compare takes what was measured; leave it out", name)
+					}
+				}
+				return a.simCompare(cmd.Context(), cmd.OutOrStdout(), f.compare)
+			}
+			return a.simScale(cmd.Context(), cmd.OutOrStdout(), &f)
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.collectives, "collectives", []string{"bcast", "allreduce", "alltoall"}, "collectives, of "+fmt.Sprint(choice.Names()))
+	fl.IntSliceVar(&f.ranks, "ranks", []int{2, 8, 32, 128, 512}, fmt.Sprintf("numbers of ranks, 2 to %d", network.MaxRanks))
+	fl.StringSliceVar(&f.bytes, "bytes", []string{"8", "4KiB", "1MiB"}, "lengths of a vector, or of one rank's block")
+	fl.StringVar(&f.cluster, "cluster", "", "`file` that describes a cluster, as for zrlctl sim choose")
+	fl.StringVar(&f.measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
+	fl.StringVar(&f.compare, "compare", "", "compare the model with this `file` of zrlbench tune")
+	svgFlag(cmd, &f.svg)
+	return cmd
+}
+
+// maxLength is the longest vector or block, in bytes.
+const maxLength = 1 << 30
+
+// request reads what is to be predicted.
+func (f *scaleFlags) request(ctx context.Context) (q predict.Request, err error) {
+	for _, name := range f.collectives {
+		of, err := collectives.ParseName(name)
+		if err != nil {
+			return q, usagef("--collectives: %w", err)
+		}
+		q.Collectives = append(q.Collectives, of)
+	}
+	for _, text := range f.bytes {
+		var n bytesize.Size
+		if err := n.UnmarshalText([]byte(text)); err != nil || n > maxLength || n%4 != 0 {
+			return q, usagef("--bytes %q: must be a multiple of 4 up to 1GiB, as in 64KiB", text)
+		}
+		q.Bytes = append(q.Bytes, int(n))
+	}
+	for _, n := range f.ranks {
+		if n < 2 || n > network.MaxRanks {
+			return q, usagef("--ranks: %d ranks: must be 2 to %d", n, network.MaxRanks)
+		}
+	}
+	if len(f.ranks) == 0 {
+		return q, usagef("--ranks: give at least one number")
+	}
+	q.Ranks = f.ranks
+	q.Cluster = predict.Default(slices.Max(f.ranks))
+	if f.cluster != "" {
+		if q.Cluster, err = readFile(f.cluster, predict.Load); err != nil {
+			return q, err
+		}
+	}
+	q.Fits, err = readFits(ctx, f.measured)
+	return q, err
+}
+
+// readFile reads a file by a function that takes its name for errors, which are the user's.
+func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, error) {
+	var none T
+	file, err := os.Open(name)
+	if err != nil {
+		return none, err
+	}
+	defer file.Close()
+	v, err := load(file, name)
+	if err != nil {
+		return none, &usageError{err}
+	}
+	return v, nil
+}
+
+// readFits fits the model to a table, if there is one.
+func readFits(ctx context.Context, name string) ([]*predict.Fit, error) {
+	if name == "" {
+		return nil, nil
+	}
+	table, err := readFile(name, collectives.Load)
+	if err != nil {
+		return nil, err
+	}
+	fits, err := predict.Fits(ctx, table.Document())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return fits, nil
+}
+
+func (a *app) simScale(ctx context.Context, out io.Writer, f *scaleFlags) error {
+	q, err := f.request(ctx)
+	if err != nil {
+		return err
+	}
+	points, err := predict.Scale(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := drawAll(f.svg, scaleCharts(points)); err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(out, points)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "COLLECTIVE\tBYTES\tALGORITHM")
+	for _, n := range q.Ranks {
+		fmt.Fprintf(w, "\t%d RANKS (µs)", n)
+	}
+	fmt.Fprintln(w)
+	for _, row := range scaleRows(points) {
+		p := row[0]
+		fmt.Fprintf(w, "%s\t%v\t%s", choice.Name(coll.Collective(p.Collective)), bytesize.Size(p.Bytes), p.By.Algorithm)
+		for _, n := range q.Ranks {
+			text := "-"
+			if i := slices.IndexFunc(row, func(p predict.Point) bool { return p.Ranks == n }); i >= 0 {
+				text = microseconds(row[i].Nanoseconds)
+			}
+			fmt.Fprint(w, "\t"+text)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// microseconds is a time in microseconds, with three significant digits or to the nanosecond.
+func microseconds(ns float64) string {
+	return strconv.FormatFloat(ns/1000, 'f', max(0, min(3, 3-len(strconv.Itoa(int(ns/1000))))), 64)
+}
+
+// scaleRows returns the points of each algorithm and length, which are one after another.
+func scaleRows(points []predict.Point) (rows [][]predict.Point) {
+	for i, p := range points {
+		if i > 0 {
+			if b := points[i-1]; b.Collective == p.Collective && b.Bytes == p.Bytes && b.By.Algorithm == p.By.Algorithm {
+				rows[len(rows)-1] = append(rows[len(rows)-1], p)
+				continue
+			}
+		}
+		rows = append(rows, []predict.Point{p})
+	}
+	return rows
+}
+
+// lengthText is a number of bytes with its unit.
+func lengthText(n int) string {
+	if text := bytesize.Size(n).String(); text[len(text)-1] == 'B' {
+		return text
+	}
+	return strconv.Itoa(n) + " B"
+}
+
+// scaleCharts returns a chart for each collective and length.
+func scaleCharts(points []predict.Point) (charts []chartFile) {
+	for _, row := range scaleRows(points) {
+		p := row[0]
+		of, n := choice.Name(coll.Collective(p.Collective)), bytesize.Size(p.Bytes)
+		name := fmt.Sprintf("scale-%s-%v.svg", of, n)
+		if len(charts) == 0 || charts[len(charts)-1].name != name {
+			charts = append(charts, chartFile{name, plot.Chart{Title: of + " of " + lengthText(p.Bytes) + ", predicted", X: "ranks", Y: "time, µs"}})
+		}
+		line := plot.Line{Name: p.By.Algorithm}
+		for _, p := range row {
+			line.Points = append(line.Points, plot.Point{X: float64(p.Ranks), Y: p.Nanoseconds / 1000})
+		}
+		c := &charts[len(charts)-1].chart
+		c.Lines = append(c.Lines, line)
+	}
+	return charts
+}
+
+func (a *app) simCompare(ctx context.Context, out io.Writer, name string) error {
+	fits, err := readFits(ctx, name)
+	if err != nil {
+		return err
+	}
+	c := predict.Compare(fits)
+	if a.json {
+		return writeJSON(out, c)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLASS\tRANKS\tFITTED\tCALLS\tBEST WITHIN 1.25\tWORST\tPREDICTED / MEASURED: P10\tP50\tP90")
+	row := func(class, ranks, fitted string, o predict.Comparison) {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d (%.1f %%)\t%.2f\t%.2f\t%.2f\t%.2f\n", class, ranks, fitted, o.Cases, o.NearBest, 100*float64(o.NearBest)/float64(o.Cases), o.Worst, o.Low, o.Median, o.High)
+	}
+	for _, o := range c.Comparisons {
+		fitted := "no"
+		if o.Fitted {
+			fitted = "yes"
+		}
+		row(string(o.Class), strconv.Itoa(o.Ranks), fitted, o)
+	}
+	row("all", "-", "-", c.Total)
+	fmt.Fprintln(w, "\nCLASS\tDEVIATION (%)\tCALL (ns)\tCOPY (ns/B)\tREDUCE (ns/B)\tPUBLISH (ns)\tVISIBLE (ns)\tSWITCH (ns)\tL (ns)\to (ns)\tO (ns/B)")
+	for _, p := range c.Parameters {
+		fmt.Fprintf(w, "%s\t%.1f\t%.0f\t%.3f\t%.3f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3f\n", p.Class, 100*p.Deviation,
+			p.Host.Call, p.Host.Copy, p.Host.Reduce, p.Host.Publish, p.Host.Visible, p.Host.Switch, p.Link.Latency, p.Link.Overhead, p.Link.OverheadByte)
+	}
+	return w.Flush()
+}
+
+func (a *app) simChooseCommand() *cobra.Command {
+	var measured, file string
+	cmd := &cobra.Command{
+		Use: "choose CLUSTER", Short: "Choose algorithms for a cluster that is described in a file", Args: arguments(1, 1),
+		Long: `Choose which algorithm, and which length of segments, carries out each collective on a cluster,
+by the model of zrlctl sim scale. The file describes the cluster:
+
+  ranks: 64                            # up to 1024
+  hosts: 16                            # default: one for each rank
+  cores: 4                             # of a host; default: one for each of its ranks
+  switches: 2                          # default: 1
+  link: {latency: 10us, gbps: 10}      # of a host; these are the defaults
+  uplink: {latency: 1us, gbps: 100}    # of a switch, in addition; these are the defaults
+  overhead: 2.5us                      # processor time of a message at each end
+  engine: software                     # or fpga: all ranks but 0 are FPGAs (cloudfpga)
+
+Print the calls for which the choice is another one than that of the built-in table, and the
+time of all. --output writes the table for the configuration (collectives.table) or
+ZRLMPI_COLLECTIVES_TABLE: the same one for all ranks. FPGAs read no table; for these, print what
+collectives.upstream should be. In no call that is predicted, the choice takes more time than that
+of the built-in table. What processors take is that of the built-in table's formulas, or
+fitted to a table that zrlbench tune has measured (--measured).`,
+		Example: `  zrlctl sim choose cluster.yaml --output table.yaml
+  zrlctl sim choose cluster.yaml --measured measured.yaml --json`,
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			return a.simChoose(cmd.Context(), cmd.OutOrStdout(), args[0], measured, file)
+		}),
+	}
+	cmd.Flags().StringVar(&measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write the table to this `file`")
+	return cmd
+}
+
+func (a *app) simChoose(ctx context.Context, out io.Writer, name, measured, file string) error {
+	d, err := readFile(name, predict.Load)
+	if err != nil {
+		return err
+	}
+	if d.Ranks > predict.MostChosen {
+		return usagef("%s: ranks: %d is outside 2 to %d", name, d.Ranks, predict.MostChosen)
+	}
+	if d.FPGA() {
+		if measured != "" || file != "" {
+			return usagef("%s: %w; leave out --measured and --output", name, predict.ErrFPGA)
+		}
+		return a.simUpstream(ctx, out, d)
+	}
+	fits, err := readFits(ctx, measured)
+	if err != nil {
+		return err
+	}
+	table, all, err := predict.Choose(ctx, d, fits)
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		if err := writeFile(file, table.Write); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return writeJSON(out, all)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLASS\tRANKS\tCOLLECTIVE\tBYTES\tCHOICE\tTIME (µs)\tBUILT-IN\tTIME (µs)")
+	var sum, builtIn float64
+	for _, c := range all {
+		sum, builtIn = sum+c.Nanoseconds, builtIn+c.BuiltInNanoseconds
+		if c.Nanoseconds < c.BuiltInNanoseconds {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%v\t%v\t%s\t%v\t%s\n", c.Class, c.Ranks, choice.Name(coll.Collective(c.Collective)), bytesize.Size(c.Bytes), c.By, microseconds(c.Nanoseconds), c.BuiltIn, microseconds(c.BuiltInNanoseconds))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%d calls take %.3f ms, by the built-in table %.3f ms\n", len(all), sum/1e6, builtIn/1e6)
+	return err
+}
+
+// simUpstream is simChoose for FPGAs.
+func (a *app) simUpstream(ctx context.Context, out io.Writer, d *predict.Description) error {
+	by, all, err := predict.ChooseUpstream(ctx, d)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(out, struct {
+			Upstream string             `json:"upstream"`
+			Calls    []predict.Upstream `json:"calls"`
+		}{by, all})
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "COLLECTIVE\tBYTES\tFLAT (µs)\tTREE (µs)")
+	for _, u := range all {
+		fmt.Fprintf(w, "%s\t%v\t%s\t%s\n", choice.Name(coll.Collective(u.Collective)), bytesize.Size(u.Bytes), microseconds(u.Flat), microseconds(u.Tree))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "collectives.upstream: %s\n", by)
+	return err
+}

@@ -1,0 +1,385 @@
+package network
+
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// rank executes its schedule of a call.
+type rank struct {
+	machine      *machine
+	number, host int
+	schedule     coll.Schedule
+	progress     coll.Progress
+	underWay     int
+	// queue has the work of its processor from head on; active: it has work, and a core or waits
+	// for one.
+	queue  []item
+	head   int
+	active bool
+	ended  func()
+	// began is when it has begun the call, and over when it has ended it.
+	began, over sim.Cycle
+	// posted are receives without a message, and unexpected messages without a receive, the oldest
+	// of each sender, from which a chain leads to the next ones.
+	posted     []posted
+	unexpected map[int]*message
+	// published counts publications; waiting are the ranks that wait for one, and missing is how
+	// many this rank waits for.
+	published int
+	waiting   []waiter
+	missing   int
+	flow      flow
+}
+
+type posted struct{ peer, number int }
+
+// waiter is a rank that waits for so many publications with a step.
+type waiter struct {
+	rank          *rank
+	count, number int
+}
+
+// flow is the rank's part in a message that is forwarded while it arrives.
+type flow struct {
+	// step has begun, with a number; announced: the rank before has announced its data.
+	step      coll.Step
+	number    int
+	announced bool
+	// cleared: the next rank has asked for the data; got and sent count bytes.
+	cleared   bool
+	got, sent int
+}
+
+type itemKind uint8
+
+const (
+	// itemBegin begins the call.
+	itemBegin itemKind = iota
+	// itemStep is a step without a message, itemPublish a publication.
+	itemStep
+	itemPublish
+	// itemSend and itemReceive are the ends of a message, itemCopy copies an unexpected one, and
+	// itemPull copies one from its sender.
+	itemSend
+	itemReceive
+	itemCopy
+	itemPull
+)
+
+// item is work of a rank's processor: of a step, or of so many more with the next numbers.
+type item struct {
+	kind         itemKind
+	cost         sim.Cycle
+	until        sim.Cycle // it does not end before
+	number, more int
+	message      *message
+}
+
+// work queues work of the rank.
+func (r *rank) work(w item) {
+	r.queue = append(r.queue, w)
+	if !r.active {
+		r.active = true
+		r.machine.ready(r)
+	}
+}
+
+// compute queues a step without a message. Steps that follow each other, which may be as many as
+// ranks, are one work.
+func (r *rank) compute(cost sim.Cycle, number int) {
+	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep && r.queue[last].number+r.queue[last].more+1 == number {
+		r.queue[last].cost += cost
+		r.queue[last].more++
+		return
+	}
+	r.work(item{kind: itemStep, cost: cost, number: number})
+}
+
+// run begins with the oldest work, after a time in which the core changes to this rank.
+func (r *rank) run(change sim.Cycle) {
+	w := &r.queue[r.head]
+	begin := r.machine.clock.Now() + change
+	switch w.kind {
+	case itemBegin:
+		r.began = begin
+	case itemSend:
+		w.message.begin(begin, w.cost)
+	}
+	r.machine.clock.After(max(begin+w.cost, w.until)-r.machine.clock.Now(), r.ended)
+}
+
+// end ends the oldest work.
+func (r *rank) end() {
+	w := r.queue[r.head]
+	r.head++
+	if r.head == len(r.queue) {
+		r.queue, r.head = r.queue[:0], 0
+	}
+	switch w.kind {
+	case itemBegin:
+		r.over = r.machine.clock.Now()
+		r.issue()
+	case itemStep, itemCopy:
+		for i := range w.more {
+			r.progress.Done(w.number + i)
+		}
+		r.underWay -= w.more
+		r.done(w.number + w.more)
+	case itemPublish:
+		r.publish()
+		r.done(w.number)
+	case itemSend:
+		if w.number > 0 {
+			r.done(w.number)
+		}
+	case itemReceive:
+		r.receive(w.message)
+	case itemPull:
+		r.reply(w.message, kindAck)
+		r.done(w.number)
+	}
+	if r.head < len(r.queue) {
+		r.run(0)
+		return
+	}
+	r.active = false
+	r.machine.yield(r)
+}
+
+// done completes a step.
+func (r *rank) done(number int) {
+	r.progress.Done(number)
+	r.underWay--
+	r.over = r.machine.clock.Now()
+	r.issue()
+}
+
+// issue begins the steps that may begin.
+func (r *rank) issue() {
+	for !(r.schedule.InOrder || r.machine.Blocking) || r.underWay == 0 {
+		step, number, ok := r.progress.Next()
+		if !ok {
+			return
+		}
+		r.underWay++
+		m := r.machine
+		switch {
+		case step.Piece > 0:
+			r.beginFlow(step, number)
+		case step.Kind == coll.StepSend:
+			r.send(&m.ranks[step.Peer], step.Len, number)
+		case step.Kind == coll.StepRecv:
+			r.post(step.Peer, number)
+		case step.Kind == coll.StepJoin:
+			r.progress.Done(number)
+			r.underWay--
+		case step.Kind == coll.StepPublish:
+			r.work(item{kind: itemPublish, cost: m.stepCost(step), number: number})
+		case step.Kind == coll.StepAwait:
+			r.await(step, number)
+		default:
+			r.compute(m.stepCost(step), number)
+		}
+	}
+}
+
+// transmit queues a message, with whose departure a step completes unless that is 0.
+func (r *rank) transmit(p *message, number int) {
+	r.work(item{kind: itemSend, cost: p.link().processor(p.bytes), number: number, message: p})
+}
+
+func (r *rank) send(to *rank, n, number int) {
+	p := r.machine.message(kindEager, r, to, n)
+	if n <= p.link().Eager {
+		r.transmit(p, number)
+		return
+	}
+	p.kind, p.bytes, p.send = kindRequest, 0, number
+	r.transmit(p, 0)
+}
+
+// reply sends a message about the same data back.
+func (r *rank) reply(p *message, k kind) {
+	p.kind, p.from, p.to, p.bytes = k, p.to, p.from, 0
+	r.transmit(p, 0)
+}
+
+// post posts a receive.
+func (r *rank) post(peer, number int) {
+	p := r.unexpected[peer]
+	switch {
+	case p == nil:
+		r.posted = append(r.posted, posted{peer, number})
+		return
+	case p.chain == nil:
+		delete(r.unexpected, peer)
+	default:
+		r.unexpected[peer] = p.chain
+	}
+	if p.kind == kindEager {
+		r.work(item{kind: itemCopy, cost: cycles(float64(p.bytes) * r.machine.Host.Copy), number: number})
+		p.release()
+		return
+	}
+	r.fetch(p, number)
+}
+
+// receive is what a message does whose receiver has taken it.
+func (r *rank) receive(p *message) {
+	switch p.kind {
+	case kindEager, kindRequest:
+		r.match(p)
+	case kindClear:
+		p.kind, p.from, p.to, p.bytes = kindData, r, p.from, p.length
+		r.transmit(p, 0)
+	case kindData:
+		number := p.recv
+		r.reply(p, kindAck)
+		r.done(number)
+	case kindAck:
+		number := p.send
+		p.release()
+		r.done(number)
+	default:
+		r.flowed(p)
+	}
+}
+
+func (r *rank) match(p *message) {
+	i := slices.IndexFunc(r.posted, func(q posted) bool { return q.peer == p.from.number })
+	if i < 0 {
+		r.keep(p)
+		return
+	}
+	number := r.posted[i].number
+	r.posted = slices.Delete(r.posted, i, i+1)
+	if p.kind == kindRequest {
+		r.fetch(p, number)
+		return
+	}
+	p.release()
+	r.done(number)
+}
+
+// keep keeps a message until its receive is posted.
+func (r *rank) keep(p *message) {
+	p.chain = nil
+	last := r.unexpected[p.from.number]
+	if last == nil {
+		if r.unexpected == nil {
+			r.unexpected = map[int]*message{}
+		}
+		r.unexpected[p.from.number] = p
+		return
+	}
+	for last.chain != nil {
+		last = last.chain
+	}
+	last.chain = p
+}
+
+// fetch asks for the data of a request, or copies it.
+func (r *rank) fetch(p *message, number int) {
+	if l := p.link(); l.Pulls {
+		r.work(item{kind: itemPull, cost: cycles(float64(p.length) * l.OverheadByte), number: number, message: p})
+		return
+	}
+	p.recv = number
+	r.reply(p, kindClear)
+}
+
+// Flows.
+
+// beginFlow begins a flow's step: the rank announces the data to the next one.
+func (r *rank) beginFlow(step *coll.Step, number int) {
+	f := &r.flow
+	f.step, f.number = *step, number
+	if step.Sends() {
+		r.transmit(r.machine.message(kindFlowRequest, r, &r.machine.ranks[step.Dest()], 0), 0)
+	}
+	r.ask()
+}
+
+// ask asks the rank before for data if that has announced it and this rank may itself send.
+func (r *rank) ask() {
+	f := &r.flow
+	if f.number > 0 && f.step.Receives() && f.announced && (f.cleared || !f.step.Sends()) {
+		r.transmit(r.machine.message(kindFlowClear, r, &r.machine.ranks[f.step.Peer], 0), 0)
+	}
+}
+
+func (r *rank) flowed(p *message) {
+	f, k, n := &r.flow, p.kind, p.bytes
+	p.release()
+	switch k {
+	case kindFlowRequest:
+		f.announced = true
+		r.ask()
+	case kindFlowClear:
+		f.cleared = true
+		r.ask()
+		if !f.step.Receives() {
+			f.got = f.step.Len
+			r.forward()
+		}
+	case kindPiece:
+		f.got += n
+		if f.step.Sends() {
+			r.forward()
+		} else if f.got == f.step.Len {
+			r.done(f.number)
+		}
+	}
+}
+
+// forward sends what has arrived.
+func (r *rank) forward() {
+	f := &r.flow
+	for f.sent < f.got {
+		n := min(f.step.Piece, f.got-f.sent)
+		f.sent += n
+		number := 0
+		if f.sent == f.step.Len {
+			number = f.number
+		}
+		r.transmit(r.machine.message(kindPiece, r, &r.machine.ranks[f.step.Dest()], n), number)
+	}
+}
+
+// Shared buffers.
+
+// publish makes a publication, of which those learn that wait for it.
+func (r *rank) publish() {
+	r.published++
+	r.waiting = slices.DeleteFunc(r.waiting, func(w waiter) bool {
+		if w.count > r.published {
+			return false
+		}
+		if w.rank.missing--; w.rank.missing == 0 {
+			p := r.machine.message(kindNotice, r, w.rank, 0)
+			p.recv = w.number
+			p.at(r.machine.clock.Now()+cycles(r.machine.Host.Visible), (*message).arrive)
+		}
+		return true
+	})
+}
+
+// await waits for publications.
+func (r *rank) await(step *coll.Step, number int) {
+	first, last := step.Peer, step.Peer
+	if step.Peer == coll.Everyone {
+		first, last = 0, len(r.machine.ranks)-1
+	}
+	for i := first; i <= last; i++ {
+		if p := &r.machine.ranks[i]; p != r && p.published < step.Count {
+			p.waiting = append(p.waiting, waiter{r, step.Count, number})
+			r.missing++
+		}
+	}
+	if r.missing == 0 {
+		r.work(item{kind: itemStep, cost: r.machine.stepCost(step), number: number})
+	}
+}

@@ -1,0 +1,242 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// MostChosen is for how many ranks Choose makes a table.
+const MostChosen = 1024
+
+// The calls that Choose predicts: of these lengths, of which all blocks have chooseBytes at most, and
+// cut into segments of these.
+var (
+	chooseLengths  = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 2 << 20}
+	chooseSegments = []int{choice.Auto, 8 << 10, 64 << 10, 512 << 10}
+)
+
+const chooseBytes = 2 << 20
+
+// Chosen is what a table says of calls of one length, beside the built-in table.
+type Chosen struct {
+	Class      choice.Class           `json:"class"`
+	Collective collectives.Collective `json:"collective"`
+	Ranks      int                    `json:"ranks"`
+	Bytes      int                    `json:"bytes"`
+	By         choice.Choice          `json:"by"`
+	BuiltIn    choice.Choice          `json:"built_in"`
+	// Times are in nanoseconds.
+	Nanoseconds        float64 `json:"ns"`
+	BuiltInNanoseconds float64 `json:"built_in_ns"`
+}
+
+// Choose makes the table of a cluster: for communicators of 2, 4, 8 and so on up to all ranks, which
+// algorithm and segment take the least time in the model. No entry of Chosen takes more time than
+// the built-in table's choice. The error is a *network.ClusterError, ErrFPGA, or ctx's.
+func Choose(ctx context.Context, d *Description, fits []*Fit) (*collectives.Table, []Chosen, error) {
+	if d.FPGA() {
+		return nil, nil, ErrFPGA
+	}
+	whole := d.Cluster(d.Ranks, fits)
+	doc := &collectives.Document{Version: collectives.Version, Estimated: true}
+	var all []Chosen
+	for _, ranks := range Powers(d.Ranks) {
+		c := d.subset(ranks, fits)
+		class := choice.ClassOf(c.Shared(), whole.Oversubscribed()) // which is by hosts, not by communicators
+		t := doc.Class(class)
+		if *t == nil {
+			*t = &collectives.ClassTable{Over: "model", Link: collectives.Link(linkOf(&c))}
+		}
+		link := choice.Link((*t).Link) // the engine has one for the class
+		for op := coll.Barrier; op <= coll.Exscan; op++ {
+			e, chosen, err := chooseOne(ctx, &c, class, op, link)
+			if err != nil {
+				return nil, nil, err
+			}
+			(*t).Collectives = append((*t).Collectives, e)
+			all = append(all, chosen...)
+		}
+	}
+	doc.Each(func(_ choice.Class, t *collectives.ClassTable) {
+		slices.SortStableFunc(t.Collectives, func(a, b collectives.Entry) int { return int(a.Collective) - int(b.Collective) })
+	})
+	table, err := collectives.New(doc)
+	return table, all, err
+}
+
+// chooseOne makes the entry of a collective.
+func chooseOne(ctx context.Context, c *network.Cluster, class choice.Class, of coll.Collective, link choice.Link) (collectives.Entry, []Chosen, error) {
+	e := collectives.Entry{Collective: collectives.Collective(of), Ranks: c.Ranks, Bytes: lengths(of, c.Ranks)}
+	var all []Chosen
+	for i, n := range e.Bytes {
+		builtIn := builtIn(c, class, of, n)
+		for _, by := range candidates(c, of, n, builtIn) {
+			if err := ctx.Err(); err != nil {
+				return e, nil, err
+			}
+			r, err := run(c, of, n, whole(by, c.Ranks, n, link))
+			if _, ok := errors.AsType[*coll.CallError](err); ok {
+				continue
+			}
+			if err != nil {
+				return e, nil, err
+			}
+			k := slices.IndexFunc(e.Medians, func(s collectives.Series) bool { return s.By == by })
+			if k < 0 {
+				k = len(e.Medians)
+				e.Medians = append(e.Medians, collectives.Series{By: by, Micros: make([]float64, len(e.Bytes))})
+			}
+			e.Medians[k].Micros[i] = math.Round(r.Nanoseconds) / 1000
+			if by == builtIn {
+				all = append(all, Chosen{Class: class, Collective: e.Collective, Ranks: c.Ranks, Bytes: n, BuiltIn: by})
+			}
+		}
+	}
+	e.Decide(1)
+	for i := range all { // one for each length
+		o := &all[i]
+		o.By = chosen(&e, o.Bytes)
+		for _, s := range e.Medians {
+			if s.By == o.By {
+				o.Nanoseconds = 1000 * s.Micros[i]
+			}
+			if s.By == o.BuiltIn {
+				o.BuiltInNanoseconds = 1000 * s.Micros[i]
+			}
+		}
+	}
+	return e, all, nil
+}
+
+// lengths returns those of the calls that are predicted of a collective.
+func lengths(of coll.Collective, ranks int) (list []int) {
+	longest := chooseBytes
+	switch of {
+	case coll.Barrier:
+		return []int{0}
+	case coll.Gather, coll.Scatter, coll.Allgather, coll.Alltoall, coll.ReduceScatter:
+		longest /= ranks
+	}
+	for _, n := range chooseLengths {
+		if n <= longest {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// builtIn returns what the built-in table has for a call.
+func builtIn(c *network.Cluster, class choice.Class, of coll.Collective, n int) choice.Choice {
+	call := coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true, Shared: c.SharedBytes()}
+	return choice.Default().Choose(class, &call)
+}
+
+// hopeless is by how many times the formula of a choice must be above the least of all for the choice
+// not to be tried.
+const hopeless = 10
+
+// candidates returns the choices for a call, the built-in table's among them.
+func candidates(c *network.Cluster, of coll.Collective, n int, builtIn choice.Choice) []choice.Choice {
+	var list []choice.Choice
+	var times []float64
+	link := linkOf(c)
+	add := func(a *coll.Algorithm, segment int) {
+		by := choice.Choice{Algorithm: a.Name, Segment: segment}
+		cost, err := a.Cost(coll.Call{Collective: of, Ranks: c.Ranks, Bytes: n, Elem: elem, Flows: true, Shared: c.SharedBytes(), Segment: whole(by, c.Ranks, n, link).Segment})
+		if err == nil {
+			list, times = append(list, by), append(times, cost.Time(link.Alpha, link.Beta, c.Host.Reduce))
+		}
+	}
+	for _, a := range coll.Algorithms(of) {
+		if !a.Segmented || n <= chooseSegments[1] {
+			add(a, 0)
+		}
+		for _, s := range chooseSegments {
+			if a.Segmented && s < n && (s != choice.Auto || a.Name == choice.AutoFor) {
+				add(a, s)
+			}
+		}
+	}
+	least := slices.Min(times)
+	tried := []choice.Choice{builtIn}
+	for i, by := range list {
+		if by != builtIn && times[i] <= hopeless*least {
+			tried = append(tried, by)
+		}
+	}
+	return tried
+}
+
+// chosen returns what an entry has for a call that its first choices can carry out.
+func chosen(e *collectives.Entry, n int) choice.Choice {
+	for _, d := range e.Choose {
+		if d.UpTo == nil || n <= int(*d.UpTo) {
+			return d.By[0]
+		}
+	}
+	return choice.Choice{} // the last decision is for all lengths
+}
+
+// The schedules that upstream's compiler has for FPGAs, as collectives.upstream names them.
+var upstreams = [...]string{"flat", "tree"}
+
+// Upstream is what the collectives of upstream's compiler take on FPGAs, in nanoseconds.
+type Upstream struct {
+	Collective collectives.Collective `json:"collective"`
+	Ranks      int                    `json:"ranks"`
+	Bytes      int                    `json:"bytes"`
+	Flat       float64                `json:"flat_ns"`
+	Tree       float64                `json:"tree_ns"`
+}
+
+// fpgaCall is a call of rank 0 and FPGAs.
+func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
+	fpgas := make([]int, ranks-1)
+	for i := range fpgas {
+		fpgas[i] = i + 1
+	}
+	return coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elem, Token: elem, FPGAs: fpgas, NoCredit: true}
+}
+
+// fpgaAlgorithms are those in which FPGAs do one step at a time.
+var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
+
+// ChooseUpstream returns which collectives.upstream takes less time for a cluster with FPGAs, over
+// all calls by the mean of the logarithms. The error is a *network.ClusterError or ctx's.
+func ChooseUpstream(ctx context.Context, d *Description) (string, []Upstream, error) {
+	c := d.Cluster(d.Ranks, nil)
+	var all []Upstream
+	sum := 0.0
+	for _, of := range [...]coll.Collective{coll.Bcast, coll.Reduce, coll.Gather, coll.Scatter} {
+		for _, n := range lengths(of, c.Ranks) {
+			var times [len(upstreams)]float64
+			for i, name := range upstreams {
+				a, err := coll.Find(of, name)
+				if err != nil {
+					return "", nil, err
+				}
+				r, err := c.Run(a, fpgaCall(of, c.Ranks, n))
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					return "", nil, err
+				}
+				times[i] = r.Nanoseconds
+			}
+			all = append(all, Upstream{collectives.Collective(of), c.Ranks, n, times[0], times[1]})
+			sum += math.Log(times[1] / times[0])
+		}
+	}
+	if sum < 0 {
+		return upstreams[1], all, nil
+	}
+	return upstreams[0], all, nil
+}

@@ -1,0 +1,106 @@
+package predict
+
+import (
+	"math"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// Near is how many times the best measured time that of a good prediction takes at most.
+const Near = 1.25
+
+// Comparison is the model beside what was measured of a class with so many ranks.
+type Comparison struct {
+	Class choice.Class `json:"class"`
+	Ranks int          `json:"ranks"`
+	// Fitted: the model is fitted to these calls.
+	Fitted bool `json:"fitted"`
+	// Cases are calls of a collective and a length. In NearBest of them, what the model has as the
+	// fastest was measured within Near times the fastest; Worst is the largest such ratio.
+	Cases    int     `json:"cases"`
+	NearBest int     `json:"near_best"`
+	Worst    float64 `json:"worst"`
+	// Low, Median and High are what 10, 50 and 90 % of the ratios of predicted to measured times
+	// are at most.
+	Low    float64 `json:"p10"`
+	Median float64 `json:"p50"`
+	High   float64 `json:"p90"`
+
+	errors []float64
+}
+
+// Compared is all that was measured beside the model.
+type Compared struct {
+	Parameters  []ClassParameters `json:"parameters"`
+	Comparisons []Comparison      `json:"comparisons"`
+	Total       Comparison        `json:"total"`
+	Cases       []ClassCases      `json:"cases"`
+}
+
+// ClassParameters are those fitted to a class, in nanoseconds, and Deviation is Fit.Deviation.
+type ClassParameters struct {
+	Class     choice.Class `json:"class"`
+	Deviation float64      `json:"deviation"`
+	Host      network.Host `json:"host"`
+	Link      network.Link `json:"link"`
+}
+
+// ClassCases are the cases of a class.
+type ClassCases struct {
+	Class choice.Class `json:"class"`
+	Cases []Case       `json:"cases"`
+}
+
+// Compare compares fits with what they are fitted to, and with calls of more ranks.
+func Compare(fits []*Fit) Compared {
+	var all Compared
+	for _, f := range fits {
+		link := f.Parameters.Network
+		if sharesMemory(f.Class) {
+			link = f.Parameters.Memory
+		}
+		all.Parameters = append(all.Parameters, ClassParameters{f.Class, f.Deviation, f.Parameters.Host, link})
+		all.Cases = append(all.Cases, ClassCases{f.Class, f.Cases})
+		for i := range f.Cases {
+			c := &f.Cases[i]
+			k := slices.IndexFunc(all.Comparisons, func(o Comparison) bool { return o.Class == f.Class && o.Ranks == c.Ranks })
+			if k < 0 {
+				k = len(all.Comparisons)
+				all.Comparisons = append(all.Comparisons, Comparison{Class: f.Class, Ranks: c.Ranks, Fitted: c.Ranks <= f.Fitted})
+			}
+			all.Comparisons[k].add(c)
+			all.Total.add(c)
+		}
+	}
+	for i := range all.Comparisons {
+		all.Comparisons[i].close()
+	}
+	all.Total.close()
+	return all
+}
+
+func (o *Comparison) add(c *Case) {
+	least := slices.Min(c.Measured)
+	ratio := c.Measured[slices.Index(c.Predicted, slices.Min(c.Predicted))] / least
+	o.Cases++
+	if ratio <= Near {
+		o.NearBest++
+	}
+	o.Worst = max(o.Worst, ratio)
+	for k := range c.By {
+		o.errors = append(o.errors, c.Predicted[k]/c.Measured[k])
+	}
+}
+
+func (o *Comparison) close() {
+	if len(o.errors) == 0 {
+		return
+	}
+	slices.Sort(o.errors)
+	at := func(share float64) float64 {
+		return o.errors[min(int(math.Ceil(share*float64(len(o.errors)))), len(o.errors))-1]
+	}
+	o.Low, o.Median, o.High = at(0.1), at(0.5), at(0.9)
+}

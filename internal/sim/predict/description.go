@@ -1,0 +1,188 @@
+package predict
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+)
+
+// Engines.
+const (
+	engineSoftware = "software"
+	engineFPGA     = "fpga"
+)
+
+// Description is a cluster as a file has it.
+type Description struct {
+	// Ranks is how many there are; Hosts on how many hosts, 0 is one each. Ranks of a host have
+	// successive numbers.
+	Ranks int `yaml:"ranks"`
+	Hosts int `yaml:"hosts"`
+	// Cores is how many each host has; 0 is one for each of its ranks.
+	Cores int `yaml:"cores"`
+	// Switches is on how many switches the hosts are; 0 is one.
+	Switches int `yaml:"switches"`
+	// Engine is "software", or "fpga" where all ranks but rank 0 are FPGAs with the profile
+	// cloudfpga.
+	Engine string `yaml:"engine"`
+	// Link is that of a host, and Uplink that of a switch.
+	Link   Speed `yaml:"link"`
+	Uplink Speed `yaml:"uplink"`
+	// Overhead is the processor time of a message at each end; 0 is that of the parameters.
+	Overhead time.Duration `yaml:"overhead"`
+}
+
+// Speed is what a link takes: from end to end, and in gigabits a second. 0 is that of a link by default.
+type Speed struct {
+	Latency time.Duration `yaml:"latency"`
+	Gbps    float64       `yaml:"gbps"`
+}
+
+// gapByte returns how many nanoseconds a byte takes.
+func (s *Speed) gapByte() float64 { return 8 / s.Gbps }
+
+// The links by default.
+var (
+	defaultLink   = Speed{10 * time.Microsecond, 10}
+	defaultUplink = Speed{time.Microsecond, 100}
+)
+
+// Default is a rank on each of so many hosts, with 10 Gb/s.
+func Default(ranks int) *Description { return (&Description{Ranks: ranks}).completed() }
+
+func (d *Description) completed() *Description {
+	if d.Hosts == 0 {
+		d.Hosts = d.Ranks
+	}
+	if d.Switches == 0 {
+		d.Switches = 1
+	}
+	if d.Engine == "" {
+		d.Engine = engineSoftware
+	}
+	d.Link.complete(defaultLink)
+	d.Uplink.complete(defaultUplink)
+	return d
+}
+
+func (s *Speed) complete(by Speed) {
+	if s.Latency == 0 {
+		s.Latency = by.Latency
+	}
+	if s.Gbps == 0 {
+		s.Gbps = by.Gbps
+	}
+}
+
+// Load reads a description. name is the file's in errors, which are *strictyaml.Error joined, or
+// wrap strictyaml.ErrTooLarge or the reader's.
+func Load(r io.Reader, name string) (*Description, error) {
+	var d Description
+	source, err := strictyaml.Decode(r, name, &d)
+	if err != nil {
+		return nil, err
+	}
+	d.completed()
+	p := strictyaml.NewProblems(&source)
+	within := func(key string, n, least, most int) {
+		if n < least || n > most {
+			p.Add(key, "%d is outside %d to %d", n, least, most)
+		}
+	}
+	within("ranks", d.Ranks, 2, network.MaxRanks)
+	within("hosts", d.Hosts, 1, max(d.Ranks, 1))
+	within("cores", d.Cores, 0, network.MaxRanks)
+	within("switches", d.Switches, 1, max(d.Hosts, 1))
+	if d.Engine != engineSoftware && d.Engine != engineFPGA {
+		p.Add("engine", "%s is not known%s: there are %s, %s", strictyaml.Quote(d.Engine), strictyaml.DidYouMean(d.Engine, []string{engineSoftware, engineFPGA}), engineSoftware, engineFPGA)
+	}
+	if d.FPGA() && d.Hosts != d.Ranks {
+		p.Add("hosts", "each FPGA is a host of its own: leave it out")
+	}
+	if d.FPGA() && d.Ranks < 3 {
+		p.Add("ranks", "%d ranks: with FPGAs, there are at least two of them and rank 0", d.Ranks)
+	}
+	for i, key := range [...]string{"link", "uplink"} {
+		s := [...]Speed{d.Link, d.Uplink}[i]
+		if s.Latency < 0 || s.Latency > time.Second {
+			p.Add(key+".latency", "%v is outside 0 to 1s", s.Latency)
+		}
+		if !(s.Gbps >= 0.001 && s.Gbps <= 1e5) {
+			p.Add(key+".gbps", "%v is outside 0.001 to 100000", s.Gbps)
+		}
+	}
+	if d.Overhead < 0 || d.Overhead > time.Second {
+		p.Add("overhead", "%v is outside 0 to 1s", d.Overhead)
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// FPGA reports whether all ranks but rank 0 are FPGAs.
+func (d *Description) FPGA() bool { return d.Engine == engineFPGA }
+
+// Cluster returns the cluster with so many ranks, as many on each host, and hosts on each switch, as
+// described. Without fits, and for FPGAs, the parameters are those of Software and FPGA.
+func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
+	perHost := divided(d.Ranks, d.Hosts)
+	c := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: Software()}
+	if d.Switches > 1 {
+		c.PerSwitch = divided(d.Hosts, d.Switches)
+		c.Uplink = network.Link{Latency: float64(d.Uplink.Latency), GapByte: d.Uplink.gapByte()}
+	}
+	if d.FPGA() {
+		c.Parameters, c.Blocking = FPGA(), true
+	} else {
+		measuredParameters(&c, fits)
+	}
+	c.Network.Latency, c.Network.GapByte = float64(d.Link.Latency), d.Link.gapByte()
+	if d.Overhead > 0 {
+		c.Network.Overhead = float64(d.Overhead)
+	}
+	return c
+}
+
+// measuredParameters takes what fits have, of ranks that share cores where those of the cluster do.
+// What a link takes is that of the cluster: it was measured on one host.
+func measuredParameters(c *network.Cluster, fits []*Fit) {
+	shares := c.Cores > 0 && c.PerHost > c.Cores
+	for _, right := range [...]bool{false, true} { // those of the right kind last
+		for _, f := range fits {
+			if (oversubscribed(f.Class) == shares) != right {
+				continue
+			}
+			change := c.Host.Switch
+			if sharesMemory(f.Class) {
+				c.Memory, c.Host = f.Parameters.Memory, f.Parameters.Host
+			} else {
+				c.Network.Overhead, c.Network.OverheadByte = f.Parameters.Network.Overhead, f.Parameters.Network.OverheadByte
+				if c.PerHost == 1 {
+					c.Host = f.Parameters.Host
+				}
+			}
+			if !oversubscribed(f.Class) {
+				c.Host.Switch = change // which it does not have
+			}
+		}
+	}
+}
+
+func divided(n, by int) int { return (n + by - 1) / by }
+
+// ErrFPGA is the error of a table for FPGAs.
+var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
+
+// subset returns ranks of a cluster that make a communicator of their own: on one host if they fit
+// there, or else spread over all of them.
+func (d *Description) subset(ranks int, fits []*Fit) network.Cluster {
+	c := d.Cluster(ranks, fits)
+	if ranks > c.PerHost {
+		c.PerHost = divided(ranks, d.Hosts)
+	}
+	return c
+}

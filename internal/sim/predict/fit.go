@@ -1,0 +1,223 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+)
+
+// elem is the size of an element, in bytes.
+const elem = 4
+
+// The calls that a class is fitted to: those of up to fitRanks ranks and fitBytes bytes.
+const (
+	fitRanks = 4
+	fitBytes = 512 << 10
+)
+
+// Case is a collective call, by the choices that were measured. Times are in nanoseconds.
+type Case struct {
+	Collective collectives.Collective `json:"collective"`
+	Ranks      int                    `json:"ranks"`
+	Bytes      int                    `json:"bytes"`
+	// By has the choices; Measured their medians and Predicted what the model has.
+	By        []choice.Choice `json:"by"`
+	Measured  []float64       `json:"measured_ns"`
+	Predicted []float64       `json:"predicted_ns"`
+}
+
+// Fit is the model fitted to the measurements of a class.
+type Fit struct {
+	Class choice.Class
+	// Cores are those of the machine.
+	Cores      int
+	Parameters network.Parameters
+	// Deviation is the mean of |ln(predicted / measured)| of the calls that it is fitted to.
+	Deviation float64
+	// Cases are all that were measured, and Fitted is up to how many ranks the fit has used them.
+	Cases  []Case
+	Fitted int
+}
+
+// ErrNotMeasured is the error of a fit to a table without measurements.
+var ErrNotMeasured = errors.New("the table has no measurements with their machine: have zrlbench tune write one")
+
+// Fits fits the model to each class of a table, one after another. The error is ErrNotMeasured, or
+// the context's.
+func Fits(ctx context.Context, d *collectives.Document) (fits []*Fit, err error) {
+	if d.Estimated || d.Measured.Cores < 1 {
+		return nil, ErrNotMeasured
+	}
+	d.Each(func(class choice.Class, t *collectives.ClassTable) {
+		f := &Fit{Class: class, Cores: d.Measured.Cores, Parameters: Software(), Cases: measured(t)}
+		if err == nil && len(f.Cases) > 0 {
+			fits, err = append(fits, f), f.fit(ctx)
+		}
+	})
+	if err == nil && len(fits) == 0 {
+		err = ErrNotMeasured
+	}
+	return fits, err
+}
+
+// measured returns what a table was made of.
+func measured(t *collectives.ClassTable) (all []Case) {
+	for _, e := range t.Collectives {
+		for i, n := range e.Bytes {
+			c := Case{Collective: e.Collective, Ranks: e.Ranks, Bytes: n}
+			for _, s := range e.Medians {
+				if us := s.Micros[i]; us > 0 {
+					c.By, c.Measured = append(c.By, whole(s.By, e.Ranks, n, choice.Link(t.Link))), append(c.Measured, 1000*us)
+				}
+			}
+			if len(c.By) > 0 {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// whole replaces a segment that goes by the link.
+func whole(by choice.Choice, ranks, n int, link choice.Link) choice.Choice {
+	if by.Segment == choice.Auto {
+		by.Segment = coll.PipelineSegment(ranks, n, elem, link.Alpha, link.Beta)
+	}
+	return by
+}
+
+func sharesMemory(class choice.Class) bool {
+	return class == choice.Memory || class == choice.OversubscribedMemory
+}
+
+func oversubscribed(class choice.Class) bool {
+	return class == choice.OversubscribedMemory || class == choice.OversubscribedNetwork
+}
+
+// run executes a call of n bytes by a choice.
+func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (network.Result, error) {
+	a, err := coll.Find(of, by.Algorithm)
+	if err != nil {
+		return network.Result{}, err
+	}
+	return c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: elem, Segment: by.Segment, Flows: true})
+}
+
+// predict has the model execute a case: all ranks are on the machine.
+func (f *Fit) predict(c *Case) error {
+	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Parameters: f.Parameters}
+	if oversubscribed(f.Class) {
+		cluster.Cores = f.Cores
+	}
+	c.Predicted = c.Predicted[:0]
+	for _, by := range c.By {
+		r, err := run(&cluster, coll.Collective(c.Collective), c.Bytes, by)
+		if err != nil {
+			return err
+		}
+		c.Predicted = append(c.Predicted, r.Nanoseconds)
+	}
+	return nil
+}
+
+// deviation is how far the model is from the cases.
+func (f *Fit) deviation(cases []Case) (float64, error) {
+	sum, n := 0.0, 0
+	for i := range cases {
+		c := &cases[i]
+		if err := f.predict(c); err != nil {
+			return 0, err
+		}
+		for k := range c.By {
+			sum += math.Abs(math.Log(c.Predicted[k] / c.Measured[k]))
+		}
+		n += len(c.By)
+	}
+	return sum / float64(n), nil
+}
+
+// fitted returns the parameters that messages and calls of the class depend on.
+func (f *Fit) fitted() []*float64 {
+	h, l := &f.Parameters.Host, &f.Parameters.Network
+	all := []*float64{&h.Call, &h.Copy, &h.Reduce}
+	if sharesMemory(f.Class) {
+		l = &f.Parameters.Memory
+		all = append(all, &h.Publish, &h.Visible)
+	}
+	if oversubscribed(f.Class) {
+		all = append(all, &h.Switch)
+	}
+	return append(all, &l.Latency, &l.Overhead, &l.OverheadByte)
+}
+
+// steps are the factors by which fit changes a parameter, one after another.
+var steps = [...]float64{2, 1.4, 1.15, 1.05}
+
+// Bounds of a fit: rounds for a step, and values that have an effect.
+const (
+	fitRounds         = 8
+	fitLeast, fitMost = 1e-3, 1e8
+)
+
+// fit changes one parameter after another for as long as that brings the model closer to the cases.
+func (f *Fit) fit(ctx context.Context) error {
+	f.Fitted = max(fitRanks, slices.MinFunc(f.Cases, func(a, b Case) int { return a.Ranks - b.Ranks }).Ranks)
+	cases := slices.DeleteFunc(slices.Clone(f.Cases), func(c Case) bool { return c.Ranks > f.Fitted || c.Bytes > fitBytes })
+	if len(cases) == 0 {
+		cases = f.Cases
+	}
+	f.Parameters.Network.GapByte = 0
+	var err error
+	if f.Deviation, err = f.deviation(cases); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		for range fitRounds {
+			better := false
+			for _, p := range f.fitted() {
+				for _, factor := range [...]float64{step, 1 / step} {
+					ok, err := f.move(ctx, p, factor, cases)
+					if err != nil {
+						return err
+					}
+					better = better || ok
+				}
+			}
+			if !better {
+				break
+			}
+		}
+	}
+	_, err = f.deviation(f.Cases)
+	return err
+}
+
+// move multiplies a parameter by a factor for as long as that is better.
+func (f *Fit) move(ctx context.Context, p *float64, factor float64, cases []Case) (better bool, err error) {
+	for {
+		before := *p
+		*p *= factor
+		if *p < fitLeast || *p > fitMost {
+			*p = before
+			return better, nil
+		}
+		d, err := f.deviation(cases)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return better, err
+		}
+		if d >= f.Deviation*0.9999 {
+			*p = before
+			return better, nil
+		}
+		f.Deviation, better = d, true
+	}
+}

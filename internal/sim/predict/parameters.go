@@ -1,0 +1,29 @@
+package predict
+
+import "github.com/zrlmpi/zrlmpid/internal/sim/network"
+
+// Messages of up to these lengths do not wait for their receive.
+const (
+	memoryEager  = 8 << 10
+	networkEager = 64 << 10
+)
+
+// Software returns the parameters of ranks in software where none are measured. Those of messages
+// and publications without bytes add up to the times that the formulas of the built-in table have; a
+// byte of a network is that of 10 Gb/s. Switch is about the mean of what Fits has for lab/tune/shipped.yaml.
+func Software() network.Parameters {
+	return network.Parameters{
+		Host:    network.Host{Call: 300, Copy: 0.1, Reduce: 0.3, Publish: 100, Visible: 300, Switch: 2700},
+		Memory:  network.Link{Latency: 200, Overhead: 400, OverheadByte: 0.1, Eager: memoryEager, Pulls: true},
+		Network: network.Link{Latency: 10000, Overhead: 2500, OverheadByte: 0.1, GapByte: 0.8, Eager: networkEager},
+	}
+}
+
+// FPGA returns the parameters of FPGAs with the profile cloudfpga: all messages wait for their
+// receive. The overhead is assumed, and nothing of it is measured.
+func FPGA() network.Parameters {
+	p := Software()
+	p.Host = network.Host{Call: 500, Copy: 0.8, Reduce: 0.8}
+	p.Network.Overhead, p.Network.OverheadByte, p.Network.Eager = 500, 0, -1
+	return p
+}
