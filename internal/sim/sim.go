@@ -1,6 +1,10 @@
 // Package sim is the core of discrete-event models of hardware: a clock in cycles, events, and
 // queues. A model on it is deterministic: events of one cycle happen in the
 // order in which they were scheduled.
+//
+// The simulations of faults in the tests of packages handshake, extended and mpe do without it: a
+// node there says when it is to be called next, which each packet may change, and a Clock takes no
+// event back.
 package sim
 
 // Cycle is a point in time, or a duration.
