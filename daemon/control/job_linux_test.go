@@ -23,7 +23,8 @@ type launcher struct {
 	name    string
 	mu      sync.Mutex
 	values  map[string]string
-	barrier sync.WaitGroup
+	arrived int
+	passed  chan struct{} // closed when all have arrived
 }
 
 type process struct {
@@ -51,8 +52,14 @@ func (p process) Get(_ context.Context, key string) (string, error) {
 }
 
 func (p process) Barrier(context.Context) error {
-	p.barrier.Done()
-	p.barrier.Wait()
+	p.mu.Lock()
+	passed := p.passed
+	if p.arrived++; p.arrived == p.Size() {
+		close(passed)
+		p.arrived, p.passed = 0, make(chan struct{})
+	}
+	p.mu.Unlock()
+	<-passed
 	return nil
 }
 
@@ -72,8 +79,7 @@ ranks:
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := &launcher{name: fmt.Sprintf("test_%d", os.Getpid()), values: map[string]string{}}
-	l.barrier.Add(2)
+	l := &launcher{name: fmt.Sprintf("test_%d", os.Getpid()), values: map[string]string{}, passed: make(chan struct{})}
 	devices, errs := make([]mpe.Device, 2), make([]error, 2)
 	var joined sync.WaitGroup
 	for i := range devices {
