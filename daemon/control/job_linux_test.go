@@ -27,6 +27,10 @@ type launcher struct {
 	passed  chan struct{} // closed when all have arrived
 }
 
+func newLauncher(name string) *launcher {
+	return &launcher{name: name, values: map[string]string{}, passed: make(chan struct{})}
+}
+
 type process struct {
 	*launcher
 	rank int
@@ -79,7 +83,7 @@ ranks:
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := &launcher{name: fmt.Sprintf("test_%d", os.Getpid()), values: map[string]string{}, passed: make(chan struct{})}
+	l := newLauncher(fmt.Sprintf("test_%d", os.Getpid()))
 	devices, errs := make([]mpe.Device, 2), make([]error, 2)
 	var joined sync.WaitGroup
 	for i := range devices {

@@ -31,8 +31,7 @@ ranks:
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := &launcher{name: fmt.Sprintf("%s_%d", name, os.Getpid()), values: map[string]string{}}
-	l.barrier.Add(2)
+	l := newLauncher(fmt.Sprintf("%s_%d", name, os.Getpid()))
 	devices = make([]mpe.Device, 2)
 	errs := make([]error, 2)
 	var joined sync.WaitGroup
