@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/spool"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // recording is the daemon's flight recorder, and what writes its records.
@@ -45,6 +46,11 @@ func newRecording(d *Daemon) *recording {
 	rec := node.RecordPackets(&d.cfg.Record, ranks)
 	if rec == nil {
 		return nil
+	}
+	for _, r := range d.ranks {
+		if k, ok := r.kernel.(standin.Simulated); ok {
+			r.Packets.Simulate(k.Cycle)
+		}
 	}
 	return &recording{Recorder: rec, d: d, wake: make(chan struct{}, 1)}
 }

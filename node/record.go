@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
@@ -35,8 +34,7 @@ func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 		p := recorder.Plan{Rank: r.Self.Rank, Peers: make([]recorder.Peer, len(r.Links()))}
 		for peer, l := range r.Links() {
 			if peer != r.Self.Rank {
-				local := slices.ContainsFunc(ranks, func(r *Rank) bool { return r.Self.Rank == peer })
-				p.Peers[peer] = recorder.Peer{Recorded: cfg.SharedMemory || l.Transport != config.TransportSHM, Extended: l.Extended != nil, Local: local}
+				p.Peers[peer] = recorder.Peer{Recorded: cfg.SharedMemory || l.Transport != config.TransportSHM, Extended: l.Extended != nil}
 			}
 		}
 		plans = append(plans, p)

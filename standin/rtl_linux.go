@@ -64,6 +64,16 @@ func (k *rtlKernel) Stats() Stats {
 	return s
 }
 
+// Cycle implements Simulated.
+func (k *rtlKernel) Cycle() (simulation, cycle uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.port == nil {
+		return 0, 0
+	}
+	return k.counters.starts.Load(), k.port.Cycle()
+}
+
 // Run implements Kernel.
 func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 	log := k.logOf(r)
@@ -84,10 +94,10 @@ func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 		if err != nil {
 			return false, err
 		}
-		k.counters.starts.Add(1)
 		p.tasks.Go(func() { logLines(p.stdout, p.log) })
 		port := cosim.NewPort(r.Rank(), r.Size(), uint32(k.opts.Words), buf)
 		k.mu.Lock()
+		k.counters.starts.Add(1)
 		k.port = port
 		k.mu.Unlock()
 		s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}

@@ -16,6 +16,13 @@ type Simulation struct {
 	Fault bool `json:"fault,omitempty"`
 }
 
+// Simulated is a Kernel of a role in simulation.
+type Simulated interface {
+	Kernel
+	// Cycle returns how often the simulation was started, 0 for not yet, and the cycle that it has reported last. It may be called at any time.
+	Cycle() (simulation, cycle uint64)
+}
+
 // Holds returns what the role holds the exchange up with, or an empty string.
 func (s *Simulation) Holds() string {
 	if s == nil || s.Signal == "" {

@@ -123,6 +123,13 @@ func (rd *Reader) recorded(all []found) Recorded {
 			continue
 		}
 		key := [2]int32{min(int32(f.rank), f.peer), max(int32(f.rank), f.peer)}
+		if f.kind == entryCycle {
+			// Unless its packet was overwritten.
+			if i, ok := last[key]; ok && units[i].Time.Equal(rd.base.Add(time.Duration(f.wall))) {
+				units[i].Comments = append(units[i].Comments, f.cycle().String())
+			}
+			continue
+		}
 		if !f.kind.packet() {
 			if i, ok := last[key]; ok {
 				units[i].Comments = f.comment(units[i].Comments)
@@ -161,6 +168,13 @@ func (f *found) call(base time.Time) capture.Call {
 		c.State = capture.Ended
 	}
 	return c
+}
+
+// cycle returns the cycle of an entry.
+func (f *found) cycle() capture.Cycle {
+	return capture.Cycle{
+		Rank: int(binary.LittleEndian.Uint32(f.data)), Simulation: binary.LittleEndian.Uint64(f.data[4:]), Cycle: binary.LittleEndian.Uint64(f.data[12:]),
+	}
 }
 
 // maxWaiting bounds the comments that wait for a packet of a pair.

@@ -26,6 +26,8 @@ type Rank struct {
 	rings   []ring
 	pairs   []*pair // by peer; nil if nothing is recorded of it
 	calls   *ring   // of the rank's program
+	// cycle is nil unless the rank's kernel is a simulation.
+	cycle func() (simulation, cycle uint64)
 }
 
 // Peer says what is recorded of a peer.
@@ -34,8 +36,6 @@ type Peer struct {
 	Recorded bool
 	// Extended: the peer's profile is.
 	Extended bool
-	// Local: the peer is a rank of the same process, so that what it sends is recorded there.
-	Local bool
 }
 
 // Plan is a rank and its peers.
@@ -55,6 +55,13 @@ func New(memory int, plans []Plan) *Recorder {
 	rec := &Recorder{}
 	for i := range plans {
 		rec.ranks = append(rec.ranks, newRank(memory/max(pairs, 1)*plans[i].recorded(), &plans[i]))
+	}
+	for _, r := range rec.ranks {
+		for _, p := range r.pairs {
+			if p != nil {
+				p.remote = rec.Rank(int(p.peer))
+			}
+		}
 	}
 	return rec
 }
@@ -83,7 +90,7 @@ func newRank(memory int, p *Plan) *Rank {
 		if of.Recorded {
 			n++
 			ring := &r.rings[n%len(r.rings)]
-			r.pairs[peer] = &pair{ring: ring, peer: int32(peer), local: of.Local}
+			r.pairs[peer] = &pair{ring: ring, rank: r, peer: int32(peer)}
 			if of.Extended {
 				ring.slot = longSlot
 			}
@@ -123,6 +130,11 @@ func (r *Rank) Observe(o mpe.Observer) mpe.Observer {
 // Start says when the engine's clock began, which is known after its start. Nothing of the rank is read before.
 func (r *Rank) Start(began time.Time) { r.started.Store(&began) }
 
+// Simulate has packets of the rank, and those that other ranks of the recorder send to it, recorded with a cycle of its kernel's simulation.
+// cycle returns how often that was started, 0 for not yet, and the cycle that it has reported last; locks of engines and rings are held
+// then. Simulate is called before any rank starts.
+func (r *Rank) Simulate(cycle func() (simulation, cycle uint64)) { r.cycle = cycle }
+
 // Pair returns what records the packets with a peer, or nil if none are.
 func (r *Rank) Pair(peer int) mpe.PacketRecorder {
 	if p := r.pairs[peer]; p != nil {
@@ -133,16 +145,18 @@ func (r *Rank) Pair(peer int) mpe.PacketRecorder {
 
 // pair is a peer of a rank.
 type pair struct {
-	ring  *ring
-	peer  int32
-	local bool
+	ring *ring
+	rank *Rank
+	peer int32
+	// remote is the peer, if that is a rank of the same process: what it sends is recorded there.
+	remote *Rank
 }
 
 // Packet implements mpe.PacketRecorder.
 func (p *pair) Packet(at handshake.Instant, sent bool, wire int, header, payload []byte) {
 	kind := entrySent
 	if !sent {
-		if p.local {
+		if p.remote != nil {
 			return
 		}
 		kind = entryReceived
@@ -153,7 +167,31 @@ func (p *pair) Packet(at handshake.Instant, sent bool, wire int, header, payload
 	n := copy(data, header)
 	n += copy(data[n:], payload)
 	*length = uint8(min(n, wire))
+	p.rank.cycleAt(at, p)
+	if p.remote != nil {
+		p.remote.cycleAt(at, p)
+	}
 	r.mu.Unlock()
+}
+
+// cycleLen is the length of the data of a cycle: rank, simulation and cycle.
+const cycleLen = 4 + 8 + 8
+
+// cycleAt records the cycle of the rank's simulation behind a packet of a pair, whose lock is held.
+func (r *Rank) cycleAt(at handshake.Instant, p *pair) {
+	if r.cycle == nil {
+		return
+	}
+	simulation, cycle := r.cycle()
+	if simulation == 0 {
+		return
+	}
+	data, length := p.ring.next(int64(at), 0, p.peer, entryCycle, 0)
+	_ = data[cycleLen-1]
+	binary.LittleEndian.PutUint32(data, uint32(r.rank))
+	binary.LittleEndian.PutUint64(data[4:], simulation)
+	binary.LittleEndian.PutUint64(data[12:], cycle)
+	*length = cycleLen
 }
 
 // event records something that is no packet.

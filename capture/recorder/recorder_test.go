@@ -116,7 +116,7 @@ func TestFailure(t *testing.T) {
 
 // TestLocalPeers: of a pair of which both ranks are here, each packet is recorded once.
 func TestLocalPeers(t *testing.T) {
-	local := Peer{Recorded: true, Local: true}
+	local := Peer{Recorded: true}
 	rec := New(1<<20, []Plan{{0, []Peer{{}, local}}, {1, []Peer{local, {}}}})
 	for rank := range 2 {
 		r := rec.Rank(rank).begin(t)
@@ -294,6 +294,63 @@ func TestFile(t *testing.T) {
 		if len(got.Messages) != 1 || !got.Messages[0].Complete || got.Messages[0].Words != words || len(got.Findings) > 0 ||
 			len(got.Summary.Extended) != 1 || got.Summary.Extended[0].Complete != got.Summary.Extended[0].Messages || got.Comment != "a test" || got.Summary.Seconds != 1 {
 			t.Errorf("%v: %+v", proto, got)
+		}
+	}
+}
+
+// TestCycles: packets of a rank in simulation have its cycle, also those that a rank of the same process sends to it, and no other packet's.
+func TestCycles(t *testing.T) {
+	peer := Peer{Recorded: true}
+	rec := New(1<<20, []Plan{{0, []Peer{{}, peer, peer}}, {1, []Peer{peer, {}, peer}}})
+	host, role := rec.Rank(0).begin(t), rec.Rank(1).begin(t)
+	simulation, cycle := uint64(0), uint64(0)
+	role.Simulate(func() (uint64, uint64) { return simulation, cycle })
+	send := func(at int, p mpe.PacketRecorder, sent bool) { p.Packet(ms(at), sent, 32, make([]byte, 32), nil) }
+	send(1, host.Pair(1), true)
+	simulation, cycle = 1, 17
+	send(2, host.Pair(1), true)
+	send(3, role.Pair(0), false) // which is the one before
+	role.Dropped(1, 0, mpe.Drop{Reason: mpe.DropStale, At: ms(3)})
+	cycle = 1<<63 + 1
+	send(4, role.Pair(0), true)
+	send(5, host.Pair(1), false)
+	send(6, host.Pair(2), true)
+	simulation, cycle = 2, 3
+	send(7, role.Pair(2), false)
+	send(8, role.Pair(2), true)
+	want := []string{
+		`1ms 10.0.0.1>10.0.0.2 32+0 []`,
+		`2ms 10.0.0.1>10.0.0.2 32+0 ["rank 1: cycle 17 of simulation 1" "rank 1: dropped, stale"]`,
+		`4ms 10.0.0.2>10.0.0.1 32+0 ["rank 1: cycle 9223372036854775809 of simulation 1"]`,
+		`6ms 10.0.0.1>10.0.0.3 32+0 []`,
+		`7ms 10.0.0.3>10.0.0.2 32+0 ["rank 1: cycle 3 of simulation 2"]`,
+		`8ms 10.0.0.2>10.0.0.3 32+0 ["rank 1: cycle 3 of simulation 2"]`,
+	}
+	if got := lines(rec.Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour)).Units); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if n := testing.AllocsPerRun(1000, func() { send(9, role.Pair(2), true) }); n != 0 {
+		t.Errorf("%v allocations for a packet", n)
+	}
+}
+
+// TestCycleOfALostPacket: the cycle of a packet that was overwritten is not the next one's.
+func TestCycleOfALostPacket(t *testing.T) {
+	r := one(minRing, Peer{Recorded: true}).begin(t)
+	cycle := uint64(0)
+	r.Simulate(func() (uint64, uint64) { cycle++; return 1, cycle })
+	slots := r.pairs[1].ring.slots
+	for n := range slots {
+		r.Pair(1).Packet(ms(n), true, 32, make([]byte, 32), nil)
+	}
+	r.Noted(0, 1, mpe.Note{Event: mpe.EventPadding, At: ms(slots)}) // so that the oldest entry is a cycle
+	units := readAll(r)
+	if len(units) != (slots-1)/2 {
+		t.Fatalf("%d packets in %d slots", len(units), slots)
+	}
+	for _, u := range units {
+		if want := fmt.Sprintf("rank 0: cycle %d of simulation 1", u.Time.Sub(noon)/time.Millisecond+1); u.Comments[0] != want || strings.HasPrefix(u.Comments[len(u.Comments)-1], "rank 0: cycle") && len(u.Comments) > 1 {
+			t.Errorf("packet at %v has %q, want %q", u.Time.Sub(noon), u.Comments, want)
 		}
 	}
 }

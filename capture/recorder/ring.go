@@ -52,6 +52,8 @@ const (
 	entryNoted
 	// entryFailed has a part of an error as data.
 	entryFailed
+	// entryCycle has the cycle of a simulation at the time of the packet before.
+	entryCycle
 	// entryPosted and entryEnded are calls.
 	entryPosted
 	entryEnded

@@ -1,0 +1,64 @@
+package cosim_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+)
+
+// Each packet of a capture has the cycle of the role: the echo goes out when the role has taken all lines, and has sent as many.
+func TestCapture(t *testing.T) {
+	const words = 1000
+	c := start(t, build(t, "vhdl"), "", "")
+	c.ping(t, words, 1, "int")
+	body, profile, err := c.Client.Capture(within(t, time.Minute), control.CaptureRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	src, err := capture.Options{}.NewReader(body, "capture")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Client.Status(within(t, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, last := map[string]uint64{}, s.Ranks[1].KernelStats.Simulation.Cycle
+	var cycle uint64
+	tracker := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
+		if e.Kind == capture.PacketEvent {
+			at[fmt.Sprint(e.Header.Type, e.Header.Src)] = cycle
+		}
+	}})
+	for u := (capture.Unit{}); ; {
+		if err := src.Next(&u); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var found []capture.Cycle
+		for _, comment := range u.Comments {
+			if c, ok := capture.ParseCycle(comment); ok {
+				found = append(found, c)
+			}
+		}
+		if found == nil && cycle == 0 {
+			continue // before the simulator runs
+		}
+		if len(found) != 1 || found[0].Rank != 1 || found[0].Simulation != 1 || found[0].Cycle > last {
+			t.Errorf("packet %d has comments %q, now is cycle %d", u.Packet, u.Comments, last)
+			continue
+		}
+		cycle = found[0].Cycle
+		tracker.Unit(&u)
+	}
+	if came, went := at["DATA 0"], at["DATA 1"]; came < 16 || went < came+words {
+		t.Errorf("packets at cycles %v", at)
+	}
+}
