@@ -21,7 +21,7 @@ with kernel "rtl:SIMULATOR".`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.cosimNewCommand())
+	cmd.AddCommand(a.cosimNewCommand(), a.cosimWavesCommand())
 	return cmd
 }
 

@@ -1,0 +1,123 @@
+// Package vcd adds packets to the waves of a simulation, in the format of value change dumps (VCD) of IEEE 1800, so that a viewer shows both
+// on one time axis. The packets are two strings, sent and received, of a scope of their own: strings are an extension that GTKWave reads.
+//
+// It must never need memory that grows with the waves.
+package vcd
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Packet is a packet of the rank whose role is simulated.
+type Packet struct {
+	// Cycle is that of the simulation.
+	Cycle uint64
+	Sent  bool
+	// Text has no blanks.
+	Text string
+}
+
+// ErrFormat is the error of waves that are no VCD.
+var ErrFormat = errors.New("not a value change dump (VCD)")
+
+// The codes of the signals are longer than those that simulators take.
+const declaration = "$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received received $end\n$upscope $end\n"
+
+// writer writes packets at their times.
+type writer struct {
+	out     *bufio.Writer
+	period  uint64
+	packets []Packet // that are left, by cycle
+}
+
+// Write copies waves to out, with packets. A cycle takes period units of time of the waves. The order of packets of a cycle is kept.
+func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) error {
+	w := &writer{bufio.NewWriter(out), period, slices.Clone(packets)}
+	slices.SortStableFunc(w.packets, func(a, b Packet) int { return cmp.Compare(a.Cycle, b.Cycle) })
+	if n := len(packets); n > 0 && w.packets[n-1].Cycle > math.MaxInt64/period { // times of GTKWave have a sign
+		return fmt.Errorf("cycle %d with %d units of time for each: the time is too great for a value change dump", w.packets[n-1].Cycle, period)
+	}
+	if err := w.copy(bufio.NewReaderSize(waves, 1<<16)); err != nil {
+		return err
+	}
+	w.until(math.MaxUint64)
+	return w.out.Flush()
+}
+
+// copy copies the whole lines of waves, with the packets up to their last time.
+func (w *writer) copy(in *bufio.Reader) error {
+	const end = "$enddefinitions"
+	declared, begins, number := false, true, 1
+	for {
+		part, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF) && !declared:
+			return fmt.Errorf("waves: %w: it has no %s", ErrFormat, end)
+		case errors.Is(err, io.EOF):
+			return nil // what is left has no end: the simulator goes on writing
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("waves: %w", err)
+		}
+		text := bytes.TrimSpace(part)
+		switch {
+		case !begins || len(text) == 0:
+		case number == 1 && text[0] != '$':
+			return fmt.Errorf("waves: %w: it begins with %.20q", ErrFormat, text)
+		case !declared && bytes.HasPrefix(text, []byte(end)):
+			declared = true
+			fmt.Fprint(w.out, declaration)
+		case declared && text[0] == '#':
+			at, err := strconv.ParseUint(string(text[1:]), 10, 64)
+			if err != nil {
+				return fmt.Errorf("waves, line %d: %w: %.30q is no time", number, ErrFormat, text)
+			}
+			w.until(at)
+		}
+		if _, err := w.out.Write(part); err != nil {
+			return err
+		}
+		if begins = err == nil; begins {
+			number++
+		}
+	}
+}
+
+// until writes the packets up to a time, each with its time.
+func (w *writer) until(end uint64) {
+	for len(w.packets) > 0 && w.packets[0].Cycle*w.period <= end {
+		fmt.Fprintf(w.out, "#%d\n", w.packets[0].Cycle*w.period)
+		w.values()
+	}
+}
+
+// values writes the packets of the next cycle.
+func (w *writer) values() {
+	n := 0
+	for n < len(w.packets) && w.packets[n].Cycle == w.packets[0].Cycle {
+		n++
+	}
+	for _, signal := range []struct {
+		name string
+		sent bool
+	}{{"zrlmpi_sent", true}, {"zrlmpi_received", false}} {
+		var texts []string
+		for _, p := range w.packets[:n] {
+			if p.Sent == signal.sent {
+				texts = append(texts, p.Text)
+			}
+		}
+		if texts != nil {
+			fmt.Fprintf(w.out, "s%s %s\n", strings.Join(texts, ","), signal.name)
+		}
+	}
+	w.packets = w.packets[n:]
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/vcd"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+)
+
+// wavesFlags are the flags of cosim waves.
+type wavesFlags struct {
+	input  captureInput
+	output string
+	waves  string
+	period uint64
+	rank   int
+}
+
+func (a *app) cosimWavesCommand() *cobra.Command {
+	var f wavesFlags
+	cmd := &cobra.Command{
+		Use: "waves CAPTURE|- --waves FILE -o FILE", Short: "Write the packets of a role beside its waves",
+		Long: `Write the waves of a role in simulation, a value change dump (VCD), with the packets of its
+rank on the same time axis, for GTKWave: the strings zrlmpi.sent and zrlmpi.received change
+at the cycle of each packet, to its number in the capture, its type, and the ranks that it
+goes from and to. CAPTURE is of "zrlctl capture". If the simulator was started more than
+once, the packets are those of its last start.`,
+		Example: `  zrlctl capture -o role.pcapng
+  zrlctl cosim waves role.pcapng --waves waves.vcd -o both.vcd && gtkwave both.vcd`,
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			return a.cosimWaves(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout())
+		}),
+		Args: arguments(1, 1),
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.output, "output", "o", "", "write to this file")
+	fl.StringVar(&f.waves, "waves", "", "the role's waves, a VCD")
+	fl.Uint64Var(&f.period, "period", 10, "units of time of a cycle in the waves: 10 of Verilator, 6400000 of GHDL")
+	fl.IntVar(&f.rank, "rank", -1, "rank of the role; needed if the capture has packets of several (default: the only one)")
+	fl.StringVar(&f.input.profile, "profile", "cloudfpga", "profile of the packets: cloudfpga or v0.9; extended is detected automatically")
+	return cmd
+}
+
+// rolePackets are those of a role in a capture.
+type rolePackets struct {
+	File       string `json:"file"`
+	Rank       int    `json:"rank"`
+	Simulation uint64 `json:"simulation"`
+	Packets    int    `json:"packets"`
+}
+
+func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdin io.Reader, stdout io.Writer) error {
+	switch {
+	case f.output == "":
+		return usagef("--output is missing: name the file to be written")
+	case f.period == 0:
+		return usagef("--period 0: must be at least 1")
+	case f.waves == "":
+		return usagef("--waves is missing: name the role's waves")
+	case sameFile(f.waves, f.output):
+		return usagef("--output %s: is the file of --waves", f.output)
+	}
+	packets, err := f.read(ctx, args, stdin)
+	if err != nil {
+		return err
+	}
+	simulation, err := packets.last(f.rank)
+	if err != nil {
+		return err
+	}
+	waves, err := os.Open(f.waves)
+	if err != nil {
+		return err
+	}
+	defer waves.Close()
+	list := packets.of(simulation)
+	if err := writeFile(f.output, func(out io.Writer) error { return vcd.Write(out, waves, f.period, list) }); err != nil {
+		return err
+	}
+	r := rolePackets{f.output, simulation.Rank, simulation.Simulation, len(list)}
+	if a.json {
+		return writeJSON(stdout, r)
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File, digest.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
+	return err
+}
+
+// sameFile reports whether two names are of a file that exists.
+func sameFile(a, b string) bool {
+	one, err1 := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(one, other)
+}
+
+// cyclePacket is a packet with the cycles of its ranks.
+type cyclePacket struct {
+	src    netip.AddrPort
+	text   string
+	cycles []capture.Cycle
+}
+
+// cyclePackets are those of a capture, and the addresses of ranks.
+type cyclePackets struct {
+	list  []cyclePacket
+	addrs map[int]netip.AddrPort
+}
+
+// read reads the packets that have cycles.
+func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (*cyclePackets, error) {
+	profile, err := f.input.dialect()
+	if err != nil {
+		return nil, err
+	}
+	src, _, err := f.input.open(ctx, args, stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	c := &cyclePackets{addrs: map[int]netip.AddrPort{}}
+	text := "" // of the first event of a packet
+	tracker := capture.NewTracker(capture.TrackerOptions{Profile: profile, OnEvent: func(e *capture.Event) {
+		if e.HasRanks {
+			c.addrs[int(e.Header.Src)], c.addrs[int(e.Header.Dst)] = e.Src, e.Dst
+		}
+		if text == "" {
+			text = eventName(e)
+		}
+	}})
+	var u capture.Unit
+	for {
+		if err := src.Next(&u); errors.Is(err, io.EOF) {
+			return c, nil
+		} else if err != nil {
+			return nil, &unreadableError{err}
+		}
+		text = ""
+		part := u // which following takes apart
+		tracker.Unit(&part)
+		p := cyclePacket{src: u.Src, text: fmt.Sprintf("%d:%s", u.Packet, text)}
+		for _, comment := range u.Comments {
+			if cycle, ok := capture.ParseCycle(comment); ok {
+				p.cycles = append(p.cycles, cycle)
+			}
+		}
+		if p.cycles != nil {
+			c.list = append(c.list, p)
+		}
+	}
+}
+
+// eventName names an event without blanks.
+func eventName(e *capture.Event) string {
+	l := e.Line()
+	name := l.Type
+	if name == "" {
+		name = l.Kind
+	}
+	if l.SrcRank == nil {
+		return name
+	}
+	return fmt.Sprintf("%s:%d>%d", name, *l.SrcRank, *l.DstRank)
+}
+
+// last returns the last simulation of a rank, or of the only one if it is negative.
+func (c *cyclePackets) last(rank int) (capture.Cycle, error) {
+	found := map[int]capture.Cycle{}
+	for _, p := range c.list {
+		for _, cycle := range p.cycles {
+			if cycle.Simulation >= found[cycle.Rank].Simulation {
+				found[cycle.Rank] = cycle
+			}
+		}
+	}
+	ranks := slices.Sorted(maps.Keys(found))
+	if rank < 0 && len(ranks) > 1 {
+		return capture.Cycle{}, usagef("--rank is missing: the capture has packets of the roles of ranks %v", ranks)
+	}
+	if rank < 0 && len(ranks) == 1 {
+		rank = ranks[0]
+	}
+	if last, ok := found[rank]; ok {
+		return last, nil
+	}
+	return capture.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: take a capture of the process that runs the role with zrlctl capture", ofRank(rank))
+}
+
+func ofRank(rank int) string {
+	if rank < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of rank %d", rank)
+}
+
+// of returns the packets of a simulation.
+func (c *cyclePackets) of(simulation capture.Cycle) (list []vcd.Packet) {
+	for _, p := range c.list {
+		for _, cycle := range p.cycles {
+			if cycle.Rank == simulation.Rank && cycle.Simulation == simulation.Simulation {
+				list = append(list, vcd.Packet{Cycle: cycle.Cycle, Sent: p.src == c.addrs[cycle.Rank], Text: p.text})
+			}
+		}
+	}
+	return list
+}
