@@ -25,7 +25,9 @@ type Reader struct {
 	base time.Time
 	// next has the number of the next entry of each ring of each rank.
 	next [][]uint64
-	lost uint64
+	// begun: Read was called.
+	begun bool
+	lost  uint64
 	// comments wait for the next packet of their pair: an event came before the first one that is there.
 	comments map[[2]int32][]string
 	packets  int64
@@ -84,6 +86,7 @@ func tail[T any](list []T, from int) []T {
 // Read returns what there is up to a time and was not returned before.
 func (rd *Reader) Read(until time.Time) Recorded {
 	var all []found
+	gaps := map[*ring]int64{}
 	for i, r := range rd.rec.ranks {
 		began := r.started.Load()
 		if began == nil {
@@ -91,25 +94,46 @@ func (rd *Reader) Read(until time.Time) Recorded {
 		}
 		offset := int64(began.Sub(rd.base))
 		for j := range r.rings {
-			list := rd.read(i, j, int64(until.Sub(*began)))
+			list, gap := rd.read(i, j, int64(until.Sub(*began)))
 			for k := range list {
 				all = append(all, found{list[k], r.rank, list[k].at + offset})
 			}
+			if gap && len(list) > 0 {
+				gaps[&r.rings[j]] = list[0].at + offset
+			}
 		}
 	}
+	rd.begun = true
+	all = slices.DeleteFunc(all, func(f found) bool { return rd.half(&f, gaps) })
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.wall, b.wall) })
 	return rd.recorded(all)
 }
 
-// read returns the entries of a ring up to a time of its clock.
-func (rd *Reader) read(rank, number int, until int64) (list []entry) {
+// read returns the entries of a ring up to a time of its clock. gap: what was there before the first of them was overwritten.
+func (rd *Reader) read(rank, number int, until int64) (list []entry, gap bool) {
 	r, next := &rd.rec.ranks[rank].rings[number], &rd.next[rank][number]
+	gap = !rd.begun && *next > 0
 	for more := true; more; {
 		var lost uint64
 		list, *next, lost, more = r.read(list, *next, until)
 		rd.lost += lost
+		gap = gap || lost > 0
 	}
-	return list
+	return list, gap
+}
+
+// half reports whether an entry is of two ranks of this process, each of which has what it sends in a ring of its own, and those of the
+// other one have a gap until later: half of a conversation is taken for a fault of it. gaps are when they end.
+func (rd *Reader) half(f *found, gaps map[*ring]int64) bool {
+	if f.kind.call() || f.peer < 0 {
+		return false
+	}
+	other := rd.rec.Rank(int(f.peer))
+	if other == nil || other.pairs[f.rank] == nil {
+		return false
+	}
+	end, gap := gaps[other.pairs[f.rank].ring]
+	return gap && f.wall < end
 }
 
 // recorded makes units and calls of entries, and comments of events.

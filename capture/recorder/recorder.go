@@ -85,11 +85,13 @@ func newRank(memory int, p *Plan) *Rank {
 	}
 	r.rings[0].slot = longSlot // packets from unknown addresses may be anything
 	r.calls = &r.rings[1%len(r.rings)]
-	n := 1
+	// Peers that share rings share them with each other, unless there are too few.
+	first := min(2, len(r.rings)-1)
+	n := 0
 	for peer, of := range p.Peers {
 		if of.Recorded {
+			ring := &r.rings[first+n%(len(r.rings)-first)]
 			n++
-			ring := &r.rings[n%len(r.rings)]
 			r.pairs[peer] = &pair{ring: ring, rank: r, peer: int32(peer)}
 			if of.Extended {
 				ring.slot = longSlot

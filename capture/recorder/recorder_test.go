@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -126,6 +127,70 @@ func TestLocalPeers(t *testing.T) {
 	got := lines(rec.Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour)).Units)
 	if want := []string{`1ms 10.0.0.1>10.0.0.2 32+0 []`, `2ms 10.0.0.2>10.0.0.1 32+0 []`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestHalf: of a pair of which both ranks are here, there is nothing before what is left of the packets of either, as those of
+// the other one alone would seem to be without cause.
+func TestHalf(t *testing.T) {
+	local := Peer{Recorded: true}
+	rec := New(3*4*minRing, []Plan{{0, []Peer{{}, local, local}}, {1, []Peer{local, {}, local}}, {2, []Peer{local, local, {}}}})
+	for rank := range 3 {
+		rec.Rank(rank).begin(t)
+	}
+	const slots = minRing / shortSlot
+	for i := range slots + 3 { // the first three are overwritten
+		rec.Rank(0).Pair(1).Packet(ms(2*i), true, 32, make([]byte, 32), nil)
+		if i < 8 {
+			rec.Rank(1).Pair(0).Packet(ms(2*i+1), true, 32, make([]byte, 32), nil)
+			rec.Rank(2).Pair(0).Packet(ms(2*i+1), true, 32, make([]byte, 32), nil)
+		}
+	}
+	rd := rec.Reader(addresses(capture.UDP), noon)
+	count := map[string]int{}
+	first := time.Duration(-1)
+	read := func() {
+		for _, u := range rd.Read(noon.Add(time.Hour)).Units {
+			if from := u.Src.Addr().String(); count[from] == 0 && from == "10.0.0.2" {
+				first = u.Time.Sub(noon)
+			}
+			count[u.Src.Addr().String()]++
+		}
+	}
+	read()
+	if want := map[string]int{"10.0.0.1": slots, "10.0.0.2": 5, "10.0.0.3": 8}; !maps.Equal(count, want) || first != ms(7) {
+		t.Errorf("%v from %v on, want %v from 7ms on", count, first, want)
+	}
+	// And so where a reader is too late.
+	clear(count)
+	for i := 1000; i < 1000+slots+1; i++ {
+		rec.Rank(0).Pair(1).Packet(ms(2*i), true, 32, make([]byte, 32), nil)
+		if i < 1002 {
+			rec.Rank(1).Pair(0).Packet(ms(2*i+1), true, 32, make([]byte, 32), nil)
+		}
+	}
+	read()
+	if want := map[string]int{"10.0.0.1": slots, "10.0.0.2": 1}; !maps.Equal(count, want) {
+		t.Errorf("then %v, want %v", count, want)
+	}
+}
+
+// TestSharedRings: peers that share rings do not share them with packets of unknown addresses, or calls.
+func TestSharedRings(t *testing.T) {
+	peers := make([]Peer, 40)
+	for i := range peers {
+		peers[i].Recorded = i > 0
+	}
+	r := one(5*minRing, peers[1:]...)
+	for peer, p := range r.pairs {
+		if p != nil && (p.ring == &r.rings[0] || p.ring == r.calls) {
+			t.Errorf("the ring of peer %d has other entries", peer)
+		}
+	}
+	for _, few := range []int{1, 2} {
+		if r := one(few*minRing, peers[1:]...); r.pairs[1] == nil || r.pairs[1].ring == nil {
+			t.Errorf("no ring with room for %d", few)
+		}
 	}
 }
 
