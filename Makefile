@@ -21,7 +21,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/sim/... ./internal/integration
 
-.PHONY: help build lib compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -35,6 +35,12 @@ build: ## build bin/zrlmpid, bin/zrlctl and bin/zrlbench
 lib: export LDFLAGS := $(LDFLAGS)
 lib: ## the C library in bin/lib, with headers in bin/include and the compilers bin/zrlmpicc, zrlmpicxx, zrlmpifort (needs a C compiler)
 	GO="$(GO)" VERSION="$(VERSION)" ./lib/build.sh bin
+
+pgo: ## lib/default.pgo anew: what the C library spends its time on, for the compiler; on an idle machine
+	mkdir -p bin/pgo
+	$(GO) test -trimpath ./lib/capi -run '^$$' -bench Call -benchtime 3s -cpuprofile $(CURDIR)/bin/pgo/capi.prof -o /dev/null
+	$(GO) test -trimpath ./internal/integration -run '^$$' -bench 'Window|ProcessorTime' -benchtime 2s -cpuprofile $(CURDIR)/bin/pgo/engine.prof -o /dev/null
+	$(GO) tool pprof -proto bin/pgo/capi.prof bin/pgo/engine.prof > lib/default.pgo
 
 compatibility: build lib ## existing programs of other MPI libraries with the C library (docs/compatibility.md); some minutes
 	./lib/compatibility.sh
