@@ -17,6 +17,8 @@ type failures struct {
 	rank *Rank
 	job  string
 	to   io.Writer // gets a line that says where a record is
+	// over waits until no event of the engine is being handled.
+	over func()
 
 	mu   sync.Mutex
 	pace recorder.Pace
@@ -27,8 +29,8 @@ type failures struct {
 // writeTime is how long a caller waits for a record at most, whatever the file system does.
 const writeTime = 5 * time.Second
 
-// failed has a record written, unless there were others not long ago. Failures that come before it is written share it. It does not wait: the
-// engine's lock is held.
+// failed has a record written, unless there were others not long ago. Failures that come before it is written share it, and so do those of one
+// event: a peer is lost, and so are the messages to it. It does not wait: the engine's lock is held.
 func (f *failures) failed(peer int, operation string, err error) {
 	if peer >= 0 {
 		operation += fmt.Sprintf(" rank %d", peer)
@@ -45,6 +47,7 @@ func (f *failures) failed(peer int, operation string, err error) {
 	}
 	f.written = make(chan struct{})
 	go func(written chan struct{}) {
+		f.over()
 		f.report(now, peer, operation, err)
 		f.mu.Lock()
 		f.written = nil

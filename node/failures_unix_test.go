@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +74,26 @@ func recordsIn(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	return list
+}
+
+// TestFailuresOfOneEvent: what fails in one event of the engine, as the messages to a peer that is lost, shares a record.
+func TestFailuresOfOneEvent(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	devices, said := jobPair(t, "cloudfpga", "")
+	rank := devices[0].rank
+	lost := &mpe.PeerLostError{Rank: 1, Event: mpe.EventUnreachable}
+	rank.Engine.Counters(func(*mpe.RankCounters) { // the engine's lock is held
+		rank.failures.failed(1, "connection to", lost)
+		for range 100_000 { // the record would be there meanwhile
+			runtime.Gosched()
+		}
+		rank.failures.failed(1, "send to", lost)
+	}, func(*mpe.PeerCounters) {})
+	rank.failures.wait()
+	if list := recordsIn(t, filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))); len(list) != 1 || strings.Count(said.String(), "\n") != 1 {
+		t.Errorf("%q; %s", list, said)
+	}
 }
 
 // TestFailureOfJob: when the caller of an operation that has timed out gets its error, the record is there, and has the packets and the call.

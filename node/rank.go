@@ -137,15 +137,19 @@ func (r *Rank) Start(observer mpe.Observer) error {
 			peers[rank].Recorder = r.Packets.Pair(rank)
 		}
 	}
+	started := make(chan struct{}) // a rank may ask, or an operation fail, before there is r.Engine
 	var failed func()
 	if r.failures != nil {
 		failed = r.failures.wait
+		r.failures.over = func() {
+			<-started
+			r.Engine.Depths() // which takes the engine's lock
+		}
 	}
 	var calls mpe.CallRecorder // and no interface of a nil pointer
 	if r.Packets != nil {
 		calls = r.Packets
 	}
-	started := make(chan struct{}) // a rank may ask before there is r.Engine
 	engine, err := mpe.New(mpe.Config{
 		Rank: r.Self.Rank, Peers: peers, Observer: observer, Calls: calls, Failed: failed,
 		Limits:         match.Limits{Posted: r.Config.Limits.Posted, Unexpected: r.Config.Limits.Unexpected},
