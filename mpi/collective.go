@@ -136,19 +136,10 @@ func (x *collectiveCall) wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var st *mpe.Status // that of an engine's request is not copied
-	if r, ok := op.(*mpe.Request); ok {
-		st, err = r.Await(ctx)
-	} else {
-		st = new(mpe.Status)
-		*st, err = op.Wait(ctx)
-	}
-	if err != nil {
-		err = x.call.ended(new(Status), st, err)
-	} else {
+	var st Status
+	if err = x.call.wait(ctx, op, &st); err == nil {
 		x.place()
 	}
-	op.Free()
 	x.over()
 	return err
 }

@@ -45,10 +45,11 @@ func recorded(t *testing.T) []byte {
 	return file.Bytes()
 }
 
-// TestQueues: the lengths of queues that a recording has are counters, from its beginning on.
-func TestQueues(t *testing.T) {
+// written returns the trace of a recording.
+func written(t *testing.T, recording []byte) []byte {
+	t.Helper()
 	a := capture.NewAnalysis("", capture.AnalysisOptions{KeepMessages: 1000, KeepTrace: 1000})
-	src, err := capture.Options{OnNote: a.Note}.NewReader(bytes.NewReader(recorded(t)), "")
+	src, err := capture.Options{OnNote: a.Note}.NewReader(bytes.NewReader(recording), "")
 	if err == nil {
 		err = a.Follow(src)
 	}
@@ -59,7 +60,12 @@ func TestQueues(t *testing.T) {
 	if err := Write(&trace, a.Report()); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "queues", trace.Bytes())
+	return trace.Bytes()
+}
+
+// TestQueues: the lengths of queues that a recording has are counters, from its beginning on.
+func TestQueues(t *testing.T) {
+	golden(t, "queues", written(t, recorded(t)))
 }
 
 // TestLive: what is written at any time is a whole trace of whole messages, and at the end it has everything.
@@ -219,22 +225,11 @@ func TestCalls(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	a := capture.NewAnalysis("", capture.AnalysisOptions{KeepTrace: 1000})
-	src, err := capture.Options{OnNote: a.Note}.NewReader(bytes.NewReader(file.Bytes()), "")
-	if err == nil {
-		err = a.Follow(src)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden(t, "calls", written(t, file.Bytes()))
 	var trace bytes.Buffer
-	if err := Write(&trace, a.Report()); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "calls", trace.Bytes())
-	trace.Reset()
 	live := NewLive(&trace, protocol.CloudFPGA)
-	if src, err = (capture.Options{OnNote: live.Note}).NewReader(bytes.NewReader(file.Bytes()), ""); err != nil {
+	src, err := capture.Options{OnNote: live.Note}.NewReader(bytes.NewReader(file.Bytes()), "")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := live.Follow(src); err != nil || live.Err() != nil {

@@ -57,7 +57,7 @@ func (rd *Reader) Lost() uint64 { return rd.lost }
 // found is an entry of a rank, and when it was.
 type found struct {
 	entry
-	rank int
+	of   *Rank
 	wall int64 // in nanoseconds, relative to the reader's base
 }
 
@@ -96,7 +96,7 @@ func (rd *Reader) Read(until time.Time) Recorded {
 		for j := range r.rings {
 			list, gap := rd.read(i, j, int64(until.Sub(*began)))
 			for k := range list {
-				all = append(all, found{list[k], r.rank, list[k].at + offset})
+				all = append(all, found{list[k], r, list[k].at + offset})
 			}
 			if gap && len(list) > 0 {
 				gaps[&r.rings[j]] = list[0].at + offset
@@ -104,7 +104,7 @@ func (rd *Reader) Read(until time.Time) Recorded {
 		}
 	}
 	rd.begun = true
-	all = slices.DeleteFunc(all, func(f found) bool { return rd.half(&f, gaps) })
+	all = slices.DeleteFunc(all, func(f found) bool { return half(&f, gaps) })
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.wall, b.wall) })
 	return rd.recorded(all)
 }
@@ -124,15 +124,15 @@ func (rd *Reader) read(rank, number int, until int64) (list []entry, gap bool) {
 
 // half reports whether an entry is of two ranks of this process, each of which has what it sends in a ring of its own, and those of the
 // other one have a gap until later: half of a conversation is taken for a fault of it. gaps are when they end.
-func (rd *Reader) half(f *found, gaps map[*ring]int64) bool {
+func half(f *found, gaps map[*ring]int64) bool {
 	if f.kind.call() || f.peer < 0 {
 		return false
 	}
-	other := rd.rec.Rank(int(f.peer))
-	if other == nil || other.pairs[f.rank] == nil {
+	other := f.of.pairs[f.peer].remote
+	if other == nil || other.pairs[f.of.rank] == nil {
 		return false
 	}
-	end, gap := gaps[other.pairs[f.rank].ring]
+	end, gap := gaps[other.pairs[f.of.rank].ring]
 	return gap && f.wall < end
 }
 
@@ -146,7 +146,7 @@ func (rd *Reader) recorded(all []found) Recorded {
 			calls = append(calls, f.call(rd.base))
 			continue
 		}
-		key := [2]int32{min(int32(f.rank), f.peer), max(int32(f.rank), f.peer)}
+		key := [2]int32{min(int32(f.of.rank), f.peer), max(int32(f.of.rank), f.peer)}
 		if f.kind == entryCycle {
 			// Unless its packet was overwritten.
 			if i, ok := last[key]; ok && units[i].Time.Equal(rd.base.Add(time.Duration(f.wall))) {
@@ -174,7 +174,7 @@ func (rd *Reader) recorded(all []found) Recorded {
 // call returns the call of an entry.
 func (f *found) call(base time.Time) capture.Call {
 	c := capture.Call{
-		Time: base.Add(time.Duration(f.wall)), Rank: f.rank, Name: coll.Collective(f.code).String(), State: capture.Posted, Peer: int(f.peer),
+		Time: base.Add(time.Duration(f.wall)), Rank: f.of.rank, Name: coll.Collective(f.code).String(), State: capture.Posted, Peer: int(f.peer),
 		Took: time.Duration(binary.LittleEndian.Uint64(f.data)), ID: int64(binary.LittleEndian.Uint64(f.data[8:])),
 		Bytes: int64(binary.LittleEndian.Uint64(f.data[16:])), Tag: int(int32(binary.LittleEndian.Uint32(f.data[24:]))),
 		Comm: binary.LittleEndian.Uint32(f.data[28:]),
@@ -216,11 +216,11 @@ func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
 	if f.kind == entryForeign {
 		from := netip.AddrFrom16([addressLen - 2]byte(u.Data)).Unmap()
 		u.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u.Data[addressLen-2:]))
-		u.Dst, _, _ = rd.of(f.rank, f.rank)
+		u.Dst, _, _ = rd.of(f.of.rank, f.of.rank)
 		u.Data = u.Data[addressLen:]
-		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address is no rank's", f.rank))
+		u.Comments = append(u.Comments, fmt.Sprintf("rank %d: dropped, the address is no rank's", f.of.rank))
 	} else {
-		u.Src, u.Dst, u.Proto = rd.of(f.rank, int(f.peer))
+		u.Src, u.Dst, u.Proto = rd.of(f.of.rank, int(f.peer))
 		if f.kind == entryReceived {
 			u.Src, u.Dst = u.Dst, u.Src
 		}
@@ -247,11 +247,11 @@ func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
 func (f *found) comment(list []string) []string {
 	switch n := len(list); {
 	case f.kind == entryDropped:
-		return append(list, fmt.Sprintf("rank %d: dropped, %v", f.rank, mpe.DropReason(f.code)))
+		return append(list, fmt.Sprintf("rank %d: dropped, %v", f.of.rank, mpe.DropReason(f.code)))
 	case f.kind == entryNoted:
-		return append(list, fmt.Sprintf("rank %d: %v", f.rank, mpe.Event(f.code)))
+		return append(list, fmt.Sprintf("rank %d: %v", f.of.rank, mpe.Event(f.code)))
 	case f.code == 0 || n == 0:
-		return append(list, fmt.Sprintf("rank %d: failed: %s", f.rank, f.data))
+		return append(list, fmt.Sprintf("rank %d: failed: %s", f.of.rank, f.data))
 	default:
 		list[n-1] += string(f.data)
 	}
