@@ -194,18 +194,15 @@ func text(b *bufio.Writer, x, y float64, style, s string) {
 	fmt.Fprintln(b, "</text>")
 }
 
-// number is a value as a tick has it.
+// number is a value as a tick has it: numbers of ranks in full.
 func number(v float64) string {
-	for _, u := range [...]struct {
-		of     float64
-		suffix string
-	}{{1e9, "G"}, {1e6, "M"}, {1e4, "k"}} {
-		if v >= u.of {
-			if u.suffix == "k" {
-				u.of = 1e3
-			}
-			return fmt.Sprintf("%.4g%s", v/u.of, u.suffix)
-		}
+	switch {
+	case v < 1e5:
+		return fmt.Sprintf("%.5g", v)
+	case v < 1e6:
+		return fmt.Sprintf("%.4gk", v/1e3)
+	case v < 1e9:
+		return fmt.Sprintf("%.4gM", v/1e6)
 	}
-	return fmt.Sprintf("%.4g", v)
+	return fmt.Sprintf("%.4gG", v/1e9)
 }
