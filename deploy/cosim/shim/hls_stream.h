@@ -1,7 +1,7 @@
 /* hls::stream for a role in HLS C++ that runs as a program behind zrlmpid (docs/cosim.md). It
  * takes the place of the vendor's header in the order of -I. The streams of a zrlmpi::role
- * block, as in hardware: each access takes at least one cycle. Other streams are FIFOs
- * within the program. */
+ * block, as in hardware: each access takes at least one cycle. Those of a zrlmpi::network have
+ * register slices, which each cycle moves on. Other streams are FIFOs within the program. */
 #ifndef ZRLMPI_HLS_STREAM_H
 #define ZRLMPI_HLS_STREAM_H
 
@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "zrlmpi_cosim.h"
 
@@ -40,7 +42,77 @@ private:
 	}
 };
 
-enum kind { FIFO, CALL, OUT, IN, FEEDBACK };
+/* The interface of the one shell of the program. */
+struct shell {
+	struct line {
+		uint64_t data;
+		uint8_t keep, last;
+	};
+	std::deque<line> out, in;
+	std::deque<uint64_t> out_meta, in_meta;
+	uint32_t rx_ports = 0;
+	zrlmpi_network now{};
+
+	static const size_t SLICES = 2; /* what a stream holds */
+
+	static shell &get() {
+		static shell s;
+		return s;
+	}
+	/* One cycle. Ends the program with the simulation. */
+	void cycle() {
+		zrlmpi_network_role r{};
+		r.out_meta_valid = !out_meta.empty();
+		if (r.out_meta_valid) r.out_meta = out_meta.front();
+		r.out_valid = !out.empty();
+		if (r.out_valid) {
+			r.out_data = out.front().data;
+			r.out_keep = out.front().keep;
+			r.out_last = out.front().last;
+		}
+		r.in_ready = in.size() < SLICES;
+		r.in_meta_ready = in_meta.size() < SLICES;
+		r.rx_ports = rx_ports;
+		zrlmpi_network driven = now; /* what is driven now is transferred at the edge */
+		int moved = zrlmpi_network_cycle(&r, &now);
+		if (moved < 0) std::exit(zrlmpi_cosim_status());
+		if (moved & ZRLMPI_OUT_META) out_meta.pop_front();
+		if (moved & ZRLMPI_OUT_DATA) out.pop_front();
+		if (moved & ZRLMPI_IN_META) in_meta.push_back(driven.in_meta);
+		if (moved & ZRLMPI_IN_DATA) in.push_back(line{driven.in_data, driven.in_keep, driven.in_last});
+	}
+
+private:
+	shell() {
+		zrlmpi_network_open();
+		now.reset = 1;
+		while (now.reset) cycle();
+	}
+};
+
+/* What runs while a stream waits: the other blocks of the design, and a cycle. */
+struct background {
+	std::function<void()> run;
+	bool running = false;
+	static background &get() {
+		static background b;
+		return b;
+	}
+	/* Runs it once. False: there is none, or it is what waits. */
+	bool once() {
+		if (!run || running) return false;
+		running = true;
+		run();
+		running = false;
+		return true;
+	}
+};
+
+/* Has a function run, again and again, while the main part of the program waits for a stream. It is one cycle of
+ * the other blocks, as of an MPE beside a role, and must not wait for a stream itself. */
+inline void meanwhile(std::function<void()> f) { background::get().run = std::move(f); }
+
+enum kind { FIFO, CALL, OUT, IN, FEEDBACK, NET_OUT_META, NET_OUT, NET_IN, NET_IN_META };
 
 /* Elements of streams, by the members that upstream's types have. What has none of them is
  * only in FIFOs. */
@@ -51,7 +123,7 @@ template <class T> auto drive(const T &v, int) -> decltype((void)v.mpi_call) {
 	r.count = (uint32_t)v.count;
 	r.rank = (uint32_t)v.rank;
 }
-template <class T> auto drive(const T &v, int) -> decltype((void)v.tkeep) {
+template <class T> auto drive(const T &v, int) -> decltype((void)(uint64_t)v.tdata, (void)v.tkeep) {
 	zrlmpi_role &r = interface::get().role;
 	r.out_valid = 1;
 	r.out_data = (uint64_t)v.tdata;
@@ -60,7 +132,7 @@ template <class T> auto drive(const T &v, int) -> decltype((void)v.tkeep) {
 }
 template <class T> void drive(const T &, long) { std::abort(); }
 
-template <class T> auto sample(T &v, int) -> decltype((void)v.tkeep) {
+template <class T> auto sample(T &v, int) -> decltype((void)(v.tdata = (uint64_t)0), (void)v.tkeep) {
 	const zrlmpi_engine &e = interface::get().engine;
 	v.tdata = e.in_data;
 	v.tkeep = e.in_keep;
@@ -68,6 +140,36 @@ template <class T> auto sample(T &v, int) -> decltype((void)v.tkeep) {
 }
 template <class T> auto sample(T &v, int) -> decltype((void)(v = (uint8_t)0)) { v = interface::get().engine.feedback; }
 template <class T> void sample(T &, long) { std::abort(); }
+
+/* The same for lines and metadata of datagrams, by the members of NetworkWord and NetworkMetaStream. */
+template <class T> auto send(const T &v, int) -> decltype((void)(uint64_t)v.tdata, (void)v.tkeep) {
+	shell::get().out.push_back(shell::line{(uint64_t)v.tdata, (uint8_t)(uint32_t)v.tkeep, (uint8_t)((uint32_t)v.tlast != 0)});
+}
+template <class T> auto send(const T &v, int) -> decltype((void)v.tdata.dst_rank) {
+	shell::get().out_meta.push_back(zrlmpi_meta((uint8_t)(uint32_t)v.tdata.dst_rank, (uint16_t)(uint32_t)v.tdata.dst_port,
+		(uint8_t)(uint32_t)v.tdata.src_rank, (uint16_t)(uint32_t)v.tdata.src_port, (uint16_t)(uint32_t)v.tdata.len));
+}
+template <class T> void send(const T &, long) { std::abort(); }
+
+template <class T> auto receive(T &v, int) -> decltype((void)(v.tdata = (uint64_t)0), (void)v.tkeep) {
+	shell::line l = shell::get().in.front();
+	shell::get().in.pop_front();
+	v.tdata = l.data;
+	v.tkeep = l.keep;
+	v.tlast = l.last;
+}
+template <class T> auto receive(T &v, int) -> decltype((void)v.tdata.dst_rank) {
+	uint64_t m = shell::get().in_meta.front();
+	shell::get().in_meta.pop_front();
+	v.tdata.dst_rank = (uint8_t)m;
+	v.tdata.dst_port = (uint16_t)(m >> 8);
+	v.tdata.src_rank = (uint8_t)(m >> 24);
+	v.tdata.src_port = (uint16_t)(m >> 32);
+	v.tdata.len = (uint16_t)(m >> 48);
+	v.tkeep = 0xff;
+	v.tlast = 1;
+}
+template <class T> void receive(T &, long) { std::abort(); }
 
 } // namespace zrlmpi
 
@@ -81,15 +183,30 @@ public:
 	stream(const stream &) = delete;
 	stream &operator=(const stream &) = delete;
 
+	/* With meanwhile, a FIFO holds as many elements as those between role and MPE of upstream's templates. */
+	static const size_t HELD = 1 << 14;
+
 	void write(const T &v) {
-		if (kind_ == zrlmpi::FIFO)
+		if (network()) {
+			while (full())
+				if (!zrlmpi::background::get().once()) zrlmpi::shell::get().cycle();
+			zrlmpi::send(v, 0);
+		} else if (kind_ == zrlmpi::FIFO) {
+			while (full() && zrlmpi::background::get().once()) {}
 			fifo_.push_back(v);
-		else
+		} else
 			while (!offer(v)) {}
 	}
 	T read() {
 		T v;
+		if (network()) {
+			while (empty())
+				if (!zrlmpi::background::get().once()) zrlmpi::shell::get().cycle();
+			zrlmpi::receive(v, 0);
+			return v;
+		}
 		if (kind_ == zrlmpi::FIFO) {
+			while (fifo_.empty() && zrlmpi::background::get().once()) {}
 			if (fifo_.empty()) {
 				std::fprintf(stderr, "read of the empty stream %s: this role would wait forever\n", name_.c_str());
 				std::exit(1);
@@ -102,11 +219,10 @@ public:
 		return v;
 	}
 	bool write_nb(const T &v) {
-		if (kind_ == zrlmpi::FIFO) {
-			fifo_.push_back(v);
-			return true;
-		}
-		return offer(v);
+		if (kind_ != zrlmpi::FIFO && !network()) return offer(v);
+		if (full()) return false;
+		write(v);
+		return true;
 	}
 	bool read_nb(T &v) {
 		if (empty()) return false;
@@ -118,11 +234,12 @@ public:
 	void operator>>(T &v) { v = read(); }
 
 	bool empty() const {
-		const zrlmpi_engine *e = kind_ == zrlmpi::FIFO ? nullptr : &zrlmpi::interface::get().engine;
 		switch (kind_) {
 		case zrlmpi::FIFO: return fifo_.empty();
-		case zrlmpi::IN: return !e->in_valid;
-		case zrlmpi::FEEDBACK: return !e->feedback_valid;
+		case zrlmpi::IN: return !zrlmpi::interface::get().engine.in_valid;
+		case zrlmpi::FEEDBACK: return !zrlmpi::interface::get().engine.feedback_valid;
+		case zrlmpi::NET_IN: return zrlmpi::shell::get().in.empty();
+		case zrlmpi::NET_IN_META: return zrlmpi::shell::get().in_meta.empty();
 		default: return true;
 		}
 	}
@@ -130,12 +247,17 @@ public:
 		switch (kind_) {
 		case zrlmpi::CALL: return !zrlmpi::interface::get().engine.call_ready;
 		case zrlmpi::OUT: return !zrlmpi::interface::get().engine.out_ready;
+		case zrlmpi::NET_OUT: return zrlmpi::shell::get().out.size() >= zrlmpi::shell::SLICES;
+		case zrlmpi::NET_OUT_META: return zrlmpi::shell::get().out_meta.size() >= zrlmpi::shell::SLICES;
+		case zrlmpi::FIFO: return zrlmpi::background::get().run && fifo_.size() >= HELD;
 		default: return false;
 		}
 	}
 	size_t size() const { return kind_ == zrlmpi::FIFO ? fifo_.size() : !empty(); }
 
 private:
+	bool network() const { return kind_ >= zrlmpi::NET_OUT_META; }
+
 	/* One cycle in which an element is offered, or accepted. */
 	bool offer(const T &v) {
 		zrlmpi::drive(v, 0);
@@ -173,6 +295,29 @@ template <class Call, class Feedback, class Line> struct role {
 	/* A cycle between two runs of the role's function. The program ends with the simulation. */
 	bool next() {
 		interface::get().cycle();
+		return true;
+	}
+};
+
+/* The network streams of the role, of the types of cFDK's network.hpp, with the role's own MPE behind them:
+ *
+ *   zrlmpi::network<NetworkWord, NetworkMetaStream> net;
+ *   zrlmpi::meanwhile([&] { mpe_main(net.siUdp_data, net.siUdp_meta, …, &ports, …); net.next(ports); });
+ *   for (;;) mpi_wrapper(net.rank(), net.size(), …);
+ */
+template <class Word, class Meta> struct network {
+	hls::stream<Word> siUdp_data{NET_IN};
+	hls::stream<Meta> siUdp_meta{NET_IN_META};
+	hls::stream<Word> soUdp_data{NET_OUT};
+	hls::stream<Meta> soUdp_meta{NET_OUT_META};
+
+	uint32_t rank() const { return shell::get().now.rank; }
+	uint32_t size() const { return shell::get().now.size; }
+	/* A cycle between two runs of the role's functions. Bit n of rx_ports opens port 2718 + n. The program ends
+	 * with the simulation. */
+	bool next(uint32_t rx_ports) {
+		shell::get().rx_ports = rx_ports;
+		shell::get().cycle();
 		return true;
 	}
 };

@@ -11,12 +11,17 @@
 /* The frames: docs/cosim.md. */
 enum { VERSION = 1, HELLO = 1, START = 2, STEP = 3, RESULT = 4 };
 enum { HEAD = 8, RECORD = 16, START_LEN = 24, STEP_LEN = 20, RESULT_LEN = 48 };
-enum { CALL, OUT, IN, FEEDBACK, KINDS };
+enum { ROLE, NETWORK }; /* boundaries */
+/* The streams of the role. Those of the network have the same directions: CALL is the metadata of
+ * datagrams that are sent, FEEDBACK of those that arrive, OUT and IN are their lines. PORTS is no
+ * stream: rx_ports has changed. */
+enum { CALL, OUT, IN, FEEDBACK, KINDS, PORTS = KINDS };
 #define MAGIC 0x534f435aU
 #define NEVER UINT64_MAX
 #define MAX_RECORDS 4096
-#define LINES 4096    /* of siMPI_data that are held for the role */
-#define FEEDBACKS 16
+#define EDGE_RECORDS 3 /* of one edge, at most */
+#define LINES 4096    /* of IN that are held for the role */
+#define FEEDBACKS 64
 #define BUDGET_CYCLES 64 /* between two looks at the clock */
 
 struct line {
@@ -24,9 +29,22 @@ struct line {
 	uint8_t keep, last;
 };
 
+/* What the role drives, at either boundary. */
+struct from {
+	uint8_t call_valid, call_keep, out_valid, out_keep, out_last, in_ready, feedback_ready;
+	uint32_t rx_ports;
+	uint64_t call, out_data;
+};
+
+/* What is driven to it. */
+struct to {
+	uint8_t reset, call_ready, out_ready, in_valid, in_keep, in_last, feedback_valid;
+	uint64_t in_data, feedback;
+};
+
 static struct {
 	int fd, status, open, alone;
-	uint32_t rank, size, stall;
+	uint32_t boundary, rank, size, stall;
 	uint64_t random;
 	uint64_t cycle, answered;   /* now, and at the last answer */
 	uint64_t since[KINDS];
@@ -35,10 +53,13 @@ static struct {
 	struct timespec began;
 	/* Rings of what the role is to take. */
 	struct line in[LINES];
-	uint8_t feedback[FEEDBACKS];
+	uint64_t feedback[FEEDBACKS];
 	uint32_t in_at, in_held, feedback_at, feedback_held;
+	/* Of the network: datagrams whose metadata was offered, and whose last line was taken. */
+	uint64_t offered, taken;
+	uint32_t rx_ports; /* reported last */
 	/* What is driven. */
-	struct zrlmpi_engine now;
+	struct to now;
 	/* The next answer. */
 	uint32_t records;
 	uint8_t answer[HEAD + RESULT_LEN + MAX_RECORDS * RECORD];
@@ -129,15 +150,16 @@ static int stalls(void) { return s.stall > 0 && chance() < s.stall; }
 
 static int alone(void);
 
-void zrlmpi_cosim_open(void)
+static void open_boundary(uint32_t boundary)
 {
 	const char *fd = getenv("ZRLMPI_COSIM_FD"), *messages = getenv("ZRLMPI_COSIM_ALONE");
+	s.boundary = boundary;
 	for (int i = 0; i < KINDS; i++)
 		s.since[i] = NEVER;
 	s.open = 1;
 	s.now.reset = 1;
 	s.random = 1;
-	if (!fd && messages) {
+	if (!fd && messages && boundary == ROLE) {
 		const char *words = getenv("ZRLMPI_COSIM_WORDS");
 		s.alone = 1;
 		s.messages = s.left_messages = (uint32_t)atoi(messages);
@@ -152,8 +174,9 @@ void zrlmpi_cosim_open(void)
 		return;
 	}
 	if (!fd) {
-		fprintf(stderr, "zrlmpi_cosim: this simulation is started by zrlmpid: a stand-in with kernel \"rtl:PROGRAM\". "
-				"ZRLMPI_COSIM_ALONE=N tries an echo role without it\n");
+		fprintf(stderr, boundary == ROLE ? "zrlmpi_cosim: this simulation is started by zrlmpid: a stand-in with kernel \"rtl:PROGRAM\". "
+						   "ZRLMPI_COSIM_ALONE=N tries an echo role without it\n"
+						 : "zrlmpi_cosim: this simulation is started by zrlmpid: a stand-in with kernel \"rtl-net:PROGRAM\"\n");
 		exit(2);
 	}
 	s.fd = atoi(fd);
@@ -163,6 +186,7 @@ void zrlmpi_cosim_open(void)
 	put32(hello + 8, MAGIC);
 	put32(hello + 12, VERSION);
 	put32(hello + 16, LINES);
+	put32(hello + 20, boundary);
 	if (send_all(hello, sizeof hello) || receive(START, &len))
 		exit(s.status);
 	if (len != START_LEN) {
@@ -175,6 +199,10 @@ void zrlmpi_cosim_open(void)
 	s.random = get64(s.body + 16) * 2 + 1;
 }
 
+void zrlmpi_cosim_open(void) { open_boundary(ROLE); }
+
+void zrlmpi_network_open(void) { open_boundary(NETWORK); }
+
 int zrlmpi_cosim_status(void) { return s.status; }
 
 static void hold_line(uint64_t data, uint8_t keep, uint8_t last)
@@ -185,7 +213,7 @@ static void hold_line(uint64_t data, uint8_t keep, uint8_t last)
 	l->last = last;
 }
 
-static void hold_feedback(uint8_t feedback) { s.feedback[(s.feedback_at + s.feedback_held++) % FEEDBACKS] = feedback; }
+static void hold_feedback(uint64_t feedback) { s.feedback[(s.feedback_at + s.feedback_held++) % FEEDBACKS] = feedback; }
 
 /* Reads a step. */
 static int step(void)
@@ -204,7 +232,7 @@ static int step(void)
 		if (b[14] == IN && s.in_held < LINES)
 			hold_line(get64(b), b[12], b[13]);
 		else if (b[14] == FEEDBACK && s.feedback_held < FEEDBACKS)
-			hold_feedback(b[0]);
+			hold_feedback(s.boundary == ROLE ? b[0] : get64(b));
 		else
 			return end(2, "records from zrlmpid without room for them");
 	}
@@ -261,31 +289,33 @@ static void waits(int kind, int valid, int ready)
 /* Decides what is driven to the role until the next edge. What is offered stays until it is taken. */
 static void drive(int moved)
 {
-	struct zrlmpi_engine *e = &s.now;
+	struct to *e = &s.now;
 	e->reset = s.cycle < ZRLMPI_COSIM_RESET;
-	e->rank = s.rank;
-	e->size = s.size;
 	if (e->reset)
 		return;
-	e->call_ready = s.calls > 0 && s.records < MAX_RECORDS && !stalls();
-	/* A call and a line can be transferred at the same edge. */
-	e->out_ready = s.lines > 0 && s.records < MAX_RECORDS - 1 && !stalls();
-	if (moved & ZRLMPI_IN || !e->in_valid) {
+	e->call_ready = s.calls > 0 && !stalls();
+	e->out_ready = s.lines > 0 && !stalls();
+	/* The shell offers the metadata of a datagram with its first line or before, and after the last
+	 * line of the datagram before. */
+	int between = s.offered == s.taken;
+	if (moved & 1 << FEEDBACK || !e->feedback_valid) {
+		e->feedback_valid = s.feedback_held > 0 && (s.boundary == ROLE || between) && !stalls();
+		e->feedback = e->feedback_valid ? s.feedback[s.feedback_at % FEEDBACKS] : 0;
+		s.offered += e->feedback_valid;
+	}
+	if (moved & 1 << IN || !e->in_valid) {
 		struct line *l = &s.in[s.in_at % LINES];
-		e->in_valid = s.in_held > 0 && !stalls();
+		e->in_valid = s.in_held > 0 && (s.boundary == ROLE || s.offered != s.taken) && !stalls();
 		e->in_data = e->in_valid ? l->data : 0;
 		e->in_keep = e->in_valid ? l->keep : 0;
 		e->in_last = e->in_valid ? l->last : 0;
 	}
-	if (moved & ZRLMPI_FEEDBACK || !e->feedback_valid) {
-		e->feedback_valid = s.feedback_held > 0 && !stalls();
-		e->feedback = e->feedback_valid ? s.feedback[s.feedback_at % FEEDBACKS] : 0;
-	}
 }
 
-int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine)
+/* Carries out the transfers of an edge, and sets s.now. */
+static int cycle(const struct from *r)
 {
-	struct zrlmpi_engine *e = &s.now;
+	struct to *e = &s.now;
 	int moved = 0, early = 0, reset = e->reset;
 	if (!s.open)
 		return -1;
@@ -297,32 +327,39 @@ int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine
 	waits(IN, e->in_valid, r->in_ready);
 	waits(FEEDBACK, e->feedback_valid, r->feedback_ready);
 	if (!reset && r->call_valid && e->call_ready) {
-		moved |= ZRLMPI_CALL;
-		record(CALL, r->count | (uint64_t)r->rank << 32, r->mpi_call, 0);
+		moved |= 1 << CALL;
+		record(CALL, r->call, r->call_keep, 0);
 		s.calls--;
-		early = 1;
+		early = s.boundary == ROLE;
 	}
 	if (!reset && r->out_valid && e->out_ready) {
-		moved |= ZRLMPI_OUT;
+		moved |= 1 << OUT;
 		record(OUT, r->out_data, r->out_keep, r->out_last);
 		s.lines--;
-		early |= r->out_last || s.records >= MAX_RECORDS - 1;
+		early |= r->out_last;
 	}
 	if (e->in_valid && r->in_ready) {
-		moved |= ZRLMPI_IN;
+		moved |= 1 << IN;
 		s.in_at++;
+		s.taken += e->in_last;
 		early |= --s.in_held == 0 && s.more;
 	}
 	if (e->feedback_valid && r->feedback_ready) {
-		moved |= ZRLMPI_FEEDBACK;
+		moved |= 1 << FEEDBACK;
 		s.feedback_at++;
 		s.feedback_held--;
+	}
+	if (!reset && r->rx_ports != s.rx_ports) {
+		record(PORTS, r->rx_ports, 0, 0);
+		s.rx_ports = r->rx_ports;
+		early = 1;
 	}
 	if (s.alone) {
 		if (alone())
 			return -1;
 	} else {
 		s.left--;
+		early |= s.records > MAX_RECORDS - EDGE_RECORDS;
 		if (early || s.left == 0 || (s.cycle % BUDGET_CYCLES == 0 && over_budget())) {
 			s.left = 0;
 			if (answer())
@@ -333,7 +370,62 @@ int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine
 		}
 	}
 	drive(moved);
-	*engine = *e;
+	return moved;
+}
+
+int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine)
+{
+	struct from from = {0};
+	from.call_valid = r->call_valid;
+	from.call_keep = r->mpi_call;
+	from.call = r->count | (uint64_t)r->rank << 32;
+	from.out_valid = r->out_valid;
+	from.out_keep = r->out_keep;
+	from.out_last = r->out_last;
+	from.out_data = r->out_data;
+	from.in_ready = r->in_ready;
+	from.feedback_ready = r->feedback_ready;
+	int moved = cycle(&from);
+	const struct to *e = &s.now;
+	engine->reset = e->reset;
+	engine->rank = s.rank;
+	engine->size = s.size;
+	engine->call_ready = e->call_ready;
+	engine->out_ready = e->out_ready;
+	engine->in_valid = e->in_valid;
+	engine->in_keep = e->in_keep;
+	engine->in_last = e->in_last;
+	engine->in_data = e->in_data;
+	engine->feedback_valid = e->feedback_valid;
+	engine->feedback = (uint8_t)e->feedback;
+	return moved;
+}
+
+int zrlmpi_network_cycle(const struct zrlmpi_network_role *r, struct zrlmpi_network *shell)
+{
+	struct from from = {0};
+	from.call_valid = r->out_meta_valid;
+	from.call = r->out_meta;
+	from.out_valid = r->out_valid;
+	from.out_keep = r->out_keep;
+	from.out_last = r->out_last;
+	from.out_data = r->out_data;
+	from.in_ready = r->in_ready;
+	from.feedback_ready = r->in_meta_ready;
+	from.rx_ports = r->rx_ports;
+	int moved = cycle(&from);
+	const struct to *e = &s.now;
+	shell->reset = e->reset;
+	shell->rank = s.rank;
+	shell->size = s.size;
+	shell->out_meta_ready = e->call_ready;
+	shell->out_ready = e->out_ready;
+	shell->in_valid = e->in_valid;
+	shell->in_keep = e->in_keep;
+	shell->in_last = e->in_last;
+	shell->in_data = e->in_data;
+	shell->in_meta_valid = e->feedback_valid;
+	shell->in_meta = e->feedback;
 	return moved;
 }
 

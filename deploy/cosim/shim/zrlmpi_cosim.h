@@ -1,7 +1,8 @@
-/* The simulator's side of the boundary between a rank of zrlmpid and an FPGA's role in
+/* The simulator's side of the boundary between a rank of zrlmpid and FPGA logic in
  * simulation (docs/cosim.md). It has no dependencies but POSIX, and is the same for all
  * simulators: each calls zrlmpi_cosim_open() once, and zrlmpi_cosim_cycle() for every
- * rising edge of the clock. */
+ * rising edge of the clock. With the role's own MPE in the simulation, these are
+ * zrlmpi_network_open() and zrlmpi_network_cycle(). */
 #ifndef ZRLMPI_COSIM_H
 #define ZRLMPI_COSIM_H
 
@@ -48,7 +49,49 @@ void zrlmpi_cosim_open(void);
  * zrlmpi_cosim_status(). */
 int zrlmpi_cosim_cycle(const struct zrlmpi_role *role, struct zrlmpi_engine *engine);
 
+/* The status with which the simulation is to end, whatever its boundary. */
 int zrlmpi_cosim_status(void);
+
+/* The boundary to the network: role and MPE are simulated (kernel rtl-net), and zrlmpid is the
+ * shell, which exchanges datagrams. The streams are those of the role's interface to the cloudFPGA
+ * shell Themisto. The first byte of a datagram is in bits 7-0 of its first line. */
+
+/* The metadata of a datagram, in the bits of its line: dst_rank 7-0, dst_port 23-8, src_rank 31-24,
+ * src_port 47-32, len 63-48. */
+static inline uint64_t zrlmpi_meta(uint8_t dst_rank, uint16_t dst_port, uint8_t src_rank, uint16_t src_port, uint16_t len)
+{
+	return dst_rank | (uint64_t)dst_port << 8 | (uint64_t)src_rank << 24 | (uint64_t)src_port << 32 | (uint64_t)len << 48;
+}
+
+/* What the role drives, sampled before the edge. */
+struct zrlmpi_network_role {
+	uint8_t out_meta_valid;                /* soROLE_Nrc_Udp_Meta */
+	uint64_t out_meta;
+	uint8_t out_valid, out_keep, out_last; /* soNRC_Udp_Data */
+	uint64_t out_data;
+	uint8_t in_ready;                      /* siNRC_Udp_Data */
+	uint8_t in_meta_ready;                 /* siNRC_Role_Udp_Meta */
+	uint32_t rx_ports;                     /* poROL_Nrc_Udp_Rx_ports: bit n opens port 2718 + n */
+};
+
+/* What is driven to the role, from this edge to the next. tkeep of metadata is 0xff, and tlast 1. */
+struct zrlmpi_network {
+	uint8_t reset;
+	uint32_t rank, size;                   /* piFMC_ROLE_rank, piFMC_ROLE_size */
+	uint8_t out_meta_ready;                /* soROLE_Nrc_Udp_Meta */
+	uint8_t out_ready;                     /* soNRC_Udp_Data */
+	uint8_t in_valid, in_keep, in_last;    /* siNRC_Udp_Data */
+	uint64_t in_data;
+	uint8_t in_meta_valid;                 /* siNRC_Role_Udp_Meta */
+	uint64_t in_meta;
+};
+
+/* The transfers of an edge: bits of the value of zrlmpi_network_cycle. */
+enum { ZRLMPI_OUT_META = 1, ZRLMPI_OUT_DATA = 2, ZRLMPI_IN_DATA = 4, ZRLMPI_IN_META = 8 };
+
+/* As zrlmpi_cosim_open and zrlmpi_cosim_cycle. There is no ZRLMPI_COSIM_ALONE. */
+void zrlmpi_network_open(void);
+int zrlmpi_network_cycle(const struct zrlmpi_network_role *role, struct zrlmpi_network *shell);
 
 #ifdef __cplusplus
 }
