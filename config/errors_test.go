@@ -55,7 +55,7 @@ func TestBadFiles(t *testing.T) {
 			`f.yaml:1: ranks[0].address: port 0 cannot be sent to: give 1 to 65535, or leave it out`},
 		{"profile", host + "defaults: {profile: V1}\n", `f.yaml:2: defaults.profile: unknown profile "V1": the profiles are "cloudfpga", "v0.9" and "extended"`},
 		{"kernel", "ranks: [{rank: 0, kernel: ecco}]\n",
-			`f.yaml:1: ranks[0].kernel: unknown kernel "ecco" (did you mean "echo"?): the kernels are echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args" and "rtl:/path/simulator args"`},
+			`f.yaml:1: ranks[0].kernel: unknown kernel "ecco" (did you mean "echo"?): the kernels are echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" and "rtl-net:/path/simulator args"`},
 		{"exec of nothing", "ranks: [{rank: 0, kernel: \"exec: \"}]\n",
 			`f.yaml:1: ranks[0].kernel: exec: names no program: write exec:/path/prog, with arguments behind it`},
 		{"datatype", "ranks: [{rank: 0, kernel_options: {datatype: double}}]\n",

@@ -31,10 +31,12 @@ const (
 	KernelExec = "exec"
 	// KernelRTL is a simulator of the user's, with the FPGA's role in it.
 	KernelRTL = "rtl"
+	// KernelRTLNet is one with the role and its MPE in it, which exchanges datagrams itself.
+	KernelRTLNet = "rtl-net"
 )
 
 // programKernels are kernels that run a program of the user's.
-var programKernels = []string{KernelExec, KernelRTL}
+var programKernels = []string{KernelExec, KernelRTL, KernelRTLNet}
 
 // noProgram is the problem of such a kernel without a program.
 const noProgram = "%[1]s: names no program: write %[1]s:/path/prog, with arguments behind it"
@@ -63,6 +65,7 @@ var optionsOf = map[string][]string{
 	KernelBacksub: {"words"},
 	KernelExec:    {"words"},
 	KernelRTL:     {"words"},
+	KernelRTLNet:  {},
 }
 
 var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
@@ -74,22 +77,25 @@ var workers = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
 type Kernel struct {
 	// Name is one of the Kernel constants.
 	Name string
-	// Command is the program and its arguments; KernelExec and KernelRTL only.
+	// Command is the program and its arguments; KernelExec, KernelRTL and KernelRTLNet only.
 	Command []string
-	// Simulation is of KernelRTL only.
+	// Simulation is of KernelRTL and KernelRTLNet only.
 	Simulation Simulation
 }
 
-// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args" or
-// "rtl:option=value /path/simulator args", with any number of options of Simulation. The
-// words are split at blanks, with no quoting.
+// OnWire reports whether the kernel exchanges datagrams itself: its rank's engine has nothing to do.
+func (k Kernel) OnWire() bool { return k.Name == KernelRTLNet }
+
+// ParseKernel reads the name of a built-in kernel, or "exec:/path/prog args", or
+// "rtl:option=value /path/simulator args" or the same with "rtl-net", with any number of options of
+// Simulation. The words are split at blanks, with no quoting.
 func ParseKernel(s string) (Kernel, error) {
 	if name, command, ok := strings.Cut(s, ":"); ok && slices.Contains(programKernels, name) {
 		k := Kernel{Name: name, Command: strings.Fields(command)}
-		if name == KernelRTL {
+		if name != KernelExec {
 			var err error
 			if k.Command, err = k.Simulation.parse(k.Command); err != nil {
-				return Kernel{}, err
+				return Kernel{}, fmt.Errorf("%s: %w", name, err)
 			}
 		}
 		if len(k.Command) == 0 {
@@ -101,7 +107,7 @@ func ParseKernel(s string) (Kernel, error) {
 		return Kernel{Name: s}, nil
 	}
 	name, _, _ := strings.Cut(s, " ") // arguments that were meant for a program may be secret
-	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\" and \"rtl:/path/simulator args\"",
+	return Kernel{}, fmt.Errorf("unknown kernel %s%s: the kernels are %s, \"exec:/path/prog args\", \"rtl:/path/simulator args\" and \"rtl-net:/path/simulator args\"",
 		strictyaml.Quote(name), strictyaml.DidYouMean(s, kernelNames), strings.Join(kernelNames, ", "))
 }
 

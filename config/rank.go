@@ -132,8 +132,11 @@ const (
 	TimingDefault Timing = "default"
 )
 
-// PlaysFPGA reports whether the rank is a stand-in that other ranks treat as an FPGA.
-func (r *Rank) PlaysFPGA() bool { return r.Run == RunStandin && r.Peer == PeerFPGA }
+// PlaysFPGA reports whether the rank is a stand-in that other ranks treat as an FPGA, and whose engine
+// behaves as one.
+func (r *Rank) PlaysFPGA() bool {
+	return r.Run == RunStandin && r.Peer == PeerFPGA && !r.Kernel.OnWire()
+}
 
 // complete fills in what depends on other keys of the file.
 func (c *Config) complete() {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Simulation has the options of kernel rtl. They are in the text of the kernel, so that they can
+// Simulation has the options of kernels rtl and rtl-net. They are in the text of the kernel, so that they can
 // be given wherever a kernel can.
 type Simulation struct {
 	// CyclesPerSecond is the fastest that the simulation runs; 0 is no limit.
@@ -52,12 +52,12 @@ func (s *Simulation) parse(words []string) (command []string, err error) {
 			for j, o := range simulationOptions {
 				names[j] = o.name
 			}
-			return nil, fmt.Errorf("rtl: unknown option %s%s: the options are %s", strictyaml.Quote(name), strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
+			return nil, fmt.Errorf("unknown option %s%s: the options are %s", strictyaml.Quote(name), strictyaml.DidYouMean(name, names), strings.Join(names, ", "))
 		}
 		o := simulationOptions[i]
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 || n > o.most {
-			return nil, fmt.Errorf("rtl: %s is %s: must be a number from 0 to %d", name, strictyaml.Quote(value), o.most)
+			return nil, fmt.Errorf("%s is %s: must be a number from 0 to %d", name, strictyaml.Quote(value), o.most)
 		}
 		*o.at(s), words = n, words[1:]
 	}

@@ -15,9 +15,15 @@ func TestSimulation(t *testing.T) {
 	if k.Spec() != spec || k.String() != "rtl:./role" {
 		t.Errorf("%q, %q", k.Spec(), k)
 	}
+	const net = "rtl-net:seed=7 ./role +x=1"
+	if k, err := ParseKernel(net); err != nil || k.Spec() != net || k.String() != "rtl-net:./role" || !k.OnWire() || k.Simulation.Seed != 7 {
+		t.Errorf("%+v, %v", k, err)
+	}
 	for text, want := range map[string]string{
 		"rtl:":                           "rtl: names no program: write rtl:/path/prog",
 		"rtl:seed=1":                     "rtl: names no program",
+		"rtl-net:":                       "rtl-net: names no program: write rtl-net:/path/prog",
+		"rtl-net:sed=1 ./role":           `rtl-net: unknown option "sed"`,
 		"rtl:sed=1 ./role":               `rtl: unknown option "sed" (did you mean "seed"?): the options are cycles_per_second, stall_percent, seed, time_scale`,
 		"rtl:stall_percent=96 ./role":    `rtl: stall_percent is "96": must be a number from 0 to 95`,
 		"rtl:time_scale=-1 ./role":       `rtl: time_scale is "-1"`,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // validate checks what one rank's entry says, on its own.
@@ -42,8 +43,9 @@ func (r *Rank) validate(p *strictyaml.Problems, key string) {
 		}
 	case RunStandin:
 		r.validateKernel(p, key)
+		r.validateOnWire(p, key)
 		switch {
-		case r.Quirks == "":
+		case r.Quirks == "" || r.Kernel.OnWire():
 		case r.Peer != PeerFPGA:
 			p.Add(key+".quirks", "they are those of an FPGA, but this stand-in is peer: %s: remove one of the two", r.Peer)
 		default:
@@ -98,17 +100,20 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 		name string
 		set  bool
 	}{
-		{"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0}, {"datatype", o.Datatype != 0},
+		{"words", o.Words != 0}, {"peer", o.Peer != 0}, {"count", o.Count != 0}, {"interval", o.Interval != 0}, {"datatype", o.Datatype != 0},
 		{"columns", o.Columns != 0}, {"lines", o.Lines != 0},
 		{"dimensions", o.Dimensions != 0}, {"iterations", o.Iterations != 0}, {"norm_limit", o.NormLimit != 0},
 	}
 	for _, option := range set {
 		if uses := optionsOf[r.Kernel.Name]; option.set && !slices.Contains(uses, option.name) {
-			more := ""
-			if r.Kernel.Name == KernelExec {
-				more = ", and a program's own are its arguments"
+			more := strings.Join(uses, ", ")
+			switch r.Kernel.Name {
+			case KernelExec:
+				more += ", and a program's own are its arguments"
+			case KernelRTLNet:
+				more = "before the simulator, as in rtl-net:seed=7 PROGRAM"
 			}
-			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s%s", r.Kernel.Name, strings.Join(uses, ", "), more)
+			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, more)
 		}
 	}
 	inRange(p, key+".words", o.Words, 0, MaxWords)
@@ -123,6 +128,29 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 	inRange(p, key+".dimensions", o.Dimensions, 0, maxDimensions)
 	inRange(p, key+".iterations", o.Iterations, 0, math.MaxInt32)
 	inRange(p, key+".norm_limit", o.NormLimit, 0, math.MaxInt32)
+}
+
+// lastShellPort is the last UDP port that the shell of an FPGA can open for its role; the first is protocol.Port.
+const lastShellPort = protocol.Port + 31
+
+// validateOnWire checks the rank of a kernel that exchanges datagrams itself.
+func (r *Rank) validateOnWire(p *strictyaml.Problems, key string) {
+	if !r.Kernel.OnWire() {
+		return
+	}
+	if r.Peer != PeerFPGA {
+		p.Add(key+".peer", "%s, but kernel %s is an FPGA to the other ranks: remove the key", r.Peer, r.Kernel.Name)
+	}
+	if port := r.Address.Port(); port != 0 && (port < protocol.Port || port > lastShellPort) {
+		p.Add(key+".address", "an FPGA's shell opens ports %d to %d only: give rank %d one of them", protocol.Port, lastShellPort, r.Rank)
+	}
+	const own = "kernel %s has an MPE of its own: remove the key"
+	if r.Quirks != "" {
+		p.Add(key+".quirks", own, r.Kernel.Name)
+	}
+	if r.Timing != "" {
+		p.Add(key+".timing", own, r.Kernel.Name)
+	}
 }
 
 // validateKernelPeer checks the rank that the kernel talks to.

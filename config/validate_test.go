@@ -82,6 +82,14 @@ func TestInvalidFiles(t *testing.T) {
 		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {words: 600000, count: 1, lines: 2}"),
 			at1 + ".kernel_options.count: kernel exec does not use it: its options are words, and a program's own are its arguments\n" +
 				at1 + ".kernel_options.lines: kernel exec does not use it: its options are words, and a program's own are its arguments"},
+		{"an FPGA of its own as software", standin("kernel: \"rtl-net:/p\", peer: software"),
+			at1 + ".peer: software, but kernel rtl-net is an FPGA to the other ranks: remove the key"},
+		{"keys of an engine for an MPE of its own", standin("kernel: \"rtl-net:/p\", quirks: on, timing: default, kernel_options: {words: 7}"),
+			at1 + ".kernel_options.words: kernel rtl-net does not use it: its options are before the simulator, as in rtl-net:seed=7 PROGRAM\n" +
+				at1 + ".quirks: kernel rtl-net has an MPE of its own: remove the key\n" +
+				at1 + ".timing: kernel rtl-net has an MPE of its own: remove the key"},
+		{"a port that no shell opens", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: \"10.0.0.2:2750\", run: standin, kernel: \"rtl-net:/p\"}\n",
+			at1 + ".address: an FPGA's shell opens ports 2718 to 2749 only: give rank 1 one of them"},
 		{"options of another kernel", standin("kernel: echo, kernel_options: {count: 1, interval: 1s}"),
 			at1 + ".kernel_options.count: kernel echo does not use it: its options are peer, words\n" +
 				at1 + ".kernel_options.interval: kernel echo does not use it: its options are peer, words"},

@@ -74,6 +74,9 @@ func (r *localRank) start(observer mpe.Observer, log *zap.Logger) error {
 	if err := r.Start(observer); err != nil {
 		return err
 	}
+	if k, ok := r.kernel.(standin.Wired); ok {
+		k.Connect(r.Wire())
+	}
 	if r.cfg.Run == config.RunHost {
 		r.port = newPort(log, r.Engine, r.Links, int(node.MessageLimit(r.Config)))
 	}

@@ -256,12 +256,22 @@ func TestDeployed(t *testing.T) {
 	}{"send": {sending("WAIT_CLEAR", 9), NoReceive}, "receive": {receiving(9), NothingSent}} {
 		s := status(2, host(0, peer(1, tt.wait, fpga)))
 		s.Cluster[1].Kind = "fpga"
-		d := Of([]Source{{Status: s}}, After)
-		if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || d.Findings[0].Certain {
-			t.Errorf("%s: %s", name, d.Text())
+		// A stand-in with an MPE of its own is as silent.
+		simulated := status(2, host(0, peer(1, tt.wait, fpga)), standin(1, peer(0)))
+		simulated.Ranks[1].Kernel, simulated.Ranks[1].KernelState = "rtl-net:./role", control.KernelRunning
+		simulated.Cluster[1].Kind, simulated.Cluster[1].Kernel = "fpga", "rtl-net:./role"
+		for _, s := range []*control.Status{s, simulated} {
+			d := Of([]Source{{Status: s}}, After)
+			if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || d.Findings[0].Certain {
+				t.Errorf("%s: %s", name, d.Text())
+			}
+			if want := []Unknown{{1, address(1), "a deployed node cannot be asked"}}; !slices.Equal(d.Unknown, want) {
+				t.Errorf("%s: %+v", name, d.Unknown)
+			}
 		}
-		if want := []Unknown{{1, address(1), "a deployed node cannot be asked"}}; !slices.Equal(d.Unknown, want) {
-			t.Errorf("%s: %+v", name, d.Unknown)
+		simulated.Ranks[1].KernelHolds = "siNRC_Udp_Data_tready since cycle 70 (now 900): low"
+		if d := Of([]Source{{Status: simulated}}, After); len(d.Findings) != 1 || d.Findings[0].Cause != RoleHolds {
+			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -78,7 +79,7 @@ func (v *view) add(s *control.Status) {
 	v.members = append(v.members, s.Cluster[min(len(v.members), len(s.Cluster)):]...)
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
-		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) {
+		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) || simulatedMPE(r) {
 			continue
 		}
 		state := &rankState{LocalRank: r, job: s.Job, peers: make(map[int]*mpe.PeerSnapshot, len(r.Engine.Peers))}
@@ -166,11 +167,19 @@ func (v *view) ofJob(rank int) bool { return len(v.hosts) > 0 && !v.deployed(ran
 
 // deployed reports whether a rank is a deployed node, which nobody can ask.
 func (v *view) deployed(rank int) bool {
-	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil || v.members[rank].Role != "" {
+	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil || v.members[rank].Role != "" && !onWire(v.members[rank].Kernel) {
 		return false
 	}
 	kind := v.members[rank].Kind
 	return kind == string(config.PeerFPGA) || kind == string(config.PeerCPU)
+}
+
+// onWire reports whether a stand-in's kernel has an MPE of its own, which does not say what it waits for.
+func onWire(kernel string) bool { return strings.HasPrefix(kernel, config.KernelRTLNet+":") }
+
+// simulatedMPE reports whether all that is known of a rank is that its MPE is simulated, and runs.
+func simulatedMPE(r *control.LocalRank) bool {
+	return onWire(r.Kernel) && r.KernelHolds == "" && r.KernelState == control.KernelRunning
 }
 
 // unknown returns why the state of a rank is not known, and false if it is.

@@ -71,6 +71,9 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	if l.OnPartial == config.PartialRetransmit {
 		l.Handshake.OnPartial = handshake.RetransmitPartial
 	}
+	if remote.Kernel.OnWire() {
+		stretchTiming(&l.Handshake.Timing, timeScale(remote))
+	}
 	if local.Quirks == config.QuirksOn {
 		l.Handshake.Shape = protocol.FPGAShape(true)
 		l.Handshake.Quirks = handshake.Quirks{
@@ -133,10 +136,22 @@ func timing(l config.Link, local *config.Rank, rules handshake.Rules) handshake.
 // until it receives, nothing is sent to it.
 func (l *Link) stretch(local, remote *config.Rank) {
 	for _, r := range []*config.Rank{local, remote} {
-		scale := time.Duration(max(1, r.Kernel.Simulation.TimeScale))
-		l.WarnAfter *= scale
-		l.Deadlines.Clear *= scale
+		l.WarnAfter *= timeScale(r)
+		l.Deadlines.Clear *= timeScale(r)
 	}
+}
+
+func timeScale(r *config.Rank) time.Duration {
+	return time.Duration(max(1, r.Kernel.Simulation.TimeScale))
+}
+
+// stretchTiming multiplies the time-outs towards a rank whose MPE is simulated as well, which count its cycles: a packet that
+// is retransmitted before a slow simulation has answered can make it fail. ClearDeadline is multiplied already.
+func stretchTiming(t *handshake.Timing, scale time.Duration) {
+	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
+		b.First, b.Step, b.Then = b.First*scale, b.Step*scale, b.Then*scale
+	}
+	t.AckDeadline, t.DataDeadline, t.FragmentGap = t.AckDeadline*scale, t.DataDeadline*scale, t.FragmentGap*scale
 }
 
 // share takes the options that both ranks must have from the local rank's own entry if the
@@ -182,6 +197,9 @@ func (l *Link) check(local, remote *config.Rank) error {
 	case l.Transport == config.TransportSHM && l.Profile != protocol.Extended:
 		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
 			"ranks %d and %d: shm carries the extended profile only, and this link has %v: use udp or tcp", local.Rank, remote.Rank, l.Profile)}
+	case l.Transport != config.TransportUDP && (local.Kernel.OnWire() || remote.Kernel.OnWire()):
+		return &config.Error{Key: "link.transport", Problem: fmt.Sprintf(
+			"ranks %d and %d: kernel %s exchanges datagrams, and this link is %s: use udp", local.Rank, remote.Rank, config.KernelRTLNet, l.Transport)}
 	case l.Transport != config.TransportUDP || l.MaxDatagram == protocol.MaxDatagram:
 		return nil
 	case l.MaxDatagram > protocol.MaxDatagram && l.Profile != protocol.Extended:

@@ -134,12 +134,36 @@ ranks:
 	}
 }
 
+// Towards a rank whose MPE is simulated as well, so are all time-outs.
+func TestTimeScaleOfMPE(t *testing.T) {
+	const text = `
+ranks:
+  - {rank: 0, address: 10.0.0.1, run: host}
+  - {rank: 1, address: 10.0.0.2, run: standin, kernel: "rtl-net:time_scale=5 ./role"}
+`
+	times := func(b handshake.Backoff, scale time.Duration) handshake.Backoff {
+		return handshake.Backoff{First: b.First * scale, Step: b.Step * scale, Retransmissions: b.Retransmissions, Then: b.Then * scale}
+	}
+	own := handshake.DefaultTiming(handshake.FPGAPeer(1))
+	want := handshake.Timing{
+		Clear: times(own.Clear, 5), Ack: times(own.Ack, 5), Data: times(own.Data, 5),
+		AckDeadline: 5 * own.AckDeadline, DataDeadline: 5 * own.DataDeadline, FragmentGap: 5 * own.FragmentGap,
+	}
+	if l := link(t, text, 0, 1); l.Handshake.Timing != want || l.Handshake.Peer != handshake.FPGAPeer(1) {
+		t.Errorf("%+v, want %+v", l.Handshake, want)
+	}
+	if l := link(t, strings.Replace(text, "time_scale=5 ", "", 1), 0, 1); l.Handshake.Timing != own {
+		t.Errorf("without a scale: %+v", l.Handshake.Timing)
+	}
+}
+
 func TestLinkErrors(t *testing.T) {
 	for _, tt := range []struct{ name, zero, one, want string }{
 		{"transport", "run: host, link: {transport: udp}", "run: host, link: {transport: tcp}", "link.transport: ranks 0 and 1 have different values"},
 		{"profile", "run: host, link: {profile: v0.9}", "run: host, link: {profile: cloudfpga}", "link.profile: ranks 0 and 1 have different values"},
 		{"datagram", "run: host, link: {max_datagram: 80}", "run: host, link: {max_datagram: 88}", "link.max_datagram: ranks 0 and 1 have different values"},
 		{"large datagrams", "run: host", "run: host, link: {max_datagram: 1424}", "ranks 0 and 1: 1424 is more than a rank takes over UDP: use 1416 or less"},
+		{"a simulated MPE over tcp", "run: host", "run: standin, kernel: \"rtl-net:./x\", link: {transport: tcp}", "link.transport: ranks 0 and 1: kernel rtl-net exchanges datagrams, and this link is tcp: use udp"},
 		{"small datagrams to an FPGA", "run: host", "peer: fpga, link: {max_datagram: 1000}", "1000, but deployed nodes (peer: fpga) split messages at 1416"},
 	} {
 		cfg := mustParse(t, "ranks:\n  - {rank: 0, address: 10.0.0.1, "+tt.zero+"}\n  - {rank: 1, address: 10.0.0.2, "+tt.one+"}\n")

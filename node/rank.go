@@ -118,9 +118,14 @@ func (r *Rank) uses(t config.Transport) bool {
 }
 
 // Start makes the engine of a rank whose sockets are bound. The engine owns them
-// from here on.
+// from here on, unless its kernel exchanges datagrams itself by the rank's Wire: then the
+// engine has nothing to do.
 func (r *Rank) Start(observer mpe.Observer) error {
 	peers := r.peers(r.Config, r.Links())
+	var idle *noTransport
+	if r.Self.Kernel.OnWire() {
+		idle = &noTransport{addr: r.Self.Address.AddrPort, done: make(chan struct{})}
+	}
 	for rank := range peers {
 		l := &r.Links()[rank]
 		if x := l.Extended; x != nil && l.Transport == config.TransportUDP {
@@ -133,6 +138,9 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		}
 		peers[rank].Transport = r.sockets.on(l.Transport)
 		peers[rank].Unobserved = r.memoryUnobserved && l.Transport == config.TransportSHM
+		if idle != nil {
+			peers[rank].Transport = idle
+		}
 		if r.Packets != nil {
 			peers[rank].Recorder = r.Packets.Pair(rank)
 		}
@@ -194,6 +202,9 @@ func (r *Rank) Close(ctx context.Context) error {
 	err := r.Engine.Close(ctx)
 	if r.failures != nil {
 		r.failures.wait()
+	}
+	if r.Self.Kernel.OnWire() {
+		return errors.Join(err, closed(r.sockets.close()))
 	}
 	if len(r.Links()) == 1 {
 		err = r.sockets.close() // an engine without peers has not taken it

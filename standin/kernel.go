@@ -22,9 +22,9 @@ type Rank interface {
 type Stats struct {
 	// Errors counts failed operations, and a program's mistakes.
 	Errors uint64 `json:"errors"`
-	// Starts counts how often the program of an exec or rtl kernel was started.
+	// Starts counts how often the program of an exec, rtl or rtl-net kernel was started.
 	Starts uint64 `json:"starts,omitempty"`
-	// Simulation is the state of an rtl kernel's role.
+	// Simulation is the state of the role of an rtl or rtl-net kernel.
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
@@ -67,8 +67,8 @@ const (
 )
 
 // New makes the kernel that spec names: "echo", "ring", "sink", "source",
-// "jacobi", "kmeans", "matvec", "backsub", or "exec:PROGRAM ARGS…" or
-// "rtl:SIMULATOR ARGS…", whose words are split at blanks, with no quoting. The program must exist. The options must be valid.
+// "jacobi", "kmeans", "matvec", "backsub", or "exec:PROGRAM ARGS…", "rtl:SIMULATOR ARGS…" or
+// "rtl-net:SIMULATOR ARGS…", whose words are split at blanks, with no quoting. The program must exist. The options must be valid.
 func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	length := opts.Words
 	if opts.Words == 0 {
@@ -99,7 +99,7 @@ func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 		return newMatvec(b)
 	case config.KernelBacksub:
 		return newBacksub(b)
-	case config.KernelRTL:
+	case config.KernelRTL, config.KernelRTLNet:
 		return newRTL(b, kernel)
 	}
 	return newExec(b, kernel.Command)

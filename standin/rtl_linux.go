@@ -18,17 +18,19 @@ import (
 )
 
 // rtlKernel runs a simulator of the user's with the FPGA's role in it. A simulator that ends
-// with status 0 between two calls has completed its work; any other end is logged, and it is
-// started again after a pause.
+// with status 0 between two calls, or two datagrams, has completed its work; any other end is
+// logged, and it is started again after a pause.
 type rtlKernel struct {
 	base
-	command []string
-	sim     config.Simulation
-	grace   time.Duration
-	limits  limits
+	command  []string
+	sim      config.Simulation
+	boundary cosim.Boundary
+	wire     Wire // of Connect; BoundaryNetwork only
+	grace    time.Duration
+	limits   limits
 
 	mu   sync.Mutex
-	port *cosim.Port // of the simulator that runs; nil before the first one
+	port enginePort // of the simulator that runs; nil before the first one
 }
 
 // limits are the longest waits for a simulator.
@@ -49,7 +51,39 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 		return nil, fmt.Errorf("kernel %q: %w: build the simulator first", b.name, err)
 	}
 	scale := time.Duration(max(1, spec.Simulation.TimeScale))
-	return &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}, nil
+	k := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}
+	if spec.OnWire() {
+		k.boundary = cosim.BoundaryNetwork
+		return &rtlNetKernel{k}, nil
+	}
+	return k, nil
+}
+
+// rtlNetKernel is an rtlKernel whose simulation has an MPE of its own.
+type rtlNetKernel struct{ *rtlKernel }
+
+// Connect implements Wired.
+func (k *rtlNetKernel) Connect(w Wire) { k.wire = w }
+
+// Run implements Kernel.
+func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	in := newInbox(k.wire)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		if err := in.run(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	defer reader.Wait()
+	defer k.wire.Close()
+	defer cancel(nil)
+	log := k.begin(r)
+	return k.loop(ctx, log, func() (bool, error) {
+		network := cosim.NewNetwork(r.Rank(), k.wire.Ports())
+		d := &datagrams{k: k.rtlKernel, inbox: in, network: network, log: log}
+		return k.simulate(ctx, r, network, log, d.serve)
+	})
 }
 
 // Stats implements Kernel.
@@ -60,6 +94,9 @@ func (k *rtlKernel) Stats() Stats {
 	if k.port != nil {
 		w := k.port.Wait()
 		s.Simulation = &Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text, Fault: k.port.Faulty()}
+		if n, ok := k.port.(*cosim.Network); ok {
+			s.Simulation.Datagrams = new(n.Stats())
+		}
 	}
 	return s
 }
@@ -76,37 +113,49 @@ func (k *rtlKernel) Cycle() (simulation, cycle uint64) {
 
 // Run implements Kernel.
 func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
+	log := k.begin(r)
+	buf, free := room(cosim.Room(uint32(k.opts.Words)))
+	defer free()
+	return k.loop(ctx, log, func() (bool, error) {
+		port := cosim.NewPort(r.Rank(), r.Size(), uint32(k.opts.Words), buf)
+		c := &roleCalls{k: k, rank: r, port: port, log: log}
+		return k.simulate(ctx, r, port, log, c.serve)
+	})
+}
+
+// begin returns the log of the kernel on a rank, and logs what is stretched.
+func (k *rtlKernel) begin(r Rank) *zap.Logger {
 	log := k.logOf(r)
 	if scale := k.sim.TimeScale; scale > 1 {
 		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start), zap.Duration("simulator_answer", k.limits.answer))
 	}
-	buf, free := room(cosim.Room(uint32(k.opts.Words)))
-	defer free()
-	return k.loop(ctx, log, func() (bool, error) {
-		conn, child, err := socketPair()
-		if err != nil {
-			return false, fmt.Errorf("cannot start %s: %w", k.command[0], err)
-		}
-		cmd := newCommand(k.command, append(rankEnv(r), fmt.Sprintf("ZRLMPI_COSIM_FD=%d", simulatorFD)))
-		cmd.ExtraFiles = []*os.File{child}
-		p, err := startProgram(cmd, conn, k.grace, log)
-		child.Close()
-		if err != nil {
-			return false, err
-		}
-		p.tasks.Go(func() { logLines(p.stdout, p.log) })
-		port := cosim.NewPort(r.Rank(), r.Size(), uint32(k.opts.Words), buf)
-		k.mu.Lock()
-		k.counters.starts.Add(1)
-		k.port = port
-		k.mu.Unlock()
-		s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}
-		err = p.run(ctx, s.serve)
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-		return true, err
-	})
+	return log
+}
+
+// simulate runs the simulator once, with a port of its own.
+func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *zap.Logger, serve func(context.Context, *simulator) error) (done bool, err error) {
+	conn, child, err := socketPair()
+	if err != nil {
+		return false, fmt.Errorf("cannot start %s: %w", k.command[0], err)
+	}
+	cmd := newCommand(k.command, append(rankEnv(r), fmt.Sprintf("ZRLMPI_COSIM_FD=%d", simulatorFD)))
+	cmd.ExtraFiles = []*os.File{child}
+	p, err := startProgram(cmd, conn, k.grace, log)
+	child.Close()
+	if err != nil {
+		return false, err
+	}
+	p.tasks.Go(func() { logLines(p.stdout, p.log) })
+	k.mu.Lock()
+	k.counters.starts.Add(1)
+	k.port = port
+	k.mu.Unlock()
+	s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}
+	err = p.run(ctx, func(ctx context.Context) error { return serve(ctx, s) })
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	return true, err
 }
 
 // socketPair returns a connection, and the other end for a program.

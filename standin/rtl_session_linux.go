@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/standin/cosim"
 )
 
@@ -29,32 +26,36 @@ const (
 	paceSleep = 10 * time.Millisecond
 )
 
+// enginePort is zrlmpid's side of the interface of a role, at a boundary.
+type enginePort interface {
+	Fill(s *cosim.Step, lines uint32) error
+	Advance(s *cosim.Result) error
+	Cycle() uint64
+	Wait() cosim.Wait
+	Faulty() bool
+	Overdue(cycles uint64) (since uint64, ok bool)
+	Between() bool
+}
+
 // simulator is one run of a simulator.
 type simulator struct {
 	k    *rtlKernel
-	rank caller
 	conn net.Conn
-	port *cosim.Port // under k.mu
+	port enginePort // under k.mu
 	log  *zap.Logger
+	rank Rank
+	// before and after are what the boundary does before and after a step.
+	before, after func(ctx context.Context) error
 
 	in, out []byte
 	step    cosim.Step
 	result  cosim.Result
 	lines   uint32 // cosim.Hello.FIFO
-	pause   backoff
 	quiet   uint64 // the cycle since which the role holds up what was logged last
 }
 
-// operation is a call of the role that is carried out, and how it has ended.
-type operation struct {
-	call cosim.Call
-	data []byte
-	st   mpe.Status
-	err  error
-}
-
-// serve exchanges frames with the simulator until it ends, and returns nil if that was
-// between two calls.
+// serve exchanges frames with the simulator until it ends, and returns nil if nothing was under
+// way then.
 func (s *simulator) serve(ctx context.Context) error {
 	s.in, s.out = make([]byte, cosim.MaxFrame), make([]byte, 0, cosim.MaxFrame)
 	hello, err := s.hello()
@@ -62,26 +63,10 @@ func (s *simulator) serve(ctx context.Context) error {
 		return err
 	}
 	s.lines = hello.FIFO
-	ctx, cancel := context.WithCancelCause(ctx)
-	asked, ended := make(chan operation, 1), make(chan operation, 1)
-	var worker sync.WaitGroup
-	worker.Go(func() {
-		for op := range asked {
-			s.carryOut(ctx, &op)
-			ended <- op
-		}
-	})
-	defer worker.Wait()
-	defer cancel(errExited)
-	defer close(asked)
 	started := time.Now()
 	for { // until the connection ends, with the program or with ctx
-		select {
-		case op := <-ended:
-			if err := s.end(ctx, op); err != nil {
-				return err
-			}
-		default:
+		if err := s.before(ctx); err != nil {
+			return err
 		}
 		cycles, wait := s.pace(time.Since(started))
 		if wait > 0 {
@@ -96,8 +81,8 @@ func (s *simulator) serve(ctx context.Context) error {
 			}
 			return err
 		}
-		if c, data, ok := s.next(); ok {
-			asked <- operation{call: c, data: data}
+		if err := s.after(ctx); err != nil {
+			return err
 		}
 	}
 }
@@ -110,6 +95,9 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 	}
 	if h, err = cosim.ParseHello(body); err != nil {
 		return h, err
+	}
+	if h.Boundary != s.k.boundary {
+		return h, &cosim.BoundaryError{Got: h.Boundary, Want: s.k.boundary}
 	}
 	o := &s.k.sim
 	s.out = cosim.AppendStart(s.out[:0], cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent), Seed: uint64(o.Seed)})
@@ -146,7 +134,7 @@ func (s *simulator) exchange(cycles uint32) error {
 	if err != nil {
 		return err
 	}
-	if err := cosim.ParseResult(body, &s.result); err != nil {
+	if err := cosim.ParseResult(body, s.k.boundary, &s.result); err != nil {
 		return s.at(err)
 	}
 	s.k.mu.Lock()
@@ -188,59 +176,6 @@ func (s *simulator) warn() {
 	s.quiet = since
 	w := s.port.Wait()
 	s.log.Warn("role holds up a message", zap.String("signal", w.Signal), zap.Uint64("since_cycle", w.Since), zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
-}
-
-// next returns the role's call that is to be carried out.
-func (s *simulator) next() (cosim.Call, []byte, bool) {
-	s.k.mu.Lock()
-	defer s.k.mu.Unlock()
-	return s.port.Next()
-}
-
-// carryOut carries out a call of the role. After a failure it waits, so that a role that
-// tries again at once does not spin.
-func (s *simulator) carryOut(ctx context.Context, op *operation) {
-	opts, peer := mpe.Options{Datatype: op.call.Datatype()}, int(op.call.Rank)
-	if op.call.IsSend() {
-		op.st, op.err = s.rank.Send(ctx, peer, op.data, opts)
-	} else {
-		opts.AnyTag = true
-		op.st, op.err = s.rank.Recv(ctx, peer, op.data, opts)
-	}
-	if op.err == nil {
-		s.pause.reset()
-		return
-	}
-	if ctx.Err() != nil || errors.Is(op.err, mpe.ErrClosed) {
-		return
-	}
-	if errors.Is(op.err, handshake.ErrTruncated) {
-		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role has to receive as many as are sent", op.err, op.call.Words, op.call.Cycle)
-	}
-	s.k.counters.errors.Add(1)
-	d := s.pause.next()
-	s.log.Warn("call of the role failed", zap.Stringer("call", op.call), zap.Error(op.err), zap.Duration("again_after", d))
-	_ = sleep(ctx, d) // serve sees the end of ctx
-}
-
-// end gives the role the end of a call. A receive that has failed is made again: the deployed
-// engine has no other answer before the first line of a message.
-func (s *simulator) end(ctx context.Context, op operation) error {
-	s.k.mu.Lock()
-	defer s.k.mu.Unlock()
-	switch {
-	case op.err != nil && ctx.Err() != nil:
-		return nil // the connection ends as well, and says where the simulator was
-	case errors.Is(op.err, mpe.ErrClosed):
-		return op.err
-	case op.call.IsSend():
-		s.port.Sent(op.err == nil)
-	case op.err == nil:
-		s.port.Received(op.st.Words)
-	default:
-		s.port.Retry()
-	}
-	return nil
 }
 
 // write writes the frame in s.out.

@@ -1,6 +1,11 @@
 package standin
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/standin/cosim"
+)
 
 // Simulation is the state of a role in simulation, of kernel rtl.
 type Simulation struct {
@@ -14,6 +19,8 @@ type Simulation struct {
 	Text string `json:"text"`
 	// Fault: the role has broken the rules of its interface, and its rank exchanges nothing more.
 	Fault bool `json:"fault,omitempty"`
+	// Datagrams counts those of a simulation with an MPE of its own.
+	Datagrams *cosim.NetworkStats `json:"datagrams,omitempty"`
 }
 
 // Simulated is a Kernel of a role in simulation.
@@ -21,6 +28,26 @@ type Simulated interface {
 	Kernel
 	// Cycle returns how often the simulation was started, 0 for not yet, and the cycle that it has reported last. It may be called at any time.
 	Cycle() (simulation, cycle uint64)
+}
+
+// Wired is a Kernel that exchanges datagrams itself, in the place of its rank's engine.
+type Wired interface {
+	Kernel
+	// Connect gives the kernel its wire, before Run.
+	Connect(w Wire)
+}
+
+// Wire carries the datagrams of a rank. Recv is that of mpe.Transport, and runs concurrently with the
+// other methods.
+type Wire interface {
+	Recv(batch []mpe.RxPacket) (int, error)
+	// SendDatagram sends a datagram to a rank. The bytes are the caller's again when it returns.
+	SendDatagram(peer int, datagram []byte) error
+	// Record records a datagram that was sent, or has arrived, for captures.
+	Record(peer int, sent bool, datagram []byte)
+	// Ports returns the UDP port of each rank.
+	Ports() []uint16
+	Close() error
 }
 
 // Holds returns what the role holds the exchange up with, or an empty string.

@@ -17,12 +17,16 @@ type simulator struct {
 
 // newSimulator says hello, with a version.
 func newSimulator(version uint32) *simulator {
+	return hello(cosim.Hello{Version: version, FIFO: 4096})
+}
+
+func hello(h cosim.Hello) *simulator {
 	fd, err := strconv.Atoi(os.Getenv("ZRLMPI_COSIM_FD"))
 	if err != nil {
 		os.Exit(10)
 	}
 	s := &simulator{conn: os.NewFile(uintptr(fd), "zrlmpid")}
-	s.conn.Write(cosim.AppendHello(nil, cosim.Hello{Version: version, FIFO: 4096}))
+	s.conn.Write(cosim.AppendHello(nil, h))
 	if _, body := s.read(); len(body) == 0 {
 		os.Exit(11)
 	}

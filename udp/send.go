@@ -31,9 +31,17 @@ func (c *Conn) SendHeader(peer int, header []byte) error {
 	if err := c.check(peer, header); err != nil {
 		return err
 	}
+	return c.SendDatagram(peer, header)
+}
+
+// SendDatagram sends a datagram as it is. Its error is a *SendError.
+func (c *Conn) SendDatagram(peer int, datagram []byte) error {
+	if !c.cfg.Map.Has(peer) {
+		return c.sendError(peer, 0, 1, ErrNoPeer)
+	}
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	c.out[0] = outgoing{peer: peer, parts: [3][]byte{header}}
+	c.out[0] = outgoing{peer: peer, parts: [3][]byte{datagram}}
 	_, err := c.sendAll(c.out[:1], true)
 	c.out[0] = outgoing{}
 	if err != nil {

@@ -17,7 +17,7 @@ func (a *app) cosimCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cosim", Short: "Run the role of an FPGA in simulation",
 		Long: `Run the role of an FPGA in simulation, as a rank: Verilog, VHDL or HLS C++ behind a stand-in
-with kernel "rtl:SIMULATOR".`,
+with kernel "rtl:SIMULATOR", or, with an MPE of its own, "rtl-net:SIMULATOR".`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,8 +32,8 @@ func (a *app) cosimNewCommand() *cobra.Command {
 		Long: `Write a project into folder DIR: a role that sends each message back, what connects its
 simulator to zrlmpid, a Makefile, a configuration and a README. "make" in the folder builds the
 simulator, and sends the role its first messages. verilog needs verilator, vhdl ghdl with LLVM
-or GCC as its back end (Debian: ghdl-llvm), and hls a C++ compiler. No file that exists is
-changed.`,
+or GCC as its back end (Debian: ghdl-llvm), and hls a C++ compiler. The role of verilog-mpe has a
+Message Passing Engine of its own, and exchanges datagrams. No file that exists is changed.`,
 		Example: `  zrlctl cosim new --language verilog myrole
   make -C myrole`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.config, "config", "", "all ranks of the job: a configuration of zrlmpid")
 	fl.StringVar(&f.addresses, "addresses", "", "with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	fl.IntSliceVar(&f.fpgas, "fpga", nil, "with --cluster: ranks that are FPGAs now, of those that the file lists as both CPU and FPGA")
-	fl.StringVar(&f.standIn, "stand-in", "", `kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args" or "rtl:/path/simulator args"`)
+	fl.StringVar(&f.standIn, "stand-in", "", `kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
 }
 
 // jobCluster are all ranks of a job.

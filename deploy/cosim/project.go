@@ -18,7 +18,7 @@ import (
 // files: shim has zrlmpi_cosim, which all simulators share, and one more file for each. They are in
 // a folder without Go, as Go takes C files for its own.
 //
-//go:embed shim project verilog vhdl hls
+//go:embed shim project verilog vhdl hls verilog-mpe
 var files embed.FS
 
 // language is what a project of a language has beside what all have.
@@ -26,15 +26,20 @@ type language struct {
 	role  string   // the file of the role
 	shims []string // its part of folder shim
 	waves string   // how to see waves, for the README
+	mpe   bool     // the role has an MPE of its own
 }
 
-// Languages are the languages of a role, in the order of documentation.
-var Languages = []string{"verilog", "vhdl", "hls"}
+// Languages are the languages of a role, in the order of documentation. That of verilog-mpe has a Message Passing Engine
+// of its own.
+var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe"}
+
+const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.vcd`, for GTKWave. A time of 10 in it is a cycle."
 
 var languages = map[string]language{
-	"verilog": {"role.v", []string{"verilator.cpp"}, "Waves: `make clean role WAVES=1`; then each run writes `waves.vcd`, for GTKWave. A time of 10 in it is a cycle."},
-	"vhdl":    {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it."},
-	"hls":     {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a cycle is an access to a stream. `gdb` and `printf` show what the role does."},
+	"verilog":     {"role.v", []string{"verilator.cpp"}, verilatorWaves, false},
+	"vhdl":        {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it.", false},
+	"hls":         {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a cycle is an access to a stream. `gdb` and `printf` show what the role does.", false},
+	"verilog-mpe": {"role.v", []string{"verilator_network.cpp"}, verilatorWaves, true},
 }
 
 // Write writes a project with a role in a language into a folder, which is made, and returns
@@ -53,7 +58,11 @@ func Write(dir, lang, bin string) (written []string, err error) {
 	for _, name := range append([]string{"zrlmpi_cosim.c", "zrlmpi_cosim.h"}, l.shims...) {
 		from["cosim/"+name] = "shim/" + name
 	}
-	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves)
+	kernel, alone, options := "rtl", "; `make alone` tries the role without it", "    kernel_options: {words: 8192} # the longest message\n"
+	if l.mpe {
+		kernel, alone, options = "rtl-net", "", ""
+	}
+	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel, "@ALONE@", alone, "@OPTIONS@\n", options)
 	return writeNew(dir, from, fill)
 }
 

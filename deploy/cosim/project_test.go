@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestWrite(t *testing.T) {
 		}
 		for _, name := range []string{languages[lang].role, "Makefile", "cluster.yaml", "README.md", "cosim/targets.mk", "cosim/echo.sh", "cosim/zrlmpi_cosim.c", "cosim/zrlmpi_cosim.h"} {
 			text, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil || strings.Contains(string(text), "@BIN@") || strings.Contains(string(text), "@ROLE@") || strings.Contains(string(text), "@WAVES@") {
+			if err != nil || regexp.MustCompile("@[A-Z]+@").Match(text) {
 				t.Errorf("%s: %s: %v\n%s", lang, name, err, text)
 			}
 			if !slices.Contains(written, filepath.Join(dir, name)) {
@@ -29,7 +30,11 @@ func TestWrite(t *testing.T) {
 			}
 		}
 		cfg, err := config.Load(filepath.Join(dir, "cluster.yaml"))
-		if err != nil || cfg.Ranks[1].Kernel.Name != config.KernelRTL {
+		want := config.KernelRTL
+		if lang == "verilog-mpe" {
+			want = config.KernelRTLNet
+		}
+		if err != nil || cfg.Ranks[1].Kernel.Name != want {
 			t.Errorf("%s: %v", lang, err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("mine"), 0o666); err != nil {
@@ -46,7 +51,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: files are written beside those that exist", lang)
 		}
 	}
-	if _, err := Write(t.TempDir(), "ada", ""); err == nil || !strings.Contains(err.Error(), "verilog, vhdl, hls") {
+	if _, err := Write(t.TempDir(), "ada", ""); err == nil || !strings.Contains(err.Error(), "verilog, vhdl, hls, verilog-mpe") {
 		t.Errorf("another language: %v", err)
 	}
 }

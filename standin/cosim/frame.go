@@ -70,12 +70,46 @@ const (
 	kinds = 4
 )
 
-// The names of the streams.
-var kindNames = [kinds]string{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"}
+// The streams of the network, which have the directions of those of the role, by the names of the
+// shell.
+const (
+	// KindOutMeta is soROLE_Nrc_Udp_Meta: metadata of a datagram, from the role.
+	KindOutMeta = KindCall
+	// KindOutData is soNRC_Udp_Data: a line of a datagram, from the role.
+	KindOutData = KindOut
+	// KindInData is siNRC_Udp_Data: a line of a datagram, to the role.
+	KindInData = KindIn
+	// KindInMeta is siNRC_Role_Udp_Meta: metadata of a datagram, to the role.
+	KindInMeta = KindFeedback
+	// KindPorts is no stream but poROL_Nrc_Udp_Rx_ports, from the role, when it has changed.
+	KindPorts Kind = kinds
+)
 
-func (k Kind) String() string {
-	if k < kinds {
-		return kindNames[k]
+// Boundary is where FPGA logic is cut between simulator and engine.
+type Boundary uint32
+
+// The boundaries.
+const (
+	// BoundaryRole has the streams between role and MPE.
+	BoundaryRole Boundary = iota
+	// BoundaryNetwork has those between role and shell: the MPE is simulated as well.
+	BoundaryNetwork
+	boundaries
+)
+
+// The names of the streams.
+var kindNames = [boundaries][kinds]string{
+	{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"},
+	{"soROLE_Nrc_Udp_Meta", "soNRC_Udp_Data", "siNRC_Udp_Data", "siNRC_Role_Udp_Meta"},
+}
+
+// String returns the name of a stream of the role.
+func (k Kind) String() string { return BoundaryRole.stream(k) }
+
+// stream returns the name of a stream of the boundary.
+func (b Boundary) stream(k Kind) string {
+	if b < boundaries && k < kinds {
+		return kindNames[b][k]
 	}
 	return fmt.Sprintf("stream %d", uint8(k))
 }
@@ -102,8 +136,11 @@ type Record struct {
 type Hello struct {
 	// Version is that of the frames.
 	Version uint32
-	// FIFO is how many lines of siMPI_data the simulator holds for the role, at least 1.
+	// FIFO is how many lines the simulator holds for the role, at least 1, and MinNetworkFIFO of
+	// datagrams.
 	FIFO uint32
+	// Boundary is which streams it has.
+	Boundary Boundary
 }
 
 // Start is what a simulator gets to know of its rank.
@@ -150,6 +187,16 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("the simulator's shim has version %d of the frames and this zrlmpid version %d: write it again with zrlctl cosim new, and build the simulator", e.Got, Version)
 }
 
+// BoundaryError is the error of a simulator with the streams of the other boundary.
+type BoundaryError struct{ Got, Want Boundary }
+
+func (e *BoundaryError) Error() string {
+	if e.Got == BoundaryNetwork {
+		return "the simulator has the network streams of a role with an MPE of its own, and this kernel the streams between role and MPE: write kernel: \"rtl-net:SIMULATOR\""
+	}
+	return "the simulator has the streams between role and MPE, and this kernel the network streams: write kernel: \"rtl:SIMULATOR\""
+}
+
 // ParseHead reads the head of a frame, and returns the length of its body, which is at most
 // MaxFrame - HeadLen.
 func ParseHead(b []byte) (t Type, body int, err error) {
@@ -168,12 +215,14 @@ func ParseHello(b []byte) (Hello, error) {
 	if len(b) != helloLen || binary.LittleEndian.Uint32(b) != magic {
 		return Hello{}, fmt.Errorf("%w: hello % x", ErrFrame, b[:min(len(b), helloLen)])
 	}
-	h := Hello{Version: binary.LittleEndian.Uint32(b[4:]), FIFO: binary.LittleEndian.Uint32(b[8:])}
+	h := Hello{Version: binary.LittleEndian.Uint32(b[4:]), FIFO: binary.LittleEndian.Uint32(b[8:]), Boundary: Boundary(binary.LittleEndian.Uint32(b[12:]))}
 	switch {
 	case h.Version != Version:
 		return h, &VersionError{h.Version}
-	case h.FIFO == 0:
-		return h, fmt.Errorf("%w: hello with room for no line", ErrFrame)
+	case h.Boundary >= boundaries:
+		return h, fmt.Errorf("%w: hello with boundary %d", ErrFrame, h.Boundary)
+	case h.FIFO == 0 || h.Boundary == BoundaryNetwork && h.FIFO < MinNetworkFIFO:
+		return h, fmt.Errorf("%w: hello with room for %d lines", ErrFrame, h.FIFO)
 	}
 	return h, nil
 }
@@ -181,7 +230,7 @@ func ParseHello(b []byte) (Hello, error) {
 // AppendHello is the inverse of ParseHello, with a head.
 func AppendHello(b []byte, h Hello) []byte {
 	b = appendHead(b, TypeHello, helloLen)
-	for _, v := range []uint32{magic, h.Version, h.FIFO, 0} {
+	for _, v := range []uint32{magic, h.Version, h.FIFO, uint32(h.Boundary)} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	return b
@@ -228,7 +277,7 @@ func ParseStep(b []byte, s *Step) (err error) {
 	s.Cycles, s.Budget = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	s.Calls, s.Lines = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
 	s.More = binary.LittleEndian.Uint32(b[16:]) != 0
-	s.Records, err = parseRecords(s.Records[:0], b[stepLen:], KindIn, KindFeedback)
+	s.Records, err = parseRecords(s.Records[:0], b[stepLen:], kindBit(KindIn)|kindBit(KindFeedback))
 	return err
 }
 
@@ -244,8 +293,8 @@ func AppendResult(b []byte, s *Result) []byte {
 	return appendRecords(b, s.Records)
 }
 
-// ParseResult reads the body of an answer. The records are appended to s.Records[:0].
-func ParseResult(b []byte, s *Result) (err error) {
+// ParseResult reads the body of an answer at a boundary. The records are appended to s.Records[:0].
+func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	if len(b) < resultLen {
 		return fmt.Errorf("%w: answer of %d bytes", ErrFrame, len(b))
 	}
@@ -254,10 +303,14 @@ func ParseResult(b []byte, s *Result) (err error) {
 	for i := range s.Since {
 		s.Since[i] = binary.LittleEndian.Uint64(b[16+8*i:])
 		if s.Since[i] != Never && s.Since[i] > s.Cycle {
-			return fmt.Errorf("%w: %v waits since cycle %d, after cycle %d", ErrFrame, Kind(i), s.Since[i], s.Cycle)
+			return fmt.Errorf("%w: %s waits since cycle %d, after cycle %d", ErrFrame, at.stream(Kind(i)), s.Since[i], s.Cycle)
 		}
 	}
-	s.Records, err = parseRecords(s.Records[:0], b[resultLen:], KindCall, KindOut)
+	known := kindBit(KindCall) | kindBit(KindOut)
+	if at == BoundaryNetwork {
+		known |= kindBit(KindPorts)
+	}
+	s.Records, err = parseRecords(s.Records[:0], b[resultLen:], known)
 	return err
 }
 
@@ -280,13 +333,16 @@ func appendRecords(b []byte, records []Record) []byte {
 	return b
 }
 
-// parseRecords reads records of the kinds from first to last.
-func parseRecords(records []Record, b []byte, first, last Kind) ([]Record, error) {
+// kindBit is the bit of a kind in a set of kinds.
+func kindBit(k Kind) uint64 { return 1 << (k & 63) }
+
+// parseRecords reads records of the kinds of a set.
+func parseRecords(records []Record, b []byte, known uint64) ([]Record, error) {
 	if len(b)%RecordLen != 0 || len(b) > MaxRecords*RecordLen {
 		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))
 	}
 	for ; len(b) > 0; b = b[RecordLen:] {
-		if k := Kind(b[14]); k < first || k > last || b[13] > 1 || b[15] != 0 {
+		if k := Kind(b[14]); k > KindPorts || known&kindBit(k) == 0 || b[13] > 1 || b[15] != 0 {
 			return records, fmt.Errorf("%w: record % x", ErrFrame, b[:RecordLen])
 		}
 		records = append(records, Record{

@@ -33,7 +33,15 @@ func TestFrames(t *testing.T) {
 		{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
 	}}
 	var gotResult Result
-	if err := ParseResult(AppendResult(nil, &result)[HeadLen:], &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
+	if err := ParseResult(AppendResult(nil, &result)[HeadLen:], BoundaryRole, &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
+		t.Errorf("answer %+v, %v", gotResult, err)
+	}
+	network := Hello{Version: Version, FIFO: MinNetworkFIFO, Boundary: BoundaryNetwork}
+	if got, err := ParseHello(AppendHello(nil, network)[HeadLen:]); err != nil || got != network {
+		t.Errorf("hello %+v, %v", got, err)
+	}
+	ports := Result{Cycle: 9, Since: never, Records: []Record{{Data: 1, At: 2, Kind: KindPorts}}}
+	if err := ParseResult(AppendResult(nil, &ports)[HeadLen:], BoundaryNetwork, &gotResult); err != nil || !reflect.DeepEqual(ports, gotResult) {
 		t.Errorf("answer %+v, %v", gotResult, err)
 	}
 }
@@ -62,7 +70,7 @@ func TestFramesRefused(t *testing.T) {
 		b[at] = to
 		return b
 	}
-	parse := func(b []byte) error { return ParseResult(b, new(Result)) }
+	parse := func(b []byte) error { return ParseResult(b, BoundaryRole, new(Result)) }
 	refused := map[string]error{
 		"short head":         second(ParseHead([]byte{1, 0, 0})),
 		"head with flags":    second(ParseHead([]byte{1, 1, 0, 0, 0, 0, 0, 0})),
@@ -70,6 +78,10 @@ func TestFramesRefused(t *testing.T) {
 		"short hello":        second2(ParseHello(hello[:15])),
 		"magic":              second2(ParseHello(changed(hello, 0, 0))),
 		"no room":            second2(ParseHello(changed(hello, 8, 0))),
+		"another boundary":   second2(ParseHello(changed(hello, 12, 2))),
+		"room for no packet": second2(ParseHello(changed(hello, 12, 1))),
+		"ports of a role":    parse(changed(result, len(result)-2, byte(KindPorts))),
+		"another stream":     parse(changed(result, len(result)-2, 64)),
 		"short answer":       parse(result[:resultLen-1]),
 		"part of a record":   parse(result[:len(result)-1]),
 		"record to the role": parse(changed(result, len(result)-2, byte(KindIn))),
@@ -108,13 +120,13 @@ func FuzzFrames(f *testing.F) {
 		switch typ {
 		case TypeHello:
 			h, err := ParseHello(body)
-			if err != nil || !bytes.Equal(body[12:], make([]byte, 4)) { // not used yet
+			if err != nil {
 				return
 			}
 			again = AppendHello(nil, h)
 		case TypeResult:
 			var s Result
-			if ParseResult(body, &s) != nil {
+			if ParseResult(body, BoundaryNetwork, &s) != nil {
 				return
 			}
 			again = AppendResult(nil, &s)

@@ -192,7 +192,7 @@ public:
 				if (!zrlmpi::background::get().once()) zrlmpi::shell::get().cycle();
 			zrlmpi::send(v, 0);
 		} else if (kind_ == zrlmpi::FIFO) {
-			while (full() && zrlmpi::background::get().once()) {}
+			while (at_bound() && zrlmpi::background::get().once()) {}
 			fifo_.push_back(v);
 		} else
 			while (!offer(v)) {}
@@ -235,7 +235,9 @@ public:
 
 	bool empty() const {
 		switch (kind_) {
-		case zrlmpi::FIFO: return fifo_.empty();
+		case zrlmpi::FIFO:
+			if (fifo_.empty()) zrlmpi::background::get().once(); /* a role may ask until it is not */
+			return fifo_.empty();
 		case zrlmpi::IN: return !zrlmpi::interface::get().engine.in_valid;
 		case zrlmpi::FEEDBACK: return !zrlmpi::interface::get().engine.feedback_valid;
 		case zrlmpi::NET_IN: return zrlmpi::shell::get().in.empty();
@@ -249,7 +251,9 @@ public:
 		case zrlmpi::OUT: return !zrlmpi::interface::get().engine.out_ready;
 		case zrlmpi::NET_OUT: return zrlmpi::shell::get().out.size() >= zrlmpi::shell::SLICES;
 		case zrlmpi::NET_OUT_META: return zrlmpi::shell::get().out_meta.size() >= zrlmpi::shell::SLICES;
-		case zrlmpi::FIFO: return zrlmpi::background::get().run && fifo_.size() >= HELD;
+		case zrlmpi::FIFO:
+			if (at_bound()) zrlmpi::background::get().once();
+			return at_bound();
 		default: return false;
 		}
 	}
@@ -257,6 +261,8 @@ public:
 
 private:
 	bool network() const { return kind_ >= zrlmpi::NET_OUT_META; }
+	/* Whether it is a FIFO that holds all that it may. */
+	bool at_bound() const { return zrlmpi::background::get().run && fifo_.size() >= HELD; }
 
 	/* One cycle in which an element is offered, or accepted. */
 	bool offer(const T &v) {

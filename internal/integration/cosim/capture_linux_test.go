@@ -16,6 +16,15 @@ func TestCapture(t *testing.T) {
 	const words = 1000
 	c := start(t, build(t, "vhdl"), "", "")
 	c.ping(t, words, 1, "int")
+	at := packets(t, c)
+	if came, went := at["DATA 0"], at["DATA 1"]; came < 16 || went < came+words {
+		t.Errorf("packets at cycles %v", at)
+	}
+}
+
+// packets returns the cycle of the last packet of each type and sender of a capture, in which each has one.
+func packets(t *testing.T, c *cluster) map[string]uint64 {
+	t.Helper()
 	body, profile, err := c.Client.Capture(within(t, time.Minute), control.CaptureRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +67,5 @@ func TestCapture(t *testing.T) {
 		cycle = found[0].Cycle
 		tracker.Unit(&u)
 	}
-	if came, went := at["DATA 0"], at["DATA 1"]; came < 16 || went < came+words {
-		t.Errorf("packets at cycles %v", at)
-	}
+	return at
 }

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// change is a replacement in the source of a role.
+// change is a replacement in the source of a role: of all of it, if from is empty.
 type change struct{ from, to string }
 
 var (
@@ -51,7 +51,7 @@ func build(t testing.TB, language string, changes ...change) string {
 	needs.Program(t, what, "make", "make")
 	source := "role.cpp"
 	switch language {
-	case "verilog":
+	case "verilog", "verilog-mpe":
 		needs.Program(t, what, "verilator", "verilator")
 		needs.Program(t, what, "g++", "g++")
 		source = "role.v"
@@ -80,6 +80,10 @@ func build(t testing.TB, language string, changes ...change) string {
 		t.Fatal(err)
 	}
 	for _, c := range changes {
+		if c.from == "" {
+			text = []byte(c.to)
+			continue
+		}
 		if n := strings.Count(string(text), c.from); n != 1 {
 			t.Fatalf("%s has %q %d times", source, c.from, n)
 		}
@@ -104,11 +108,25 @@ type cluster struct {
 // start starts a host, a stand-in with a simulator, and further ranks. Options are those of the simulation; more is what the stand-in has besides.
 func start(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
+	return startKernel(t, fmt.Sprintf("\"rtl:%s %s\", kernel_options: {words: 8192}%s", options, simulator, more), ranks...)
+}
+
+// startNetwork is start for a simulator with an MPE of its own.
+func startNetwork(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
+	t.Helper()
+	return startKernel(t, fmt.Sprintf("\"rtl-net:%s %s\"%s", options, simulator, more), ranks...)
+}
+
+// network is the first bytes of the addresses of a test's ranks.
+func network() string { return fmt.Sprintf("127.%d.%d.", 200+rand.IntN(50), rand.IntN(250)) }
+
+func startKernel(t testing.TB, kernel string, ranks ...string) *cluster {
+	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	net := fmt.Sprintf("127.%d.%d.", 200+rand.IntN(50), rand.IntN(250))
+	net := network()
 	all := []string{
 		"run: host, address: " + net + "1",
-		fmt.Sprintf("run: standin, address: %s2, kernel: \"rtl:%s %s\", kernel_options: {words: 8192}%s", net, options, simulator, more),
+		fmt.Sprintf("run: standin, address: %s2, kernel: %s", net, kernel),
 	}
 	for i, r := range ranks {
 		all = append(all, fmt.Sprintf("address: %s%d, %s", net, i+3, r))

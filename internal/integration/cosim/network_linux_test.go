@@ -1,0 +1,211 @@
+package cosim_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// A host exchanges messages of all lengths with a role and its MPE, which wait at random for the network.
+func TestNetwork(t *testing.T) {
+	for _, options := range []string{"", "stall_percent=30 seed=7"} {
+		c := startNetwork(t, build(t, "verilog-mpe"), options, "")
+		for _, words := range sizes {
+			c.ping(t, words, 2, "int")
+		}
+		s, err := c.Client.Status(within(t, time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sim := s.Ranks[1].KernelStats.Simulation
+		if sim == nil || sim.Datagrams == nil || sim.Fault || sim.Cycle == 0 {
+			t.Fatalf("%+v", sim)
+		}
+		// Two messages of each length in each direction: four packets at least.
+		if d := sim.Datagrams; d.Received < uint64(8*len(sizes)) || d.Sent < uint64(8*len(sizes)) || d.Unknown+d.Length+d.Refused != 0 {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// Each packet of a message may be lost once, in each direction: the MPE in simulation or the host sends it again.
+func TestNetworkLoss(t *testing.T) {
+	for _, from := range []string{"0 to 1", "1 to 0"} {
+		for _, packet := range []string{"SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK"} {
+			t.Run("from "+from+" "+packet, func(t *testing.T) {
+				t.Parallel()
+				c := startNetwork(t, build(t, "verilog-mpe"), "", fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", from, packet))
+				c.ping(t, 100, 4, "int")
+			})
+		}
+	}
+}
+
+// deployed starts a daemon with a simulation as rank 1, for which rank 0 is elsewhere, and opens rank 0 in this process, for which
+// rank 1 is an FPGA at its address.
+func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
+	t.Helper()
+	at := network()
+	c := &cluster{daemontest.Start(t, daemon.Options{}, "",
+		fmt.Sprintf("address: %s1, peer: software", at), fmt.Sprintf("address: %s2, run: standin, kernel: \"%s\"", at, kernel)), nil}
+	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - {rank: 1, address: %[1]s2, peer: fpga}\n", at)), "host.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := node.Open(cfg, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = d.Close(ctx)
+	})
+	world, err := mpi.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, world
+}
+
+// The sender and the receiver in Verilog are FPGAs to a program on package mpi.
+func TestNetworkSender(t *testing.T) {
+	for _, words := range []int{1, 2, 3, 346, 347, 1000} {
+		_, world := deployed(t, fmt.Sprintf("rtl-net:stall_percent=20 seed=3 %s +sender +words=%d", build(t, "verilog-mpe"), words))
+		want := make([]uint32, words)
+		for i := range want {
+			want[i] = uint32(i)
+		}
+		for range 3 { // the next one comes when the last was acknowledged
+			got := make([]uint32, words)
+			st, err := mpi.Recv(within(t, time.Minute), world, got, 1, 0)
+			if err != nil || st.Bytes != int64(4*words) || !slices.Equal(got, want) {
+				t.Fatalf("%d words: %+v, %v, %v", words, st, err, got[:min(words, 8)])
+			}
+		}
+	}
+}
+
+func TestNetworkReceiver(t *testing.T) {
+	_, world := deployed(t, "rtl-net:stall_percent=20 seed=3 "+build(t, "verilog-mpe")+" +receiver")
+	for _, words := range sizes {
+		for range 2 {
+			if err := mpi.Send(within(t, time.Minute), world, make([]uint32, words), 1, 0); err != nil {
+				t.Fatalf("%d words: %v", words, err)
+			}
+		}
+	}
+}
+
+// A program in HLS C++ exchanges datagrams of all lengths with a socket: its streams have their bytes, lengths and metadata.
+func TestNetworkHLS(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("testdata", "datagrams.cpp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := network()
+	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(at + "1"), Port: 2718})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	c := daemontest.Start(t, daemon.Options{}, "", fmt.Sprintf("address: %s1, peer: cpu", at),
+		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:stall_percent=30 seed=5 %s\"", at, build(t, "hls", change{to: string(source)})))
+	role := &net.UDPAddr{IP: net.ParseIP(at + "2"), Port: 2718}
+	until(t, "an open port", func() bool {
+		s, err := c.Client.Status(within(t, time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sim := s.Ranks[0].KernelStats.Simulation
+		return sim != nil && sim.Text == "no datagram is under way"
+	})
+	if err := socket.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 2048)
+	for _, n := range []int{1, 2, 7, 8, 9, 32, 36, 40, 1408, 1415, 1416} {
+		for range 2 { // without and with a length in the metadata
+			sent := make([]byte, n)
+			for i := range sent {
+				sent[i] = byte(i*3 + n)
+			}
+			if _, err := socket.WriteToUDP(sent, role); err != nil {
+				t.Fatal(err)
+			}
+			k, from, err := socket.ReadFromUDP(buf)
+			if err != nil || !bytes.Equal(buf[:k], sent) || from.String() != role.String() {
+				t.Fatalf("%d bytes: %d from %v, %v\n% x", n, k, from, err, buf[:k])
+			}
+		}
+	}
+}
+
+// What the MPE does wrong, or its role does not do, is named by signal and cycle.
+func TestNetworkFindings(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change change
+		want   string
+	}{
+		"closed port": {change{"assign poROL_Nrc_Udp_Rx_ports = piSHL_156_25Rst ? 0 : 1;", "assign poROL_Nrc_Udp_Rx_ports = 2;"}, "poROL_Nrc_Udp_Rx_ports since cycle"},
+		"takes no data": {change{"assign siNRC_Udp_Data_tready = waiting && have_meta;", "assign siNRC_Udp_Data_tready = 0;"},
+			"siNRC_Udp_Data_tready since cycle"},
+		"hole": {change{"assign soNRC_Udp_Data_tkeep  = 8'hff;", "assign soNRC_Udp_Data_tkeep  = 8'hf7;"}, "soNRC_Udp_Data_tkeep at cycle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startNetwork(t, build(t, "verilog-mpe", tt.change), "", "")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = c.Client.Ping(ctx, control.PingRequest{From: 0, To: 1, Words: 5, Count: 1, Datatype: "int", Timeout: "0s"}, func(control.Trip) error { return nil })
+			}()
+			until(t, "the cause", func() bool {
+				s, err := c.Client.Status(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range diagnosis.Of([]diagnosis.Source{{Status: &s}}, 200*time.Millisecond).Findings {
+					if f.Cause == diagnosis.RoleHolds && strings.Contains(f.Text, tt.want) {
+						return true
+					}
+				}
+				return false
+			})
+			cancel()
+			<-ended
+		})
+	}
+}
+
+// Packets of a rank with an MPE of its own are recorded, with its cycles.
+func TestNetworkCapture(t *testing.T) {
+	c := startNetwork(t, build(t, "verilog-mpe"), "", "")
+	c.ping(t, 347, 1, "int")
+	seen := packets(t, c)
+	for _, want := range []string{
+		"SEND_REQUEST 0", "CLEAR_TO_SEND 1", "DATA 0", "ACK 1", "SEND_REQUEST 1", "CLEAR_TO_SEND 0", "DATA 1", "ACK 0",
+	} {
+		if seen[want] == 0 {
+			t.Errorf("no %s among %v", want, seen)
+		}
+	}
+	if seen["DATA 1"] < seen["DATA 0"]+173 {
+		t.Errorf("the echo has cycle %d, and what it answers %d", seen["DATA 1"], seen["DATA 0"])
+	}
+}

@@ -1,0 +1,90 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// Wire carries the datagrams of a rank whose kernel exchanges them itself. It implements standin.Wire.
+type Wire struct {
+	*udp.Conn
+	rank *Rank
+}
+
+// Wire returns the wire of a rank that has started, and whose kernel is to have it.
+func (r *Rank) Wire() Wire { return Wire{r.sockets.udp, r} }
+
+// Record records a datagram for the flight recorder.
+func (w Wire) Record(peer int, sent bool, datagram []byte) {
+	if p := w.rank.Packets; p != nil {
+		if pair := p.Pair(peer); pair != nil {
+			pair.Packet(time.Since(w.rank.Engine.Started()), sent, len(datagram), datagram, nil)
+		}
+	}
+}
+
+// Ports returns the UDP port of each rank, by the configuration that the rank was planned by.
+func (w Wire) Ports() []uint16 {
+	ports := make([]uint16, len(w.rank.Config.Ranks))
+	for i := range w.rank.Config.Ranks {
+		r := &w.rank.Config.Ranks[i]
+		ports[r.Rank] = r.Address.Port()
+	}
+	return ports
+}
+
+// Close releases the address.
+func (w Wire) Close() error { return closed(w.Conn.Close()) }
+
+// closed returns nil for the error of what was closed before.
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// noTransport is the transport of an engine whose rank has a Wire: nothing arrives, and nothing is to be sent.
+type noTransport struct {
+	addr netip.AddrPort
+	once sync.Once
+	done chan struct{}
+}
+
+var errOnWire = errors.New("its kernel exchanges datagrams itself")
+
+// LocalAddr implements mpe.Transport.
+func (t *noTransport) LocalAddr() netip.AddrPort { return t.addr }
+
+// Reliable implements mpe.Transport.
+func (t *noTransport) Reliable() bool { return true }
+
+// SendHeader implements mpe.Transport.
+func (t *noTransport) SendHeader(peer int, _ []byte) error {
+	return fmt.Errorf("nothing is sent to rank %d by the engine of %v: %w", peer, t.addr, errOnWire)
+}
+
+// SendData implements mpe.Transport.
+func (t *noTransport) SendData(peer int, header, _ []byte, _ protocol.Shape) error {
+	return t.SendHeader(peer, header)
+}
+
+// Recv waits for Close.
+func (t *noTransport) Recv([]mpe.RxPacket) (int, error) {
+	<-t.done
+	return 0, mpe.ErrTransportClosed
+}
+
+// Close implements mpe.Transport.
+func (t *noTransport) Close() error {
+	t.once.Do(func() { close(t.done) })
+	return nil
+}

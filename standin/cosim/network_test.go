@@ -1,0 +1,448 @@
+package cosim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// netBench plays a simulator with the role of rank 1 of 3.
+type netBench struct {
+	t       *testing.T
+	network *Network
+	got     []Record // what the role was handed
+	sent    [][]byte // what it has sent
+	to      []int
+	cycle   uint64
+	since   [kinds]uint64
+	held    [2]uint32 // lines and metadata that it does not take
+}
+
+func newNetBench(t *testing.T) *netBench {
+	b := &netBench{t: t, network: NewNetwork(1, []uint16{2718, 2718, 2720}), since: never}
+	if err := b.step(Record{Kind: KindPorts, Data: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// step lets the role make transfers, one a cycle.
+func (b *netBench) step(transfers ...Record) error {
+	b.t.Helper()
+	var s Step
+	if err := b.network.Fill(&s, MinNetworkFIFO); err != nil {
+		b.t.Fatal(err)
+	}
+	b.got = append(b.got, s.Records...)
+	for i := range transfers {
+		transfers[i].At = uint32(i + 1)
+	}
+	b.cycle += uint64(len(transfers)) + 1
+	err := b.network.Advance(&Result{Cycle: b.cycle, Lines: b.held[0], Feedbacks: b.held[1], Since: b.since, Records: transfers})
+	for _, d := range b.network.Sent() {
+		b.sent, b.to = append(b.sent, bytes.Clone(d.Bytes)), append(b.to, d.Rank)
+	}
+	return err
+}
+
+// metaTo is the metadata of a datagram to a rank: port 0 is 2718, and rank 2 has another one.
+func metaTo(rank int, length int) Record {
+	port := uint16(0)
+	if rank == 2 {
+		port = 2720
+	}
+	return Record{Kind: KindOutMeta, Data: packMeta(rank, port, 1, 0, length)}
+}
+
+// linesFrom are a datagram's lines, the last with tlast.
+func linesFrom(payload []byte) (records []Record) {
+	for len(payload) > 0 {
+		var line [lineLen]byte
+		k := copy(line[:], payload)
+		payload = payload[k:]
+		records = append(records, Record{Kind: KindOutData, Data: binary.LittleEndian.Uint64(line[:]), Keep: keepOf(k), Last: len(payload) == 0})
+	}
+	return records
+}
+
+func payloadOf(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + 1)
+	}
+	return b
+}
+
+// A datagram reaches the role as the deployed shell hands it over: its metadata, and its bytes from bits 7-0 on.
+func TestNetworkReceives(t *testing.T) {
+	for _, n := range []int{1, 7, 8, 9, 32, 36, protocol.MaxDatagram, MaxDatagram} {
+		b := newNetBench(t)
+		payload := payloadOf(n)
+		if !b.network.Room() || !b.network.Deliver(Datagram{Rank: 2, Port: 2720, Bytes: payload}) {
+			t.Fatalf("%d bytes are not delivered", n)
+		}
+		if err := b.step(); err != nil {
+			t.Fatal(err)
+		}
+		// dst_rank 1, dst_port 2718, src_rank 2, src_port 2720, len.
+		if want := uint64(1 | 2718<<8 | 2<<24 | 2720<<32 | n<<48); len(b.got) != 1+linesOf(n) || b.got[0].Kind != KindInMeta || b.got[0].Data != want {
+			t.Fatalf("%d bytes: %d records, metadata %x, want %x", n, len(b.got), b.got[0].Data, want)
+		}
+		var got []byte
+		for i, r := range b.got[1:] {
+			line := binary.LittleEndian.AppendUint64(nil, r.Data)
+			bytes := 8
+			if r.Last {
+				bytes = n - 8*i
+			}
+			if r.Kind != KindInData || r.Keep != uint8(1<<bytes-1) || r.Last != (i == linesOf(n)-1) {
+				t.Errorf("%d bytes: line %d is %+v", n, i, r)
+			}
+			for _, rest := range line[bytes:] {
+				if rest != 0 {
+					t.Errorf("%d bytes: line %d ends with % x", n, i, line)
+				}
+			}
+			got = append(got, line[:bytes]...)
+		}
+		if !bytes.Equal(got, payload) {
+			t.Errorf("%d bytes: the role is handed % x", n, got)
+		}
+		if s := b.network.Stats(); s != (NetworkStats{Received: 1}) {
+			t.Errorf("%d bytes: %+v", n, s)
+		}
+	}
+}
+
+// What the deployed shell drops does not reach the role.
+func TestNetworkDrops(t *testing.T) {
+	b := newNetBench(t)
+	for _, d := range []Datagram{{Rank: -1, Bytes: payloadOf(32)}, {Rank: 0}, {Rank: 0, Bytes: payloadOf(MaxDatagram + 1)}} {
+		if b.network.Deliver(d) {
+			t.Errorf("%d bytes from rank %d are delivered", len(d.Bytes), d.Rank)
+		}
+	}
+	if err := b.step(Record{Kind: KindPorts, Data: 2}); err != nil { // another port
+		t.Fatal(err)
+	}
+	if b.network.Deliver(Datagram{Rank: 0, Bytes: payloadOf(32)}) {
+		t.Error("a datagram is delivered to a port that is closed")
+	}
+	if w := b.network.Wait(); w.Signal != "poROL_Nrc_Udp_Rx_ports" || w.Text != "bit 0 is 0: port 2718 is closed" || w.Since == 0 {
+		t.Errorf("%+v", w)
+	}
+	if s := b.network.Stats(); s != (NetworkStats{Unknown: 1, Length: 2, Closed: 1}) {
+		t.Errorf("%+v", s)
+	}
+	if err := b.step(); err != nil || len(b.got) != 0 {
+		t.Errorf("the role is handed %v, %v", b.got, err)
+	}
+}
+
+// A role that takes nothing is handed no more than there is room for.
+func TestNetworkRoom(t *testing.T) {
+	for _, n := range []int{8, protocol.MaxDatagram} {
+		b := newNetBench(t)
+		lines, metas := 0, 0
+		for range 10 {
+			for b.network.Room() {
+				b.network.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payloadOf(n)})
+				lines += linesOf(n)
+				metas++
+			}
+			b.held = [2]uint32{uint32(lines), uint32(metas)}
+			if err := b.step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(b.got) != lines+metas || lines > MinNetworkFIFO || metas > metaFIFO || metas == 0 {
+			t.Errorf("%d bytes: %d records of %d lines and %d words of metadata", n, len(b.got), lines, metas)
+		}
+		b.held = [2]uint32{}
+		if err := b.step(); err != nil || !b.network.Room() {
+			t.Errorf("there is no room when the role has taken all: %v", err)
+		}
+	}
+}
+
+func TestNetworkSends(t *testing.T) {
+	whole, long := payloadOf(protocol.MaxDatagram), payloadOf(MaxDatagram)
+	cut := linesFrom(payloadOf(40)) // len ends it
+	for i := range cut {
+		cut[i].Last = false
+	}
+	tests := map[string]struct {
+		transfers []Record
+		want      [][]byte
+	}{
+		"tlast ends it":             {append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(36))...), [][]byte{payloadOf(36)}},
+		"own port by its number":    {append([]Record{{Kind: KindOutMeta, Data: packMeta(2, 2720, 1, 2718, 0)}}, linesFrom(payloadOf(8))...), [][]byte{payloadOf(8)}},
+		"len ends it":               {append(append([]Record{metaTo(2, 40)}, cut...), append([]Record{metaTo(2, 8)}, cut[0])...), [][]byte{payloadOf(40), payloadOf(8)}},
+		"len and tlast":             {append([]Record{metaTo(2, 36)}, linesFrom(payloadOf(36))...), [][]byte{payloadOf(36)}},
+		"the longest":               {append([]Record{metaTo(2, 0)}, linesFrom(whole)...), [][]byte{whole}},
+		"a line more is divided":    {append([]Record{metaTo(2, 0)}, linesFrom(long)...), [][]byte{long[:protocol.MaxDatagram], long[protocol.MaxDatagram:]}},
+		"with len as well":          {append([]Record{metaTo(2, MaxDatagram)}, linesFrom(long)...), [][]byte{long[:protocol.MaxDatagram], long[protocol.MaxDatagram:]}},
+		"lines before the metadata": {append(linesFrom(payloadOf(12)), metaTo(2, 0)), [][]byte{payloadOf(12)}},
+		"metadata ahead": {append(append([]Record{metaTo(2, 0), metaTo(2, 0)}, linesFrom(payloadOf(9))...), linesFrom(payloadOf(3))...),
+			[][]byte{payloadOf(9), payloadOf(3)}},
+	}
+	for name, tt := range tests {
+		for _, apart := range []bool{false, true} {
+			b := newNetBench(t)
+			steps := [][]Record{tt.transfers}
+			if apart {
+				steps = nil
+				for _, r := range tt.transfers {
+					steps = append(steps, []Record{r})
+				}
+			}
+			for _, s := range steps {
+				if err := b.step(s...); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if fmt.Sprint(b.sent) != fmt.Sprint(tt.want) || !b.network.Between() {
+				t.Errorf("%s: sent % x, want % x", name, b.sent, tt.want)
+			}
+			for _, rank := range b.to {
+				if rank != 2 {
+					t.Errorf("%s: sent to rank %d", name, rank)
+				}
+			}
+		}
+	}
+}
+
+// The role's datagrams for a rank or port that there is not are dropped, and those behind them sent.
+func TestNetworkRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		meta uint64
+	}{
+		{"dst_rank is 3: the cluster has ranks 0 to 2", packMeta(3, 0, 1, 0, 0)},
+		{"dst_rank is 1, that of the role itself", packMeta(1, 0, 1, 0, 0)},
+		{"dst_port is 2718: rank 2 is at port 2720", packMeta(2, 2718, 1, 0, 0)},
+		{"dst_port is 2718: rank 2 is at port 2720", packMeta(2, 0, 1, 0, 0)},
+		{"src_port is 2719: the role's rank is at port 2718", packMeta(0, 0, 1, 2719, 0)},
+	} {
+		text := tt.text
+		b := newNetBench(t)
+		transfers := append([]Record{{Kind: KindOutMeta, Data: tt.meta}}, linesFrom(payloadOf(40))...)
+		transfers = append(append(transfers, metaTo(0, 0)), linesFrom(payloadOf(8))...)
+		if err := b.step(transfers...); err != nil {
+			t.Fatal(err)
+		}
+		r := b.network.Refusal()
+		if r == nil || r.Signal != "soROLE_Nrc_Udp_Meta_TDATA" || r.Cycle != 3 || !strings.Contains(r.Problem, text) {
+			t.Errorf("%s: %v", text, r)
+		}
+		if len(b.sent) != 1 || len(b.sent[0]) != 8 || b.to[0] != 0 || b.network.Stats().Refused != 1 || b.network.Stats().Sent != 1 {
+			t.Errorf("%s: sent %v, %+v", text, b.sent, b.network.Stats())
+		}
+	}
+}
+
+// What a role does wrong is named by signal and cycle, and nothing is exchanged from then on.
+func TestNetworkFaults(t *testing.T) {
+	line := func(keep uint8, last bool) Record { return Record{Kind: KindOutData, Keep: keep, Last: last} }
+	endless := []Record{metaTo(2, 0)}
+	for range maxStream / lineLen {
+		endless = append(endless, line(0xff, false))
+	}
+	for name, tt := range map[string]struct {
+		transfers []Record
+		want      string
+	}{
+		"a hole":            {[]Record{metaTo(2, 0), line(0xff, false), line(0xf0, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xf0: the bytes of a line are its first ones"},
+		"no byte":           {[]Record{metaTo(2, 0), line(0, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x00"},
+		"a part too early":  {[]Record{metaTo(2, 0), line(0x0f, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x0f on a line that is not the last"},
+		"longer than len":   {[]Record{metaTo(2, 12), line(0xff, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the datagram has 16 bytes"},
+		"shorter than len":  {[]Record{metaTo(2, 16), line(0xff, true)}, "soNRC_Udp_Data_tlast at cycle 4: set after 8 bytes: len of the metadata is 16"},
+		"no end":            {endless, "soNRC_Udp_Data_tlast at cycle 8197: not set in 65536 bytes: without a len in the metadata, it ends the datagram, in the datagram to rank 2 (cycle 3)"},
+		"a hole of a stray": {[]Record{metaTo(9, 0), line(0x05, true)}, "soNRC_Udp_Data_tkeep"},
+	} {
+		b := newNetBench(t)
+		var err error
+		for rest := tt.transfers; len(rest) > 0 && err == nil; {
+			n := min(len(rest), MaxRecords)
+			err = b.step(rest[:n]...)
+			rest = rest[n:]
+		}
+		f, ok := errors.AsType[*FaultError](err)
+		if !ok || !strings.Contains(f.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+			continue
+		}
+		if w := b.network.Wait(); !b.network.Faulty() || w.Signal != f.Signal || w.Since != f.Cycle {
+			t.Errorf("%s: it waits for %+v", name, w)
+		}
+		if _, overdue := b.network.Overdue(0); overdue || b.network.Room() {
+			t.Errorf("%s: what is faulty is overdue, or has room", name)
+		}
+		n := len(b.sent)
+		if err := b.step(append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(8))...)...); err != nil || len(b.sent) != n {
+			t.Errorf("%s: it goes on: %v, %v", name, b.sent, err)
+		}
+	}
+}
+
+// What the exchange waits for is named by signal and cycle.
+func TestNetworkWaits(t *testing.T) {
+	waits := func(kind Kind) [kinds]uint64 {
+		since := never
+		since[kind] = 2
+		return since
+	}
+	for name, tt := range map[string]struct {
+		transfers []Record
+		since     [kinds]uint64
+		want      Wait
+	}{
+		"nothing":       {nil, never, Wait{"", 1, "no datagram is under way"}},
+		"data":          {nil, waits(KindInData), Wait{"siNRC_Udp_Data_tready", 2, "low, with a line of a datagram offered, and 0 behind it"}},
+		"metadata":      {nil, waits(KindInMeta), Wait{"siNRC_Role_Udp_Meta_TREADY", 2, "low, with the metadata of a datagram offered"}},
+		"the rest":      {append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(16))[:1]...), never, Wait{"soNRC_Udp_Data_tvalid", 4, "low, after 8 bytes of the datagram to rank 0 (cycle 3)"}},
+		"the lines":     {[]Record{metaTo(0, 0)}, never, Wait{"soNRC_Udp_Data_tvalid", 3, "low, with the metadata of a datagram to rank 0 taken"}},
+		"no metadata":   {linesFrom(payloadOf(16)), never, Wait{"soROLE_Nrc_Udp_Meta_TVALID", 4, "low, with 2 lines of a datagram taken"}},
+		"a closed port": {[]Record{{Kind: KindPorts}}, never, Wait{"poROL_Nrc_Udp_Rx_ports", 3, "bit 0 is 0: port 2718 is closed"}},
+	} {
+		b := newNetBench(t)
+		b.since = tt.since
+		if err := b.step(tt.transfers...); err != nil {
+			t.Fatal(err)
+		}
+		if w := b.network.Wait(); w != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, w, tt.want)
+		}
+		b.cycle += 100
+		if err := b.step(); err != nil {
+			t.Fatal(err)
+		}
+		if since, ok := b.network.Overdue(100); ok != (name != "nothing") || ok && since != tt.want.Since {
+			t.Errorf("%s: overdue %v since cycle %d", name, ok, since)
+		}
+		if _, ok := b.network.Overdue(1000); ok {
+			t.Errorf("%s: overdue after 100 cycles of 1000", name)
+		}
+	}
+}
+
+// A simulator that reports what cannot be is refused.
+func TestNetworkRefusesFrames(t *testing.T) {
+	many := make([]Record, metaFIFO+1)
+	for i := range many {
+		many[i] = metaTo(0, 0)
+	}
+	for name, r := range map[string]Result{
+		"lines that it was not given":    {Cycle: 9, Lines: 1},
+		"metadata that it was not given": {Cycle: 9, Feedbacks: 1},
+		"time goes back":                 {Cycle: 1},
+		"a transfer in the future":       {Cycle: 9, Records: []Record{{Kind: KindOutMeta, At: 100}}},
+		"metadata without room":          {Cycle: 99, Records: many},
+	} {
+		b := newNetBench(t)
+		r.Since = never
+		if err := b.network.Advance(&r); !errors.Is(err, ErrFrame) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A role that sends back what it is handed sends back each datagram, however its lines are spread over steps.
+func FuzzNetworkEcho(f *testing.F) {
+	f.Add([]byte{1, 2, 3}, uint8(1), false)
+	f.Add(payloadOf(1416), uint8(7), true)
+	f.Add(payloadOf(1424), uint8(200), false)
+	f.Fuzz(func(t *testing.T, payload []byte, at uint8, withLen bool) {
+		if len(payload) == 0 || len(payload) > MaxDatagram {
+			return
+		}
+		b := newNetBench(t)
+		if !b.network.Deliver(Datagram{Rank: 2, Port: 2720, Bytes: payload}) {
+			t.Fatal("not delivered")
+		}
+		if err := b.step(); err != nil {
+			t.Fatal(err)
+		}
+		length := 0
+		if withLen {
+			length = len(payload)
+		}
+		back := []Record{{Kind: KindOutMeta, Data: packMeta(2, 2720, 1, 2718, length)}}
+		for _, r := range b.got[1:] {
+			r.Kind = KindOutData
+			back = append(back, r)
+		}
+		cut := min(int(at), len(back))
+		if err := errors.Join(b.step(back[:cut]...), b.step(back[cut:]...)); err != nil {
+			t.Fatal(err)
+		}
+		if got := bytes.Join(b.sent, nil); !bytes.Equal(got, payload) || len(b.sent) > 2 {
+			t.Errorf("% x comes back as % x", payload, b.sent)
+		}
+	})
+}
+
+// Whatever a simulator answers is refused, or ends in a bounded number of datagrams of a bounded length.
+func FuzzNetworkResult(f *testing.F) {
+	f.Add(AppendResult(nil, &Result{Cycle: 5, Since: never, Records: append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(20))...)})[HeadLen:])
+	f.Add(AppendResult(nil, &Result{Cycle: 5, Since: never, Records: []Record{{Kind: KindPorts, Data: 1}, metaTo(7, 3)}})[HeadLen:])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var r Result
+		if ParseResult(body, BoundaryNetwork, &r) != nil {
+			return
+		}
+		n := NewNetwork(1, []uint16{2718, 2718, 2720})
+		for range 2 {
+			var s Step
+			_ = n.Fill(&s, MinNetworkFIFO)
+			for n.Room() && n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payloadOf(100)}) {
+			}
+			_ = n.Advance(&r)
+			total := 0
+			for _, d := range n.Sent() {
+				if total += len(d.Bytes); len(d.Bytes) == 0 || len(d.Bytes) > protocol.MaxDatagram || d.Rank == 1 || d.Rank > 2 {
+					t.Fatalf("a datagram of %d bytes to rank %d", len(d.Bytes), d.Rank)
+				}
+			}
+			if total > MaxRecords*lineLen+protocol.MaxDatagram {
+				t.Fatalf("%d bytes of one step", total)
+			}
+			_, _, _ = n.Wait(), n.Between(), n.Stats()
+		}
+	})
+}
+
+func TestNetworkAllocations(t *testing.T) {
+	n := NewNetwork(1, []uint16{2718, 2718})
+	payload := payloadOf(1000)
+	transfers := append([]Record{metaTo(0, 0)}, linesFrom(payload)...)
+	var s Step
+	result := Result{Since: never, Records: []Record{{Kind: KindPorts, Data: 1}}}
+	step := func() {
+		_ = n.Fill(&s, 4096)
+		if err := n.Advance(&result); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	result.Records = transfers
+	exchange := func() {
+		if !n.Room() || !n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payload}) {
+			t.Fatal("not delivered")
+		}
+		step()
+		if len(n.Sent()) != 1 {
+			t.Fatalf("%d datagrams were sent", len(n.Sent()))
+		}
+	}
+	exchange()
+	if allocs := testing.AllocsPerRun(100, exchange); allocs != 0 {
+		t.Errorf("%v allocations for a datagram in each direction", allocs)
+	}
+}

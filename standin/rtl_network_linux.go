@@ -1,0 +1,127 @@
+package standin
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/standin/cosim"
+)
+
+// arriving is how many datagrams wait outside the socket. The others wait in its receive buffer, and
+// what has no room there is lost, and counted by the system.
+const arriving = 64
+
+// arrived is a datagram that waits for the simulation.
+type arrived struct {
+	rank  int
+	port  uint16
+	bytes []byte // none if it has more than cosim.MaxDatagram
+}
+
+// inbox has the datagrams that arrive on a wire.
+type inbox struct {
+	wire        Wire
+	ready, free chan *arrived
+}
+
+func newInbox(w Wire) *inbox {
+	b := &inbox{wire: w, ready: make(chan *arrived, arriving), free: make(chan *arrived, arriving)}
+	for range arriving {
+		b.free <- &arrived{bytes: make([]byte, 0, cosim.MaxDatagram)}
+	}
+	return b
+}
+
+// run reads until the wire is closed, and returns nil, or cannot be read.
+func (b *inbox) run(ctx context.Context) error {
+	batch := make([]mpe.RxPacket, arriving)
+	for {
+		n, err := b.wire.Recv(batch)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		for i := range batch[:n] {
+			p := &batch[i]
+			var a *arrived
+			select {
+			case a = <-b.free:
+			case <-ctx.Done():
+				return nil
+			}
+			a.rank, a.port, a.bytes = p.Peer, p.From.Port(), a.bytes[:0]
+			if p.Kind == mpe.RxDatagram && len(p.Bytes)+len(p.Rest) <= cosim.MaxDatagram {
+				a.bytes = append(append(a.bytes, p.Bytes...), p.Rest...)
+			}
+			b.ready <- a
+		}
+	}
+}
+
+// datagrams exchanges those of a simulated MPE with the network.
+type datagrams struct {
+	k       *rtlKernel
+	inbox   *inbox
+	network *cosim.Network // under k.mu
+	log     *zap.Logger
+	refusal *cosim.FaultError // logged last
+	failed  string            // the error of a send that was logged last
+}
+
+// serve has a simulator run, and exchanges its datagrams.
+func (d *datagrams) serve(ctx context.Context, s *simulator) error {
+	s.before, s.after = d.before, d.after
+	return s.serve(ctx)
+}
+
+// before hands the role what has arrived, as much as there is room for.
+func (d *datagrams) before(context.Context) error {
+	for range arriving {
+		d.k.mu.Lock()
+		room := d.network.Room()
+		d.k.mu.Unlock()
+		if !room {
+			return nil
+		}
+		select {
+		case a := <-d.inbox.ready:
+			d.deliver(a)
+			d.inbox.free <- a
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+func (d *datagrams) deliver(a *arrived) {
+	gram := cosim.Datagram{Rank: a.rank, Port: a.port, Bytes: a.bytes}
+	d.k.mu.Lock()
+	taken := d.network.Deliver(gram)
+	d.k.mu.Unlock()
+	if taken {
+		d.inbox.wire.Record(a.rank, false, a.bytes)
+	}
+}
+
+// after sends what the role has sent. A datagram that the system does not take is lost.
+func (d *datagrams) after(context.Context) error {
+	for _, gram := range d.network.Sent() {
+		d.inbox.wire.Record(gram.Rank, true, gram.Bytes)
+		if err := d.inbox.wire.SendDatagram(gram.Rank, gram.Bytes); err != nil && err.Error() != d.failed {
+			d.failed = err.Error()
+			d.k.counters.errors.Add(1)
+			d.log.Warn("datagram of the role not sent", zap.Error(err))
+		}
+	}
+	if r := d.network.Refusal(); r != nil && (d.refusal == nil || r.Problem != d.refusal.Problem) {
+		d.refusal = r
+		d.k.counters.errors.Add(1)
+		d.log.Warn("datagram of the role dropped", zap.String("signal", r.Signal), zap.Uint64("cycle", r.Cycle), zap.String("problem", r.Problem))
+	}
+	return nil
+}
