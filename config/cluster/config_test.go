@@ -89,7 +89,7 @@ func TestConfigErrors(t *testing.T) {
 		{"CPU as an FPGA", clusterFile, Options{Addresses: pool, FPGA: []int{0}}, "fpga: rank 0 is a CPU rank: list it as fpga in the file, or make it a host"},
 		{"host and FPGA", bothFile, Options{Addresses: pool, Host: []int{1}, FPGA: []int{1}}, "host: rank 1 is to be an FPGA as well: choose one"},
 		{"kernel", clusterFile, Options{Addresses: pool, StandIns: true, Kernel: "jazz"},
-			`kernel: unknown kernel "jazz": the kernels are echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args" and "rtl:/path/simulator args"`},
+			`kernel: unknown kernel "jazz": the kernels are echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" and "rtl-net:/path/simulator args"`},
 		{"kernel for nobody", clusterFile, Options{Addresses: pool, Kernel: "echo"}, "kernel: no rank runs as a stand-in here: name one, or give no kernel"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -78,6 +78,7 @@ module role (
   wire [31:0] out_size = state == S_DATA ? words : 0;
   wire [31:0] out_lines = state == S_DATA ? HEADER_LINES + lines : HEADER_LINES;
   wire out_end = out_line == out_lines - 1;
+  wire [63:0] out_message = message[out_line[11:0]-12'd4];
   assign soROLE_Nrc_Udp_Meta_TVALID = sending && meta_due;
   assign soROLE_Nrc_Udp_Meta_TDATA  = {16'd0, PORT, piFMC_ROLE_rank[7:0], PORT, PEER};  // len 0: tlast ends the datagram
   assign soROLE_Nrc_Udp_Meta_TKEEP  = 8'hff;
@@ -89,7 +90,7 @@ module role (
                                : out_line == 1 ? {out_size, piFMC_ROLE_rank}
                                : out_line == 2 ? {48'd0, out_type, out_call}
                                : out_line == 3 ? {MARK, 32'd0}
-                               : message[out_line[11:0]-12'd4];
+                               : out_end && words[0] ? {32'd0, out_message[31:0]} : out_message;  // padding is 0
 
   // The datagram that arrives: its metadata first.
   reg have_meta;

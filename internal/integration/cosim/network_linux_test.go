@@ -51,6 +51,21 @@ func TestNetworkLoss(t *testing.T) {
 				t.Parallel()
 				c := startNetwork(t, build(t, "verilog-mpe"), "", fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", from, packet))
 				c.ping(t, 100, 4, "int")
+				until(t, "the one that is lost", func() bool { // the last ACK may be under way
+					s, err := c.Client.Status(within(t, time.Minute))
+					if err != nil {
+						t.Fatal(err)
+					}
+					host, role := s.Ranks[0].Engine.Peers[0], s.Ranks[1].KernelStats.Simulation.Datagrams
+					if from == "1 to 0" {
+						return role.Sent-host.PacketsIn == 1
+					}
+					sent := uint64(0)
+					for _, n := range host.PacketsOut {
+						sent += n
+					}
+					return sent-role.Received-role.Closed == 1
+				})
 			})
 		}
 	}
@@ -158,17 +173,19 @@ func TestNetworkHLS(t *testing.T) {
 
 // What the MPE does wrong, or its role does not do, is named by signal and cycle.
 func TestNetworkFindings(t *testing.T) {
-	for name, tt := range map[string]struct {
-		change change
-		want   string
-	}{
-		"closed port": {change{"assign poROL_Nrc_Udp_Rx_ports = piSHL_156_25Rst ? 0 : 1;", "assign poROL_Nrc_Udp_Rx_ports = 2;"}, "poROL_Nrc_Udp_Rx_ports since cycle"},
-		"takes no data": {change{"assign siNRC_Udp_Data_tready = waiting && have_meta;", "assign siNRC_Udp_Data_tready = 0;"},
-			"siNRC_Udp_Data_tready since cycle"},
-		"hole": {change{"assign soNRC_Udp_Data_tkeep  = 8'hff;", "assign soNRC_Udp_Data_tkeep  = 8'hf7;"}, "soNRC_Udp_Data_tkeep at cycle"},
+	// A role with each of the faults, by arguments: it takes long to build.
+	role := build(t, "verilog-mpe",
+		change{"  reg sender = 0, receiver = 0;", "  wire closed = $test$plusargs(\"closed\"), deaf = $test$plusargs(\"deaf\"), hole = $test$plusargs(\"hole\");\n  reg sender = 0, receiver = 0;"},
+		change{"piSHL_156_25Rst ? 0 : 1;", "piSHL_156_25Rst ? 0 : closed ? 2 : 1;"},
+		change{"waiting && have_meta;", "waiting && have_meta && !deaf;"},
+		change{"soNRC_Udp_Data_tkeep  = 8'hff;", "soNRC_Udp_Data_tkeep  = hole ? 8'hf7 : 8'hff;"})
+	for fault, want := range map[string]string{
+		"closed": "poROL_Nrc_Udp_Rx_ports since cycle",
+		"deaf":   "siNRC_Udp_Data_tready since cycle",
+		"hole":   "soNRC_Udp_Data_tkeep at cycle",
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := startNetwork(t, build(t, "verilog-mpe", tt.change), "", "")
+		t.Run(fault, func(t *testing.T) {
+			c := startNetwork(t, role+" +"+fault, "", "")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() {
@@ -181,7 +198,7 @@ func TestNetworkFindings(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, f := range diagnosis.Of([]diagnosis.Source{{Status: &s}}, 200*time.Millisecond).Findings {
-					if f.Cause == diagnosis.RoleHolds && strings.Contains(f.Text, tt.want) {
+					if f.Cause == diagnosis.RoleHolds && strings.Contains(f.Text, want) {
 						return true
 					}
 				}
@@ -196,7 +213,7 @@ func TestNetworkFindings(t *testing.T) {
 // Packets of a rank with an MPE of its own are recorded, with its cycles.
 func TestNetworkCapture(t *testing.T) {
 	c := startNetwork(t, build(t, "verilog-mpe"), "", "")
-	c.ping(t, 347, 1, "int")
+	c.ping(t, 347, 2, "int") // the first SEND_REQUEST may come before the first cycle
 	seen := packets(t, c)
 	for _, want := range []string{
 		"SEND_REQUEST 0", "CLEAR_TO_SEND 1", "DATA 0", "ACK 1", "SEND_REQUEST 1", "CLEAR_TO_SEND 0", "DATA 1", "ACK 0",
