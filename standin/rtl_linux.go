@@ -70,11 +70,7 @@ func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in := newInbox(k.wire)
 	var reader sync.WaitGroup
-	reader.Go(func() {
-		if err := in.run(ctx); err != nil {
-			cancel(err)
-		}
-	})
+	reader.Go(func() { cancel(in.run(ctx)) })
 	defer reader.Wait()
 	defer k.wire.Close()
 	defer cancel(nil)

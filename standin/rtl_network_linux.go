@@ -34,15 +34,12 @@ func newInbox(w Wire) *inbox {
 	return b
 }
 
-// run reads until the wire is closed, and returns nil, or cannot be read.
+// run reads until ctx has ended and the wire is closed, or until it cannot be read, and returns why.
 func (b *inbox) run(ctx context.Context) error {
 	batch := make([]mpe.RxPacket, arriving)
 	for {
 		n, err := b.wire.Recv(batch)
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
 			return err
 		}
 		for i := range batch[:n] {
@@ -51,7 +48,7 @@ func (b *inbox) run(ctx context.Context) error {
 			select {
 			case a = <-b.free:
 			case <-ctx.Done():
-				return nil
+				return context.Cause(ctx)
 			}
 			a.rank, a.port, a.bytes = p.Peer, p.From.Port(), a.bytes[:0]
 			if p.Kind == mpe.RxDatagram && len(p.Bytes)+len(p.Rest) <= cosim.MaxDatagram {
