@@ -33,7 +33,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 		}
 		r.sockets.udp, err = udp.Listen(udp.Config{
 			Rank: r.Self.Rank, Map: m, Socket: r.socket, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
-			NoOffload: cfg.Limits.Offload == config.OffloadOff || r.Self.Kernel.OnWire(), Impair: faults,
+			NoOffload: cfg.Limits.Offload == config.OffloadOff, Impair: faults,
 			Large: func(peer int) bool {
 				return links[peer].Profile == protocol.Extended && links[peer].Transport == config.TransportUDP
 			},

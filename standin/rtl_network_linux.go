@@ -43,18 +43,33 @@ func (b *inbox) run(ctx context.Context) error {
 			return err
 		}
 		for i := range batch[:n] {
-			p := &batch[i]
-			var a *arrived
-			select {
-			case a = <-b.free:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := b.take(ctx, &batch[i]); err != nil {
+				return err
 			}
-			a.rank, a.port, a.bytes = p.Peer, p.From.Port(), a.bytes[:0]
-			if p.Kind == mpe.RxDatagram && len(p.Bytes)+len(p.Rest) <= cosim.MaxDatagram {
-				a.bytes = append(append(a.bytes, p.Bytes...), p.Rest...)
-			}
-			b.ready <- a
+		}
+	}
+}
+
+// take takes a packet, which may be several datagrams.
+func (b *inbox) take(ctx context.Context, p *mpe.RxPacket) error {
+	for bytes := p.Bytes; ; {
+		var a *arrived
+		select {
+		case a = <-b.free:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		one := bytes
+		if p.Each > 0 {
+			one = bytes[:min(p.Each, len(bytes))]
+		}
+		a.rank, a.port, a.bytes = p.Peer, p.From.Port(), a.bytes[:0]
+		if p.Kind == mpe.RxDatagram && len(one)+len(p.Rest) <= cosim.MaxDatagram {
+			a.bytes = append(append(a.bytes, one...), p.Rest...)
+		}
+		b.ready <- a
+		if bytes = bytes[len(one):]; len(bytes) == 0 {
+			return nil
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // A host exchanges messages of all lengths with a role and its MPE, which wait at random for the network.
@@ -46,11 +47,11 @@ func TestNetwork(t *testing.T) {
 // Each packet of a message may be lost once, in each direction: the MPE in simulation or the host sends it again.
 func TestNetworkLoss(t *testing.T) {
 	for _, from := range []string{"0 to 1", "1 to 0"} {
-		for _, packet := range []string{"SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK"} {
+		for packet, words := range map[string]int{"SEND_REQUEST": 100, "CLEAR_TO_SEND": 100, "DATA": 100, "ACK": 100, "PAYLOAD": 1000} {
 			t.Run("from "+from+" "+packet, func(t *testing.T) {
 				t.Parallel()
 				c := startNetwork(t, build(t, "verilog-mpe"), "", fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", from, packet))
-				c.ping(t, 100, 4, "int")
+				c.ping(t, words, 4, "int")
 				until(t, "the one that is lost", func() bool { // the last ACK may be under way
 					s, err := c.Client.Status(within(t, time.Minute))
 					if err != nil {
@@ -60,8 +61,8 @@ func TestNetworkLoss(t *testing.T) {
 					if from == "1 to 0" {
 						return role.Sent-host.PacketsIn == 1
 					}
-					sent := uint64(0)
-					for _, n := range host.PacketsOut {
+					sent := host.PacketsOut[protocol.Data] * uint64(protocol.CPUShape().Datagrams(uint32(words))-1)
+					for _, n := range host.PacketsOut { // a message is one
 						sent += n
 					}
 					return sent-role.Received-role.Closed == 1
