@@ -258,13 +258,13 @@ func TestNetworkFaults(t *testing.T) {
 		transfers []Record
 		want      string
 	}{
-		"a hole":            {[]Record{metaTo(2, 0), line(0xff, false), line(0xf0, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xf0: the bytes of a line are its first ones"},
-		"no byte":           {[]Record{metaTo(2, 0), line(0, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x00"},
-		"a part too early":  {[]Record{metaTo(2, 0), line(0x0f, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x0f on a line that is not the last"},
-		"longer than len":   {[]Record{metaTo(2, 12), line(0xff, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the datagram has 16 bytes"},
-		"shorter than len":  {[]Record{metaTo(2, 16), line(0xff, true)}, "soNRC_Udp_Data_tlast at cycle 4: set after 8 bytes: len of the metadata is 16"},
-		"no end":            {endless, "soNRC_Udp_Data_tlast at cycle 8197: not set in 65536 bytes: without a len in the metadata, it ends the datagram, in the datagram to rank 2 (cycle 3)"},
-		"a hole of a stray": {[]Record{metaTo(9, 0), line(0x05, true)}, "soNRC_Udp_Data_tkeep"},
+		"a hole":           {[]Record{metaTo(2, 0), line(0xff, false), line(0xf0, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xf0: the bytes of a line are its first ones"},
+		"no byte":          {[]Record{metaTo(2, 0), line(0, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x00"},
+		"a part too early": {[]Record{metaTo(2, 0), line(0x0f, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 4: 0x0f on a line that is not the last"},
+		"longer than len":  {[]Record{metaTo(2, 12), line(0xff, false), line(0xff, true)}, "soNRC_Udp_Data_tkeep at cycle 5: 0xff: len of the metadata is 12, and with this line the datagram has 16 bytes"},
+		"shorter than len": {[]Record{metaTo(2, 16), line(0xff, true)}, "soNRC_Udp_Data_tlast at cycle 4: set after 8 bytes: len of the metadata is 16"},
+		"no end":           {endless, "soNRC_Udp_Data_tlast at cycle 8197: not set in 65536 bytes: without a len in the metadata, it ends the datagram, in the datagram to rank 2 (cycle 3)"},
+		"a hole, dropped":  {[]Record{metaTo(9, 0), line(0x05, true)}, "soNRC_Udp_Data_tkeep"},
 	} {
 		b := newNetBench(t)
 		var err error
