@@ -32,8 +32,9 @@ func (a *app) cosimNewCommand() *cobra.Command {
 		Long: `Write a project into folder DIR: a role that sends each message back, what connects its
 simulator to zrlmpid, a Makefile, a configuration and a README. "make" in the folder builds the
 simulator, and sends the role its first messages. verilog needs verilator, vhdl ghdl with LLVM
-or GCC as its back end (Debian: ghdl-llvm), and hls a C++ compiler. The role of verilog-mpe has a
-Message Passing Engine of its own, and exchanges datagrams. No file that exists is changed.`,
+or GCC as its back end (Debian: ghdl-llvm), and hls a C++ compiler. The roles of
+verilog-mpe and vhdl-mpe have a Message Passing Engine of their own, and exchange datagrams. No
+file that exists is changed.`,
 		Example: `  zrlctl cosim new --language verilog myrole
   make -C myrole`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {

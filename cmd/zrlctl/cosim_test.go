@@ -32,7 +32,7 @@ func TestCosimNew(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--language verilog " + dir: "is there",
-		"--language ada x":          "--language ada: must be one of verilog, vhdl, hls, verilog-mpe",
+		"--language ada x":          "--language ada: must be one of verilog, vhdl, hls, verilog-mpe, vhdl-mpe",
 		"x":                         "--language is missing",
 		"--language hls":            "DIR is missing",
 	} {

@@ -18,7 +18,7 @@ import (
 // files: shim has zrlmpi_cosim, which all simulators share, and one more file for each. They are in
 // a folder without Go, as Go takes C files for its own.
 //
-//go:embed shim project verilog vhdl hls verilog-mpe
+//go:embed shim project verilog vhdl hls verilog-mpe vhdl-mpe
 var files embed.FS
 
 // language is what a project of a language has beside what all have.
@@ -29,9 +29,9 @@ type language struct {
 	mpe   bool     // the role has an MPE of its own
 }
 
-// Languages are the languages of a role, in the order of documentation. That of verilog-mpe has a Message Passing Engine
-// of its own.
-var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe"}
+// Languages are the languages of a role, in the order of documentation. Those of verilog-mpe and vhdl-mpe have a Message
+// Passing Engine of their own.
+var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe", "vhdl-mpe"}
 
 const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.vcd`, for GTKWave. A time of 10 in it is a cycle."
 
@@ -40,6 +40,7 @@ var languages = map[string]language{
 	"vhdl":        {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it.", false},
 	"hls":         {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a cycle is an access to a stream. `gdb` and `printf` show what the role does.", false},
 	"verilog-mpe": {"role.v", []string{"verilator_network.cpp"}, verilatorWaves, true},
+	"vhdl-mpe":    {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl-net:time_scale=20 ./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it.", true},
 }
 
 // Write writes a project with a role in a language into a folder, which is made, and returns
@@ -58,11 +59,12 @@ func Write(dir, lang, bin string) (written []string, err error) {
 	for _, name := range append([]string{"zrlmpi_cosim.c", "zrlmpi_cosim.h"}, l.shims...) {
 		from["cosim/"+name] = "shim/" + name
 	}
-	kernel, alone, options := "rtl", "; `make alone` tries the role without it", "    kernel_options: {words: 8192} # the longest message\n"
+	kernel, scale := "rtl", ""
+	alone, options := "; `make alone` tries the role without it", "    kernel_options: {words: 8192} # the longest message\n"
 	if l.mpe {
-		kernel, alone, options = "rtl-net", "", ""
+		kernel, scale, alone, options = "rtl-net", "time_scale=20 ", "", ""
 	}
-	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel, "@ALONE@", alone, "@OPTIONS@\n", options)
+	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel, "@SCALE@", scale, "@ALONE@", alone, "@OPTIONS@\n", options)
 	return writeNew(dir, from, fill)
 }
 

@@ -31,7 +31,7 @@ func TestWrite(t *testing.T) {
 		}
 		cfg, err := config.Load(filepath.Join(dir, "cluster.yaml"))
 		want := config.KernelRTL
-		if lang == "verilog-mpe" {
+		if strings.HasSuffix(lang, "-mpe") {
 			want = config.KernelRTLNet
 		}
 		if err != nil || cfg.Ranks[1].Kernel.Name != want {
@@ -51,7 +51,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: files are written beside those that exist", lang)
 		}
 	}
-	if _, err := Write(t.TempDir(), "ada", ""); err == nil || !strings.Contains(err.Error(), "verilog, vhdl, hls, verilog-mpe") {
+	if _, err := Write(t.TempDir(), "ada", ""); err == nil || !strings.Contains(err.Error(), "verilog, vhdl, hls, verilog-mpe, vhdl-mpe") {
 		t.Errorf("another language: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-/* The arrays of cosim.vhdl, as GHDL's VHPIDIRECT passes them: a byte for each std_logic, the
+/* The arrays of cosim.vhdl and cosim_network.vhdl, as GHDL's VHPIDIRECT passes them: a byte for each std_logic, the
  * leftmost first. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,4 +70,38 @@ void zrlmpi_ghdl_cycle(const uint8_t *role, uint8_t *engine)
 	give(e.in_data, 64);
 	give(e.feedback_valid, 1);
 	give(e.feedback, 8);
+}
+
+void zrlmpi_ghdl_network_cycle(const uint8_t *role, uint8_t *shell)
+{
+	static uint64_t cycle;
+	struct zrlmpi_network_role r;
+	struct zrlmpi_network n = {0};
+	cycle++;
+	from = role;
+	r.out_meta_valid = control("soROLE_Nrc_Udp_Meta_TVALID", cycle);
+	r.out_meta = take(64);
+	r.out_valid = control("soNRC_Udp_Data_tvalid", cycle);
+	r.out_keep = (uint8_t)take(8);
+	r.out_last = (uint8_t)take(1);
+	r.out_data = take(64);
+	r.in_ready = control("siNRC_Udp_Data_tready", cycle);
+	r.in_meta_ready = control("siNRC_Role_Udp_Meta_TREADY", cycle);
+	r.rx_ports = (uint32_t)take(32);
+	int stop = zrlmpi_network_cycle(&r, &n) < 0;
+	if (stop && zrlmpi_cosim_status() != 0)
+		exit(zrlmpi_cosim_status());
+	to = shell;
+	give((uint64_t)stop, 1);
+	give(n.reset, 1);
+	give(n.rank, 32);
+	give(n.size, 32);
+	give(n.out_meta_ready, 1);
+	give(n.out_ready, 1);
+	give(n.in_valid, 1);
+	give(n.in_keep, 8);
+	give(n.in_last, 1);
+	give(n.in_data, 64);
+	give(n.in_meta_valid, 1);
+	give(n.in_meta, 64);
 }

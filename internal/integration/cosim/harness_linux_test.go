@@ -55,7 +55,7 @@ func build(t testing.TB, language string, changes ...change) string {
 		needs.Program(t, what, "verilator", "verilator")
 		needs.Program(t, what, "g++", "g++")
 		source = "role.v"
-	case "vhdl":
+	case "vhdl", "vhdl-mpe":
 		version, err := exec.Command(needs.Program(t, what, "ghdl", "ghdl-llvm"), "--version").Output()
 		if text := string(version); err != nil || !strings.Contains(text, "llvm") && !strings.Contains(text, "GCC") {
 			needs.Missing(t, what, "ghdl has a back end that links no C (apt-get install ghdl-llvm)")
@@ -144,15 +144,17 @@ func within(t testing.TB, d time.Duration) context.Context {
 // ping sends messages to rank 1, whose echoes are compared.
 func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
 	t.Helper()
-	verified := 0
+	verified, failed := 0, ""
 	err := c.Client.Ping(within(t, 2*time.Minute), control.PingRequest{From: 0, To: 1, Words: words, Count: count, Datatype: datatype, Timeout: "60s"}, func(trip control.Trip) error {
 		if trip.Verified {
 			verified++
+		} else {
+			failed = trip.Error
 		}
 		return nil
 	})
 	if err != nil || verified != count {
-		t.Fatalf("%d %s words: %d of %d echoes are right, %v\n%s", words, datatype, verified, count, err, c.said())
+		t.Fatalf("%d %s words: %d of %d echoes are right, %v, %s\n%s", words, datatype, verified, count, err, failed, c.said())
 	}
 }
 

@@ -24,23 +24,29 @@ import (
 
 // A host exchanges messages of all lengths with a role and its MPE, which wait at random for the network.
 func TestNetwork(t *testing.T) {
-	for _, options := range []string{"", "stall_percent=30 seed=7"} {
-		c := startNetwork(t, build(t, "verilog-mpe"), options, "")
-		for _, words := range sizes {
-			c.ping(t, words, 2, "int")
+	for _, language := range []string{"verilog-mpe", "vhdl-mpe"} {
+		for _, stalls := range []string{"", "stall_percent=30 seed=7 "} {
+			t.Run(language+" "+stalls, func(t *testing.T) { testNetwork(t, language, stalls+"time_scale=20") })
 		}
-		s, err := c.Client.Status(within(t, time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sim := s.Ranks[1].KernelStats.Simulation
-		if sim == nil || sim.Datagrams == nil || sim.Fault || sim.Cycle == 0 {
-			t.Fatalf("%+v", sim)
-		}
-		// Two messages of each length in each direction: four packets at least.
-		if d := sim.Datagrams; d.Received < uint64(8*len(sizes)) || d.Sent < uint64(8*len(sizes)) || d.Unknown+d.Length+d.Refused != 0 {
-			t.Errorf("%+v", d)
-		}
+	}
+}
+
+func testNetwork(t *testing.T, language, options string) {
+	c := startNetwork(t, build(t, language), options, "")
+	for _, words := range sizes {
+		c.ping(t, words, 2, "int")
+	}
+	s, err := c.Client.Status(within(t, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim := s.Ranks[1].KernelStats.Simulation
+	if sim == nil || sim.Datagrams == nil || sim.Fault || sim.Cycle == 0 {
+		t.Fatalf("%+v", sim)
+	}
+	// Two messages of each length in each direction: four packets at least.
+	if d := sim.Datagrams; d.Received < uint64(8*len(sizes)) || d.Sent < uint64(8*len(sizes)) || d.Unknown+d.Length+d.Refused != 0 {
+		t.Errorf("%+v", d)
 	}
 }
 
@@ -174,19 +180,19 @@ func TestNetworkHLS(t *testing.T) {
 
 // What the MPE does wrong, or its role does not do, is named by signal and cycle.
 func TestNetworkFindings(t *testing.T) {
-	// A role with each of the faults, by arguments: it takes long to build.
-	role := build(t, "verilog-mpe",
-		change{"  reg sender = 0, receiver = 0;", "  wire closed = $test$plusargs(\"closed\"), deaf = $test$plusargs(\"deaf\"), hole = $test$plusargs(\"hole\");\n  reg sender = 0, receiver = 0;"},
-		change{"piSHL_156_25Rst ? 0 : 1;", "piSHL_156_25Rst ? 0 : closed ? 2 : 1;"},
-		change{"waiting && have_meta;", "waiting && have_meta && !deaf;"},
-		change{"soNRC_Udp_Data_tkeep  = 8'hff;", "soNRC_Udp_Data_tkeep  = hole ? 8'hf7 : 8'hff;"})
-	for fault, want := range map[string]string{
-		"closed": "poROL_Nrc_Udp_Rx_ports since cycle",
-		"deaf":   "siNRC_Udp_Data_tready since cycle",
-		"hole":   "soNRC_Udp_Data_tkeep at cycle",
+	for fault, tt := range map[string]struct {
+		changes []change
+		want    string
+	}{
+		"closed port": {[]change{{"(0 => not piSHL_156_25Rst,", "(1 => not piSHL_156_25Rst,"}}, "poROL_Nrc_Udp_Rx_ports since cycle"},
+		"takes no data": {[]change{
+			{"siNRC_Udp_Data_tready <= waiting and have_meta;", "siNRC_Udp_Data_tready <= '0';"},
+			{"and waiting = '1' and have_meta = '1';", "and waiting = '1' and have_meta = '1' and false;"},
+		}, "siNRC_Udp_Data_tready since cycle"},
+		"hole": {[]change{{"soNRC_Udp_Data_tkeep <= x\"ff\";", "soNRC_Udp_Data_tkeep <= x\"f7\";"}}, "soNRC_Udp_Data_tkeep at cycle"},
 	} {
 		t.Run(fault, func(t *testing.T) {
-			c := startNetwork(t, role+" +"+fault, "", "")
+			c := startNetwork(t, build(t, "vhdl-mpe", tt.changes...), "", "")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() {
@@ -199,7 +205,7 @@ func TestNetworkFindings(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, f := range diagnosis.Of([]diagnosis.Source{{Status: &s}}, 200*time.Millisecond).Findings {
-					if f.Cause == diagnosis.RoleHolds && strings.Contains(f.Text, want) {
+					if f.Cause == diagnosis.RoleHolds && strings.Contains(f.Text, tt.want) {
 						return true
 					}
 				}

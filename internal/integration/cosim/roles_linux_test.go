@@ -125,13 +125,19 @@ func TestRing(t *testing.T) {
 
 // What zrlctl cosim new writes makes the first echo without an edit, and its role works alone.
 func TestProject(t *testing.T) {
-	build(t, "vhdl") // or says what is missing
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", bin, "github.com/zrlmpi/zrlmpid/cmd/zrlmpid", "github.com/zrlmpi/zrlmpid/cmd/zrlctl").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	for _, language := range []string{"vhdl", "vhdl-mpe"} {
+		t.Run(language, func(t *testing.T) { testProject(t, bin, language) })
+	}
+}
+
+func testProject(t *testing.T, bin, language string) {
+	build(t, language) // or says what is missing
 	dir := filepath.Join(t.TempDir(), "my role")
-	if out, err := exec.Command(filepath.Join(bin, "zrlctl"), "cosim", "new", "--language", "vhdl", dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "role.vhdl") {
+	if out, err := exec.Command(filepath.Join(bin, "zrlctl"), "cosim", "new", "--language", language, dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "role.vhdl") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// Other tests have 127.0.0.1 at the same time.
@@ -146,6 +152,9 @@ func TestProject(t *testing.T) {
 	}
 	if out, err := exec.Command("make", "-C", dir).CombinedOutput(); err != nil || strings.Count(string(out), " 3/3") != 7 {
 		t.Errorf("make: %v\n%s", err, out)
+	}
+	if language != "vhdl" {
+		return
 	}
 	if out, err := exec.Command("make", "-C", dir, "alone").CombinedOutput(); err != nil || !strings.Contains(string(out), "1000 messages of 1000 words") {
 		t.Errorf("make alone: %v\n%s", err, out)

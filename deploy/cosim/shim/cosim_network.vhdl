@@ -1,0 +1,91 @@
+-- The clock of a role in VHDL under GHDL with an MPE of its own, and its interface to zrlmpid, which is the shell. Entity
+-- role has those ports of Role_Themisto that are named here.
+library ieee;
+use ieee.std_logic_1164.all;
+
+package zrlmpi_network is
+  -- What ghdl.c reads and writes, in its order. VHPIDIRECT passes arrays by reference.
+  subtype role_bits is std_logic_vector(172 downto 0);
+  subtype shell_bits is std_logic_vector(206 downto 0);
+  procedure open_network;
+  attribute foreign of open_network : procedure is "VHPIDIRECT zrlmpi_network_open";
+  procedure cycle(role : in role_bits; shell : out shell_bits);
+  attribute foreign of cycle : procedure is "VHPIDIRECT zrlmpi_ghdl_network_cycle";
+end package;
+
+package body zrlmpi_network is
+  procedure open_network is
+  begin
+    assert false severity failure;
+  end procedure;
+  procedure cycle(role : in role_bits; shell : out shell_bits) is
+  begin
+    assert false severity failure;
+  end procedure;
+end package body;
+
+library ieee;
+use ieee.std_logic_1164.all;
+use work.zrlmpi_network.all;
+
+entity cosim is
+end entity;
+
+architecture bench of cosim is
+  constant HALF_PERIOD : time := 3200 ps;  -- 156.25 MHz, as the deployed role
+  constant HOLD : time := 100 ps;  -- the inputs change behind all that the edge sets off
+  signal clk : std_logic := '0';
+  -- Until the first edge nothing is driven but the reset.
+  signal shell : shell_bits := (205 => '1', others => '0');
+  signal role : role_bits;
+  signal enable : std_logic;
+begin
+  clock : process
+    variable next_shell : shell_bits;
+  begin
+    open_network;
+    loop
+      wait for HALF_PERIOD;
+      -- The outputs of the role before the edge.
+      cycle(role, next_shell);
+      clk <= '1';
+      wait for HOLD;
+      shell <= next_shell;
+      exit when next_shell(206) = '1';
+      wait for HALF_PERIOD - HOLD;
+      clk <= '0';
+    end loop;
+    std.env.finish;
+  end process;
+
+  enable <= not shell(205);
+
+  dut : entity work.role
+    port map (
+      piSHL_156_25Clk => clk,
+      piSHL_156_25Rst => shell(205),
+      piMMIO_Ly7_Rst  => shell(205),
+      piMMIO_Ly7_En   => enable,
+      piFMC_ROLE_rank => shell(204 downto 173),
+      piFMC_ROLE_size => shell(172 downto 141),
+      soROLE_Nrc_Udp_Meta_TREADY => shell(140),
+      soNRC_Udp_Data_tready      => shell(139),
+      siNRC_Udp_Data_tvalid      => shell(138),
+      siNRC_Udp_Data_tkeep       => shell(137 downto 130),
+      siNRC_Udp_Data_tlast       => shell(129),
+      siNRC_Udp_Data_tdata       => shell(128 downto 65),
+      siNRC_Role_Udp_Meta_TVALID => shell(64),
+      siNRC_Role_Udp_Meta_TDATA  => shell(63 downto 0),
+      siNRC_Role_Udp_Meta_TKEEP  => x"ff",
+      siNRC_Role_Udp_Meta_TLAST  => '1',
+      soROLE_Nrc_Udp_Meta_TVALID => role(172),
+      soROLE_Nrc_Udp_Meta_TDATA  => role(171 downto 108),
+      soNRC_Udp_Data_tvalid      => role(107),
+      soNRC_Udp_Data_tkeep       => role(106 downto 99),
+      soNRC_Udp_Data_tlast       => role(98),
+      soNRC_Udp_Data_tdata       => role(97 downto 34),
+      siNRC_Udp_Data_tready      => role(33),
+      siNRC_Role_Udp_Meta_TREADY => role(32),
+      poROL_Nrc_Udp_Rx_ports     => role(31 downto 0)
+    );
+end architecture;
