@@ -61,13 +61,12 @@ func (c *roleCalls) before(ctx context.Context) error {
 }
 
 // after has the next call of the role carried out.
-func (c *roleCalls) after(context.Context) error {
+func (c *roleCalls) after() {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
 	if call, data, ok := c.port.Next(); ok {
-		c.asked <- operation{call: call, data: data}
+		c.asked <- operation{call: call, data: data} // there is room: the role has one call at a time
 	}
-	return nil
 }
 
 // carryOut carries out a call of the role. After a failure it waits, so that a role that

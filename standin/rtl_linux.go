@@ -25,7 +25,6 @@ type rtlKernel struct {
 	command  []string
 	sim      config.Simulation
 	boundary cosim.Boundary
-	wire     Wire // of Connect; BoundaryNetwork only
 	grace    time.Duration
 	limits   limits
 
@@ -54,13 +53,16 @@ func newRTL(b base, spec config.Kernel) (Kernel, error) {
 	k := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}
 	if spec.OnWire() {
 		k.boundary = cosim.BoundaryNetwork
-		return &rtlNetKernel{k}, nil
+		return &rtlNetKernel{rtlKernel: k}, nil
 	}
 	return k, nil
 }
 
 // rtlNetKernel is an rtlKernel whose simulation has an MPE of its own.
-type rtlNetKernel struct{ *rtlKernel }
+type rtlNetKernel struct {
+	*rtlKernel
+	wire Wire
+}
 
 // Connect implements Wired.
 func (k *rtlNetKernel) Connect(w Wire) { k.wire = w }

@@ -121,7 +121,7 @@ func (d *datagrams) deliver(a *arrived) {
 }
 
 // after sends what the role has sent. A datagram that the system does not take is lost.
-func (d *datagrams) after(context.Context) error {
+func (d *datagrams) after() {
 	for _, gram := range d.network.Sent() {
 		d.inbox.wire.Record(gram.Rank, true, gram.Bytes)
 		if err := d.inbox.wire.SendDatagram(gram.Rank, gram.Bytes); err != nil && err.Error() != d.failed {
@@ -135,5 +135,4 @@ func (d *datagrams) after(context.Context) error {
 		d.k.counters.errors.Add(1)
 		d.log.Warn("datagram of the role dropped", zap.String("signal", r.Signal), zap.Uint64("cycle", r.Cycle), zap.String("problem", r.Problem))
 	}
-	return nil
 }

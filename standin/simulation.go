@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/standin/cosim"
 )
 
-// Simulation is the state of a role in simulation, of kernel rtl.
+// Simulation is the state of a role in simulation, of kernels rtl and rtl-net.
 type Simulation struct {
 	// Cycle is how many cycles the simulation has taken since it was started last.
 	Cycle uint64 `json:"cycle"`
