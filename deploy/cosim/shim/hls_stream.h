@@ -112,6 +112,12 @@ struct background {
  * the other blocks, as of an MPE beside a role, and must not wait for a stream itself. */
 inline void meanwhile(std::function<void()> f) { background::get().run = std::move(f); }
 
+/* Runs it between two runs of the main part's function, which waits for no stream when its work is done. */
+inline bool cycle() {
+	background::get().once();
+	return true;
+}
+
 enum kind { FIFO, CALL, OUT, IN, FEEDBACK, NET_OUT_META, NET_OUT, NET_IN, NET_IN_META };
 
 /* Elements of streams, by the members that upstream's types have. What has none of them is
@@ -309,7 +315,7 @@ template <class Call, class Feedback, class Line> struct role {
  *
  *   zrlmpi::network<NetworkWord, NetworkMetaStream> net;
  *   zrlmpi::meanwhile([&] { mpe_main(net.siUdp_data, net.siUdp_meta, …, &ports, …); net.next(ports); });
- *   for (;;) mpi_wrapper(net.rank(), net.size(), …);
+ *   while (zrlmpi::cycle()) mpi_wrapper(net.rank(), net.size(), …);
  */
 template <class Word, class Meta> struct network {
 	hls::stream<Word> siUdp_data{NET_IN};
