@@ -1,7 +1,9 @@
 package cosim_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,6 +22,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/deploy/cosim"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // folder is where simulators are built, once for all tests.
@@ -103,35 +107,43 @@ func build(t testing.TB, language string, changes ...change) string {
 type cluster struct {
 	*daemontest.Running
 	logs *observer.ObservedLogs
+	// net is the beginning of the ranks' addresses; then 1 follows, 2, and so on.
+	net string
 }
 
 // start starts a host, a stand-in with a simulator, and further ranks. Options are those of the simulation; more is what the stand-in has besides.
 func start(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
-	return startKernel(t, fmt.Sprintf("\"rtl:%s %s\", kernel_options: {words: 8192}%s", options, simulator, more), ranks...)
+	return startKernel(t, "run: host", role(simulator, options, more), ranks...)
 }
 
 // startNetwork is start for a simulator with an MPE of its own.
 func startNetwork(t testing.TB, simulator, options, more string, ranks ...string) *cluster {
 	t.Helper()
-	return startKernel(t, fmt.Sprintf("\"rtl-net:%s %s\"%s", options, simulator, more), ranks...)
+	return startKernel(t, "run: host", fmt.Sprintf("\"rtl-net:%s %s\"%s", options, simulator, more), ranks...)
+}
+
+// role is the kernel of a role, and what its rank has besides.
+func role(simulator, options, more string) string {
+	return fmt.Sprintf("\"rtl:%s %s\", kernel_options: {words: 8192}%s", options, simulator, more)
 }
 
 // network is the first bytes of the addresses of a test's ranks.
 func network() string { return fmt.Sprintf("127.%d.%d.", 200+rand.IntN(50), rand.IntN(250)) }
 
-func startKernel(t testing.TB, kernel string, ranks ...string) *cluster {
+// startKernel starts rank 0, a stand-in with a kernel, and further ranks.
+func startKernel(t testing.TB, rank0, kernel string, ranks ...string) *cluster {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	net := network()
 	all := []string{
-		"run: host, address: " + net + "1",
+		rank0 + ", address: " + net + "1",
 		fmt.Sprintf("run: standin, address: %s2, kernel: %s", net, kernel),
 	}
 	for i, r := range ranks {
 		all = append(all, fmt.Sprintf("address: %s%d, %s", net, i+3, r))
 	}
-	return &cluster{daemontest.Start(t, daemon.Options{Log: zap.New(core)}, "", all...), logs}
+	return &cluster{daemontest.Start(t, daemon.Options{Log: zap.New(core)}, "", all...), logs, net}
 }
 
 // within is a context for a part of a test.
@@ -156,6 +168,69 @@ func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
 	if err != nil || verified != count {
 		t.Fatalf("%d %s words: %d of %d echoes are right, %v, %s\n%s", words, datatype, verified, count, err, failed, c.said())
 	}
+}
+
+// around sends a message to rank 1 and receives it from the last rank.
+func (c *cluster) around(t testing.TB, words int, datatype string) {
+	t.Helper()
+	message := make([]byte, 0, 4*words)
+	for i := range words {
+		message = binary.LittleEndian.AppendUint32(message, uint32(words<<16+i))
+	}
+	d := map[string]protocol.Datatype{"int": protocol.Int, "float": protocol.Float}[datatype]
+	ctx := within(t, 2*time.Minute)
+	if _, err := c.Client.Send(ctx, control.SendRequest{From: 0, To: 1, Datatype: d, Timeout: time.Minute}, bytes.NewReader(message)); err != nil {
+		t.Fatalf("%d %s words: %v\n%s", words, datatype, err, c.said())
+	}
+	_, got, err := c.Client.Recv(ctx, control.RecvRequest{From: 2, To: 0, Datatype: d, Words: words, Timeout: time.Minute})
+	if err != nil || !bytes.Equal(got, message) {
+		t.Fatalf("%d %s words came back as %d, %v\n%s", words, datatype, len(got)/4, err, c.said())
+	}
+}
+
+// simulation is the state of rank 1's.
+func (c *cluster) simulation(t testing.TB) *standin.Simulation {
+	t.Helper()
+	s, err := c.Client.Status(within(t, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Ranks[1].KernelStats.Simulation
+}
+
+// lostOne waits until one datagram of messages of so many words has been lost in a direction, "0 to 1" or "1 to 0": the last ACK may be under way.
+func (c *cluster) lostOne(t testing.TB, direction string, words int) {
+	t.Helper()
+	until(t, "the one that is lost", func() bool {
+		s, err := c.Client.Status(within(t, time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, role := s.Ranks[0].Engine.Peers[0], s.Ranks[1].KernelStats.Simulation.Datagrams
+		if direction == "1 to 0" {
+			return role.Sent-host.PacketsIn == 1
+		}
+		sent := host.PacketsOut[protocol.Data] * uint64(protocol.CPUShape().Datagrams(uint32(words))-1)
+		for _, n := range host.PacketsOut { // a message is one
+			sent += n
+		}
+		return sent-role.Received-role.Closed == 1
+	})
+}
+
+// retransmissions returns how many packets all ranks have retransmitted.
+func (c *cluster) retransmissions(t testing.TB) (n uint64) {
+	t.Helper()
+	s, err := c.Client.Status(within(t, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Ranks {
+		for _, p := range r.Engine.Peers {
+			n += p.Retransmissions
+		}
+	}
+	return n
 }
 
 // said is what was logged.

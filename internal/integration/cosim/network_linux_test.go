@@ -19,7 +19,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // A host exchanges messages of all lengths with a role and its MPE, which wait at random for the network.
@@ -58,21 +57,7 @@ func TestNetworkLoss(t *testing.T) {
 				t.Parallel()
 				c := startNetwork(t, build(t, "verilog-mpe"), "", fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", from, packet))
 				c.ping(t, words, 4, "int")
-				until(t, "the one that is lost", func() bool { // the last ACK may be under way
-					s, err := c.Client.Status(within(t, time.Minute))
-					if err != nil {
-						t.Fatal(err)
-					}
-					host, role := s.Ranks[0].Engine.Peers[0], s.Ranks[1].KernelStats.Simulation.Datagrams
-					if from == "1 to 0" {
-						return role.Sent-host.PacketsIn == 1
-					}
-					sent := host.PacketsOut[protocol.Data] * uint64(protocol.CPUShape().Datagrams(uint32(words))-1)
-					for _, n := range host.PacketsOut { // a message is one
-						sent += n
-					}
-					return sent-role.Received-role.Closed == 1
-				})
+				c.lostOne(t, from, words)
 			})
 		}
 	}
@@ -84,7 +69,7 @@ func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
 	t.Helper()
 	at := network()
 	c := &cluster{daemontest.Start(t, daemon.Options{}, "",
-		fmt.Sprintf("address: %s1, peer: software", at), fmt.Sprintf("address: %s2, run: standin, kernel: \"%s\"", at, kernel)), nil}
+		fmt.Sprintf("address: %s1, peer: software", at), fmt.Sprintf("address: %s2, run: standin, kernel: \"%s\"", at, kernel)), nil, at}
 	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - {rank: 1, address: %[1]s2, peer: fpga}\n", at)), "host.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +161,22 @@ func TestNetworkHLS(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The simulation goes on when the role of a program in HLS C++ has done its work, and waits for no stream any more.
+func TestNetworkHLSEnds(t *testing.T) {
+	const program = `#include "hls_stream.h"
+int main() {
+	zrlmpi::network<int, int> net;
+	zrlmpi::meanwhile([&] { net.next(1); });
+	while (zrlmpi::cycle()) {}
+}
+`
+	c := startNetwork(t, build(t, "hls", change{to: program}), "", "")
+	until(t, "cycles", func() bool {
+		sim := c.simulation(t)
+		return sim != nil && sim.Cycle > 1000 && sim.Text == "no datagram is under way"
+	})
 }
 
 // What the MPE does wrong, or its role does not do, is named by signal and cycle.

@@ -1,20 +1,17 @@
 package cosim_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/deploy/cosim"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // sizes are lengths at which messages are divided into datagrams and lines in different ways.
@@ -36,28 +33,52 @@ var (
 		{"            elsif out_valid = '0' or soMPI_data_tready = '1' then", "            elsif out_valid = '1' and soMPI_data_tready = '1' and lfsr(3) = '1' then\n              out_valid <= '0';\n" +
 			"            elsif (out_valid = '0' and lfsr(5) = '1') or soMPI_data_tready = '1' then"},
 	}
-	vhdlFloat = change{"constant DATATYPE : natural := 0;", "constant DATATYPE : natural := 2;"}
-	hlsFloat  = change{"DATATYPE = 0;", "DATATYPE = 2;"}
+	// The changes of a role that passes messages on, from the rank below to the one above.
+	verilogRing = []change{
+		{"state == CALL_RECV ? {32'd0, ", "state == CALL_RECV ? {rank - 32'd1, "},
+		{": {32'd0, words", ": {(rank + 32'd1) % size, words"},
+	}
+	vhdlRing = []change{
+		{"call(count, mpi_call : natural)", "call(other : unsigned(31 downto 0); count, mpi_call : natural)"},
+		{"std_logic_vector(to_unsigned(0, 32))", "std_logic_vector(other)"},
+		{"call(2 * LINES, 1 + DATATYPE)", "call(unsigned(rank) - 1, 2 * LINES, 1 + DATATYPE)"},
+		{"call(words, DATATYPE)", "call((unsigned(rank) + 1) mod unsigned(size), words, DATATYPE)"},
+	}
 )
+
+// source is what the role of a language is changed by.
+type source struct {
+	gaps, ring []change
+	float      change // FLOAT in place of INT, or:
+	floats     string // the argument for that
+}
+
+var sources = map[string]source{
+	"verilog": {gaps: verilogGaps, ring: verilogRing, floats: " +float"},
+	"vhdl":    {gaps: vhdlGaps, ring: vhdlRing, float: change{"constant DATATYPE : natural := 0;", "constant DATATYPE : natural := 2;"}},
+	"hls":     {float: change{"DATATYPE = 0;", "DATATYPE = 2;"}},
+}
+
+// rtl are the languages whose roles are circuits.
+var rtl = []string{"verilog", "vhdl"}
+
+// simulators builds a role that waits at random, with changes, and returns its simulators by datatype.
+func (s source) simulators(t *testing.T, language string, changes ...change) map[string]string {
+	t.Helper()
+	changes = append(slices.Clone(s.gaps), changes...)
+	ints := build(t, language, changes...)
+	floats := ints + s.floats
+	if s.floats == "" {
+		floats = build(t, language, append(changes, s.float)...)
+	}
+	return map[string]string{"int": ints, "float": floats}
+}
 
 // A host exchanges messages of all lengths with roles that make each other wait at random.
 func TestRoles(t *testing.T) {
-	for language, tt := range map[string]struct {
-		changes []change
-		float   change // or:
-		floats  string // an argument
-	}{
-		"verilog": {changes: verilogGaps, floats: " +float"},
-		"vhdl":    {changes: vhdlGaps, float: vhdlFloat},
-		"hls":     {float: hlsFloat},
-	} {
+	for language, source := range sources {
 		t.Run(language, func(t *testing.T) {
-			ints := build(t, language, tt.changes...)
-			floats := ints + tt.floats
-			if tt.floats == "" {
-				floats = build(t, language, append([]change{tt.float}, tt.changes...)...)
-			}
-			for datatype, simulator := range map[string]string{"int": ints, "float": floats} {
+			for datatype, simulator := range source.simulators(t, language) {
 				c := start(t, simulator, "stall_percent=30 seed=7", "")
 				for _, words := range sizes {
 					c.ping(t, words, 2, datatype)
@@ -67,59 +88,62 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// The same through a network that loses packets. Only a rank that sends whole messages again
-// gets those of several datagrams through, so the stand-in has none of the FPGA's flaws.
+// lossy is a stand-in whose network loses packets. Only a rank that sends whole messages again gets those of several datagrams through, so it
+// has none of the FPGA's flaws.
+const lossy = ", quirks: off, link: {on_partial: retransmit}, faults: {seed: 3, rules: [loss 1%]}"
+
+// The same through a network that loses packets.
 func TestRolesSurviveLoss(t *testing.T) {
-	for _, language := range []string{"verilog", "vhdl"} {
+	for _, language := range rtl {
 		t.Run(language, func(t *testing.T) {
-			changes := vhdlGaps
-			if language == "verilog" {
-				changes = verilogGaps
-			}
-			c := start(t, build(t, language, changes...), "stall_percent=20",
-				", quirks: off, link: {on_partial: retransmit}, faults: {seed: 3, rules: [loss 1%]}")
-			for _, words := range sizes {
-				c.ping(t, words, 5, "int")
-			}
-			s, err := c.Client.Status(within(t, time.Minute))
-			if err != nil {
-				t.Fatal(err)
-			}
-			retransmissions := uint64(0)
-			for _, r := range s.Ranks {
-				for _, p := range r.Engine.Peers {
-					retransmissions += p.Retransmissions
+			for datatype, simulator := range sources[language].simulators(t, language) {
+				c := start(t, simulator, "stall_percent=20", lossy)
+				for _, words := range sizes {
+					c.ping(t, words, 5, datatype)
 				}
-			}
-			if retransmissions == 0 {
-				t.Error("nothing was lost")
+				if c.retransmissions(t) == 0 {
+					t.Error("nothing was lost")
+				}
 			}
 		})
 	}
 }
 
-// A message goes from the host through a role and a software stand-in, and back to the host.
+// A message goes from the host through a role and a software stand-in, and back to the host, also through a network that loses packets.
 func TestRing(t *testing.T) {
-	ring := []change{
-		{"call(count, mpi_call : natural)", "call(other : unsigned(31 downto 0); count, mpi_call : natural)"},
-		{"std_logic_vector(to_unsigned(0, 32))", "std_logic_vector(other)"},
-		{"call(2 * LINES, 1 + DATATYPE)", "call(unsigned(rank) - 1, 2 * LINES, 1 + DATATYPE)"},
-		{"call(words, DATATYPE)", "call((unsigned(rank) + 1) mod unsigned(size), words, DATATYPE)"},
+	for _, language := range rtl {
+		for name, more := range map[string]string{"sound": "", "lossy": lossy} {
+			t.Run(language+" "+name, func(t *testing.T) {
+				source := sources[language]
+				for datatype, simulator := range source.simulators(t, language, source.ring...) {
+					c := start(t, simulator, "stall_percent=30 seed=7", more, "run: standin, kernel: ring"+more)
+					for range 3 {
+						for _, words := range sizes {
+							c.around(t, words, datatype)
+						}
+					}
+					if more != "" && c.retransmissions(t) == 0 {
+						t.Error("nothing was lost")
+					}
+				}
+			})
+		}
 	}
-	c := start(t, build(t, "vhdl", ring...), "", "", "run: standin, kernel: ring")
-	for _, words := range sizes {
-		message := make([]byte, 0, 4*words)
-		for i := range words {
-			message = binary.LittleEndian.AppendUint32(message, uint32(words<<16+i))
-		}
-		ctx := within(t, time.Minute)
-		if _, err := c.Client.Send(ctx, control.SendRequest{From: 0, To: 1, Datatype: protocol.Int, Timeout: time.Minute}, bytes.NewReader(message)); err != nil {
-			t.Fatalf("%d words: %v\n%s", words, err, c.said())
-		}
-		_, got, err := c.Client.Recv(ctx, control.RecvRequest{From: 2, To: 0, Datatype: protocol.Int, Words: words, Timeout: time.Minute})
-		if err != nil || !bytes.Equal(got, message) {
-			t.Fatalf("%d words came back as %d, %v", words, len(got)/4, err)
-		}
+}
+
+// Upstream's own program on its CPU library sends messages of all lengths to roles, and compares what comes back. The library calls all words
+// integers on the wire, those of MPI_FLOAT as well, so that the roles receive INT.
+func TestUpstreamProgramMeetsRoles(t *testing.T) {
+	program := upstreamProgram(t)
+	for _, language := range rtl {
+		t.Run(language, func(t *testing.T) {
+			c := startKernel(t, "peer: cpu", role(sources[language].simulators(t, language)["int"], "stall_percent=30 seed=7", ""))
+			for _, datatype := range []string{"", "f"} {
+				for _, words := range sizes {
+					c.runUpstream(t, program, strconv.Itoa(words)+datatype)
+				}
+			}
+		})
 	}
 }
 

@@ -8,7 +8,8 @@
 // commit eb8f70e), not the protocol page: where the real MPE stalls, eats a
 // packet or acknowledges corrupt data, so does the model. It must never be
 // repaired, and it must never share code with our engine: an oracle that knows
-// our opinion is none.
+// our opinion is none. TestModelAgreesWithUpstreamMPE in
+// internal/integration/cosim holds it against the sources themselves.
 //
 // It is pure: no goroutine, clock, socket or randomness. The caller passes the
 // time since an epoch of its own choice into every call, hands in datagrams
