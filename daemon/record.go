@@ -55,6 +55,21 @@ func newRecording(d *Daemon) *recording {
 	return &recording{Recorder: rec, d: d, wake: make(chan struct{}, 1)}
 }
 
+// CycleAt returns the cycle of the simulation of a local rank's role at a time of the last half second, or false if there is none or it is not
+// known.
+func (d *Daemon) CycleAt(rank int, t time.Time) (capture.Cycle, bool) {
+	r := d.local(rank)
+	if r == nil {
+		return capture.Cycle{}, false
+	}
+	k, ok := r.kernel.(standin.Simulated)
+	if !ok {
+		return capture.Cycle{}, false
+	}
+	simulation, cycle, ok := k.CycleAt(t)
+	return capture.Cycle{Rank: rank, Simulation: simulation, Cycle: cycle}, ok
+}
+
 // open opens the spool. Without one, the daemon runs, and its log says so.
 func (r *recording) open() {
 	dir := r.d.cfg.SpoolDirectory()

@@ -28,8 +28,9 @@ type rtlKernel struct {
 	grace    time.Duration
 	limits   limits
 
-	mu   sync.Mutex
-	port enginePort // of the simulator that runs; nil before the first one
+	mu      sync.Mutex
+	port    enginePort // of the simulator that runs; nil before the first one
+	history history
 }
 
 // limits are the longest waits for a simulator.
@@ -109,6 +110,19 @@ func (k *rtlKernel) Cycle() (simulation, cycle uint64) {
 	return k.counters.starts.Load(), k.port.Cycle()
 }
 
+// CycleAt implements Simulated.
+func (k *rtlKernel) CycleAt(t time.Time) (simulation, cycle uint64, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, ok := k.history.at(t.UnixNano())
+	return r.simulation, r.cycle, ok
+}
+
+// reported keeps the cycle of the port, which has changed. The caller has the lock.
+func (k *rtlKernel) reported() {
+	k.history.add(report{at: time.Now().UnixNano(), simulation: k.counters.starts.Load(), cycle: k.port.Cycle()})
+}
+
 // Run implements Kernel.
 func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
 	log := k.begin(r)
@@ -147,6 +161,7 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	k.mu.Lock()
 	k.counters.starts.Add(1)
 	k.port = port
+	k.reported()
 	k.mu.Unlock()
 	s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}
 	err = p.run(ctx, func(ctx context.Context) error { return serve(ctx, s) })

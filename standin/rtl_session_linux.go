@@ -138,6 +138,7 @@ func (s *simulator) exchange(cycles uint32) error {
 	}
 	s.k.mu.Lock()
 	err = s.port.Advance(&s.result)
+	s.k.reported()
 	s.k.mu.Unlock()
 	if err := s.fault(err); err != nil {
 		return err

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/standin/cosim"
@@ -28,6 +29,8 @@ type Simulated interface {
 	Kernel
 	// Cycle returns how often the simulation was started, 0 for not yet, and the cycle that it has reported last. It may be called at any time.
 	Cycle() (simulation, cycle uint64)
+	// CycleAt returns what Cycle had returned at a time of the last half second, or false if that is not known, as before the first start.
+	CycleAt(t time.Time) (simulation, cycle uint64, ok bool)
 }
 
 // Wired is a Kernel that exchanges datagrams itself, in the place of its rank's engine.

@@ -61,8 +61,9 @@ run a kernel play the FPGAs on this host: then the ranks of --cluster are at 127
 127.0.0.2 and so on if --addresses says nothing else. The addresses of all CPU ranks have to be
 those of this host, with free ports, which is checked before anything is started.
 
---trace records the packets of the job, for zrlctl analyze and decode. It needs the permission to
-open packet sockets (CAP_NET_RAW). What would go through shared memory goes over UDP then, between
+--trace records the packets of the job, for zrlctl analyze and decode. Those of a role in
+simulation have its cycle, for zrlctl cosim waves. It needs the permission to open packet sockets
+(CAP_NET_RAW). What would go through shared memory goes over UDP then, between
 127.0.0.1, 127.0.0.2 and so on in a job of processes alone.
 
 For several hosts zrlctl runs another launcher in its place, and says so: MPICH's mpiexec.hydra on

@@ -162,10 +162,10 @@ func (c *jobCluster) start(ctx context.Context, j *launch.Job, record string, st
 	if err := node.CheckAddresses(c.cfg, c.ranks); err != nil {
 		return nil, err
 	}
+	var t *trace
 	if record != "" {
 		c.overUDP()
-		t, err := c.startTrace(ctx, record)
-		if err != nil {
+		if t, err = c.startTrace(ctx, record); err != nil {
 			return nil, err
 		}
 		started = append(started, t.end)
@@ -176,9 +176,12 @@ func (c *jobCluster) start(ctx context.Context, j *launch.Job, record string, st
 	}
 	started = append(started, remove)
 	j.Env = []string{mpi.EnvConfig + "=" + file, mpi.EnvSocket + "=", mpi.EnvRank + "="}
-	stop, err := c.standIns(ctx, j.Name, stderr, func() { signals <- syscall.SIGTERM })
+	d, stop, err := c.standIns(ctx, j.Name, stderr, func() { signals <- syscall.SIGTERM })
 	if err != nil {
 		return nil, err
+	}
+	if t != nil {
+		t.standIns.Store(d)
 	}
 	started = append(started, stop)
 	return all, nil
@@ -204,9 +207,9 @@ func (c *jobCluster) path() (path string, remove func() error, err error) {
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
-// standIns runs the stand-ins in this process, and returns when they are ready. failed is called if they end before
+// standIns runs the stand-ins in this process, and returns when they are ready, nil for none. failed is called if they end before
 // stop is called, which returns why.
-func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer, failed func()) (stop func() error, err error) {
+func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer, failed func()) (d *daemon.Daemon, stop func() error, err error) {
 	cfg := *c.cfg
 	cfg.Ranks = slices.Clone(cfg.Ranks)
 	local := false
@@ -218,15 +221,15 @@ func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer,
 		}
 	}
 	if !local {
-		return func() error { return nil }, nil
+		return nil, func() error { return nil }, nil
 	}
 	none := ""
 	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = "", &none, 0
 	cfg.ListenHTTP("")
 	ready := make(chan struct{})
-	d, err := daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, Job: job})
+	d, err = daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, Job: job})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
@@ -241,9 +244,9 @@ func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer,
 	case <-ready:
 	case err := <-ended:
 		cancel()
-		return nil, err
+		return nil, nil, err
 	}
-	return func() error {
+	return d, func() error {
 		cancel()
 		return <-ended
 	}, nil

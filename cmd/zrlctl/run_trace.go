@@ -10,10 +10,12 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon"
 )
 
 // overUDP has all messages of the ranks of a job in packets that can be recorded: those that would go through shared
@@ -36,9 +38,12 @@ const drainTime = 200 * time.Millisecond
 // trace records the packets between the ranks of a job.
 type trace struct {
 	file    *os.File
+	ranks   map[netip.AddrPort]int
 	stop    context.CancelFunc
 	sources []capture.Source
 	readers sync.WaitGroup
+	// standIns runs the stand-ins of the job, which know the cycles of their simulations.
+	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex
 	writer *capture.Writer
@@ -48,12 +53,11 @@ type trace struct {
 // startTrace begins a recording of all interfaces of this host.
 func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t := &trace{stop: stop}
-	addrs := map[netip.AddrPort]bool{}
+	t := &trace{stop: stop, ranks: map[netip.AddrPort]int{}}
 	var o capture.Options
 	for i := range c.cfg.Ranks {
 		addr := c.cfg.Ranks[i].Address.AddrPort
-		addrs[addr] = true
+		t.ranks[addr] = c.cfg.Ranks[i].Rank
 		if !slices.Contains(o.Ports, addr.Port()) {
 			o.Ports = append(o.Ports, addr.Port())
 		}
@@ -78,20 +82,25 @@ func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error
 		return nil, errors.Join(fmt.Errorf("--trace: %w", err), t.close())
 	}
 	for _, source := range t.sources {
-		t.readers.Go(func() { t.read(source, addrs) })
+		t.readers.Go(func() { t.read(source) })
 	}
 	return t, nil
 }
 
-func (t *trace) read(source capture.Source, addrs map[netip.AddrPort]bool) {
+func (t *trace) read(source capture.Source) {
 	var u capture.Unit
 	for {
 		err := source.Next(&u)
-		switch {
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return
-		case err == nil && (!addrs[u.Src] || !addrs[u.Dst]):
-			continue // it is of something else
+		}
+		if err == nil {
+			src, fromRank := t.ranks[u.Src]
+			dst, toRank := t.ranks[u.Dst]
+			if !fromRank || !toRank {
+				continue // it is of something else
+			}
+			u.Comments = t.cycles(u.Comments[:0], u.Time, src, dst)
 		}
 		t.mu.Lock()
 		if err == nil {
@@ -105,6 +114,20 @@ func (t *trace) read(source capture.Source, addrs map[netip.AddrPort]bool) {
 			return
 		}
 	}
+}
+
+// cycles appends the cycles of those of the ranks whose roles are simulated.
+func (t *trace) cycles(comments []string, at time.Time, ranks ...int) []string {
+	d := t.standIns.Load()
+	if d == nil {
+		return comments
+	}
+	for _, rank := range ranks {
+		if c, ok := d.CycleAt(rank, at); ok {
+			comments = append(comments, c.String())
+		}
+	}
+	return comments
 }
 
 // end completes the recording after the end of the job.
