@@ -97,7 +97,11 @@ func (k *call) immediate() (Request, error) {
 	if err := k.operation(&o); err != nil {
 		return Request{}, err
 	}
-	op, err := k.comm.p.start(&o)
+	p := k.comm.p
+	if k.kind == mpe.OpSend && p.engine != nil && p.engine.SendNow(&o) {
+		return k.request(nil, true), nil
+	}
+	op, err := p.start(&o)
 	if err != nil {
 		return Request{}, k.fail(err)
 	}
