@@ -131,6 +131,9 @@ func (x *collectiveCall) contents(b *Buffer, load, back bool) []byte {
 		x.refuse(ErrArg, "InPlace is not for this buffer of this rank")
 		return nil
 	}
+	if bytes := b.dense(); bytes != nil {
+		return bytes
+	}
 	bytes, ok, err := b.whole(&x.call)
 	if err != nil {
 		x.err = err

@@ -22,6 +22,8 @@ type args struct {
 	handlerOf uint64
 	// quiet: the error is the caller's alone, and no handler is called.
 	quiet bool
+	// operands are those of a collective call, in memory of their own, as other calls do not need it.
+	operands *operands
 }
 
 // maxArgs is the most that a call of the standard has, and a little more.
@@ -405,6 +407,9 @@ func (l *Library) setStatus(p unsafe.Pointer, s *mpi.Status) {
 	layout := &l.abi.status
 	source, tag := s.Source, s.Tag
 	switch source {
+	case unset:
+		l.setBytes(p, l.statusAt(p).Bytes, s.Cancelled)
+		return
 	case mpi.AnySource:
 		source = l.abi.anySource
 	case mpi.ProcNull:

@@ -81,8 +81,7 @@ var _ = func() struct{} {
 	calls := map[string]implementation{}
 	for name, c := range collectiveCalls {
 		calls[name] = func(a *args) error {
-			o := a.l.takeOperands()
-			defer a.l.putOperands(o)
+			o := a.operands
 			if err := c.decode(a, o); err != nil {
 				return c.refuse(o, err)
 			}
@@ -90,8 +89,7 @@ var _ = func() struct{} {
 		}
 		lower := string(name[0]|0x20) + name[1:]
 		calls["I"+lower] = func(a *args) error {
-			o := a.l.takeOperands()
-			defer a.l.putOperands(o)
+			o := a.operands
 			err := c.decode(a, o)
 			if err == nil {
 				_, err = a.where(c.args)
@@ -125,18 +123,6 @@ func (c *collectiveCall) refuse(o *operands, err error) error {
 		o.Refuse(c.kind, classOf(err))
 	}
 	return err
-}
-
-func (l *Library) takeOperands() *operands {
-	if o, ok := l.operands.Get().(*operands); ok {
-		return o
-	}
-	return new(operands)
-}
-
-func (l *Library) putOperands(o *operands) {
-	*o = operands{} // which keeps no pointer of the program
-	l.operands.Put(o)
 }
 
 // barrier: comm.
@@ -326,7 +312,7 @@ func (a *args) alltoallw(o *operands) (err error) {
 
 // reductionBuffers decodes sendbuf, recvbuf, count, datatype and op, which follow each other.
 func (a *args) reductionBuffers(o *operands, receives bool) error {
-	op, of, err := a.reduction()
+	r, err := a.reduction()
 	if err != nil {
 		return err
 	}
@@ -334,11 +320,11 @@ func (a *args) reductionBuffers(o *operands, receives bool) error {
 	if n < 0 {
 		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	o.op = op
-	if o.send, err = a.reduced(0, n, of); err != nil || !receives {
+	o.op = r.op
+	if o.send, err = a.reduced(0, n, r.of); err != nil || !receives {
 		return err
 	}
-	if o.recv, err = a.memory(1, n, of); err != nil {
+	if o.recv, err = a.memory(1, n, r.of); err != nil {
 		return err
 	}
 	return a.distinct(n)
@@ -381,7 +367,7 @@ func (a *args) reduceScatter(o *operands) (err error) {
 	if o.comm, err = a.communicator(5); err != nil {
 		return err
 	}
-	op, of, err := a.reduction()
+	r, err := a.reduction()
 	if err != nil {
 		return err
 	}
@@ -395,7 +381,7 @@ func (a *args) reduceScatter(o *operands) (err error) {
 		}
 		all += int64(n)
 	}
-	return a.scattered(o, op, of, int64(o.counts[o.Rank()]), all)
+	return a.scattered(o, r, int64(o.counts[o.Rank()]), all)
 }
 
 // reduceScatterBlock: sendbuf, recvbuf, recvcount, datatype, op, comm.
@@ -403,7 +389,7 @@ func (a *args) reduceScatterBlock(o *operands) (err error) {
 	if o.comm, err = a.communicator(5); err != nil {
 		return err
 	}
-	op, of, err := a.reduction()
+	r, err := a.reduction()
 	if err != nil {
 		return err
 	}
@@ -411,19 +397,19 @@ func (a *args) reduceScatterBlock(o *operands) (err error) {
 	if n < 0 {
 		return errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	return a.scattered(o, op, of, n, n*int64(o.Size()))
+	return a.scattered(o, r, n, n*int64(o.Size()))
 }
 
 // scattered sets the operands of a reduction of all elements, of which the caller gets its own ones. In place, all are in recvbuf.
-func (a *args) scattered(o *operands, op mpi.Op, of *datatype.Type, own, all int64) (err error) {
+func (a *args) scattered(o *operands, r *reduction, own, all int64) (err error) {
 	if a.inPlace(0) {
 		own = all
 	}
-	o.op = op
-	if o.send, err = a.reduced(0, all, of); err != nil {
+	o.op = r.op
+	if o.send, err = a.reduced(0, all, r.of); err != nil {
 		return err
 	}
-	if o.recv, err = a.memory(1, own, of); err != nil {
+	if o.recv, err = a.memory(1, own, r.of); err != nil {
 		return err
 	}
 	return a.distinct(own)

@@ -68,8 +68,8 @@ type Library struct {
 	// attached is the program's buffer of MPI_Buffer_attach.
 	attached unsafe.Pointer
 	launcher *pmi.Client
-	// spare and operands are *args and *operands for later calls.
-	spare, operands sync.Pool
+	// spare are *args for later calls.
+	spare sync.Pool
 	// phase is that of the rank, which begins with the first of its users, MPI_Init and sessions, and ends with the last.
 	phase atomic.Int32
 	mu    sync.Mutex
@@ -153,6 +153,7 @@ var anytime = map[string]bool{
 	"Init": true, "Session_init": true, "Init_thread": true, "Initialized": true, "Finalized": true, "Get_version": true, "Get_library_version": true,
 	"Abort": true, "Pcontrol": true, "Get_address": true, "Address": true, "Aint_add": true, "Aint_diff": true,
 	"Error_class": true, "Error_string": true, "Add_error_class": true, "Add_error_code": true, "Add_error_string": true,
+	"Remove_error_class": true, "Remove_error_code": true, "Remove_error_string": true,
 	"Info_create": true, "Info_create_env": true, "Info_delete": true, "Info_dup": true, "Info_free": true, "Info_get": true, "Info_get_nkeys": true,
 	"Info_get_nthkey": true, "Info_get_string": true, "Info_get_valuelen": true, "Info_set": true, "Query_thread": true,
 	"Abi_get_version": true, "Abi_get_info": true, "Get_hw_resource_info": true, "Session_create_errhandler": true, "Errhandler_free": true,
@@ -210,7 +211,7 @@ func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	}
 	a, _ := l.spare.Get().(*args)
 	if a == nil {
-		a = &args{l: l}
+		a = &args{l: l, operands: new(operands)}
 	}
 	a.list, a.numbered, a.wide = (*[maxArgs]uint64)(list), c, c.wide
 	err := a.refused()
@@ -225,7 +226,11 @@ func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	default:
 		code = l.raise(a, err)
 	}
-	*a = args{l: l} // which keeps no pointer of the program
+	o := a.operands
+	if o.comm != nil {
+		*o = operands{}
+	}
+	*a = args{l: l, operands: o} // which keeps no pointer of the program
 	l.spare.Put(a)
 	return code
 }
