@@ -32,7 +32,9 @@ func (c *comm) handler() *errhandler {
 }
 
 var _ = add(map[string]implementation{
-	"Comm_size":         (*args).commSize,
+	"Comm_size": (*args).commSize,
+	// Nothing starts processes, so no program has a parent. Programs ask whether they have one.
+	"Comm_get_parent":   func(a *args) error { return a.setHandle(0, a.l.abi.null[kindComm]) },
 	"Comm_rank":         (*args).commRank,
 	"Comm_dup":          (*args).commDup,
 	"Comm_split":        (*args).commSplit,

@@ -27,6 +27,9 @@ var _ = add(map[string]implementation{
 	"Add_error_class":     (*args).addErrorClass,
 	"Add_error_code":      (*args).addErrorCode,
 	"Add_error_string":    (*args).addErrorString,
+	"Remove_error_class":  (*args).removeErrorClass,
+	"Remove_error_code":   (*args).removeErrorCode,
+	"Remove_error_string": (*args).removeErrorString,
 	"Get_address":         func(a *args) error { return a.setWord(1, int64(a.list[0])) },
 	"Address":             func(a *args) error { return a.setWord(1, int64(a.list[0])) },
 	"Aint_add":            func(a *args) error { a.result(a.list[0] + a.list[1]); return nil },
@@ -233,6 +236,7 @@ func (a *args) addErrorCode() error {
 	code := c.nextAdded
 	c.nextAdded++
 	c.added[code], c.classOf[code] = "", class
+	c.codesOf[class]++
 	c.mu.Unlock()
 	return a.setInt(1, code)
 }
@@ -249,6 +253,47 @@ func (a *args) addErrorString() error {
 		return errorf(mpi.ErrArg, "%d is no error code that the program has added", a.int(0))
 	}
 	c.added[a.int(0)] = text
+	return nil
+}
+
+// removeErrorClass removes a class of the program: its codes have to be removed before.
+func (a *args) removeErrorClass() error {
+	c, class := a.l.codes, a.int(0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if of, ok := c.classOf[class]; !ok || of != class {
+		return errorf(mpi.ErrArg, "%d is no error class that the program has added", class)
+	}
+	if n := c.codesOf[class]; n > 0 {
+		return errorf(mpi.ErrOther, "error class %d has %d codes: remove them first", class, n)
+	}
+	c.forget(class)
+	return nil
+}
+
+func (a *args) removeErrorCode() error {
+	c, code := a.l.codes, a.int(0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	class, ok := c.classOf[code]
+	if !ok || class == code {
+		return errorf(mpi.ErrArg, "%d is no error code that the program has added", code)
+	}
+	c.forget(code)
+	if c.codesOf[class]--; c.codesOf[class] == 0 {
+		delete(c.codesOf, class)
+	}
+	return nil
+}
+
+func (a *args) removeErrorString() error {
+	c, code := a.l.codes, a.int(0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.added[code] == "" {
+		return errorf(mpi.ErrArg, "%d has no text that the program has added", code)
+	}
+	c.added[code] = ""
 	return nil
 }
 

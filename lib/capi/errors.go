@@ -59,9 +59,10 @@ type codes struct {
 	// texts are those of the last errors, the one of number n at n modulo the length.
 	texts [textsKept]string
 	next  int
-	// added are the codes of the program, with their texts, and the class of each.
+	// added are the codes of the program, with their texts, classOf the class of each, and codesOf how many each class has.
 	added     map[int]string
 	classOf   map[int]int
+	codesOf   map[int]int
 	nextAdded int
 }
 
@@ -73,7 +74,7 @@ const (
 )
 
 func newCodes(a *abi) *codes {
-	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, added: map[int]string{}, classOf: map[int]int{}}
+	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, added: map[int]string{}, classOf: map[int]int{}, codesOf: map[int]int{}}
 	for class := mpi.Success; class <= mpi.ErrKeyval; class++ {
 		if name, ok := strings.CutPrefix(class.String(), "MPI_"); ok {
 			c.class(class, name, a)
@@ -153,6 +154,12 @@ func (c *codes) classOfCode(code int) (int, bool) {
 	class := code & (1<<classBits - 1)
 	_, ok := c.names[class]
 	return class, ok && code >= 0 && code>>classBits < textsKept
+}
+
+// forget forgets a code or class of the program.
+func (c *codes) forget(code int) {
+	delete(c.added, code)
+	delete(c.classOf, code)
 }
 
 // text is that of a code.

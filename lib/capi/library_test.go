@@ -251,6 +251,10 @@ func TestCalls(t *testing.T) {
 		size, atSize := ints(0)
 		r.ok("Comm_rank", "COMM_WORLD", atMe)
 		r.ok("Comm_size", "COMM_WORLD", atSize)
+		parent := newOut()
+		if r.ok("Comm_get_parent", parent.at()); parent.get(r) != handle(r.l.abi.null[kindComm]) {
+			r.t.Errorf("the parent is %#x", parent.get(r))
+		}
 		if size[0] != 3 {
 			r.t.Errorf("size %d", size[0])
 		}
@@ -360,6 +364,37 @@ func TestErrorClasses(t *testing.T) {
 			if got := strings.TrimRight(string(text), "\x00"); int64(class[0]) != number || got != "MPI_"+name {
 				r.t.Errorf("%s: class %d, %q", name, class[0], got)
 			}
+		}
+	})
+}
+
+// TestRemovedErrors: classes, codes and texts that a program has added are gone when it has removed them, in this order: text, code, class.
+func TestRemovedErrors(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
+		class, atClass := ints(0)
+		code, atCode := ints(0)
+		r.ok("Add_error_class", atClass)
+		r.ok("Add_error_code", int(class[0]), atCode)
+		own, ownClass := int(code[0]), int(class[0])
+		text := append([]byte("a text"), 0)
+		r.ok("Add_error_string", own, unsafe.Pointer(unsafe.SliceData(text)))
+		r.fails("ERR_OTHER", "Remove_error_class", ownClass)
+		r.fails("ERR_ARG", "Remove_error_class", own)
+		r.fails("ERR_ARG", "Remove_error_code", ownClass)
+		r.fails("ERR_ARG", "Remove_error_string", ownClass)
+		r.ok("Remove_error_string", own)
+		r.fails("ERR_ARG", "Remove_error_string", own)
+		r.ok("Remove_error_code", own)
+		r.fails("ERR_ARG", "Remove_error_code", own)
+		r.ok("Remove_error_class", ownClass)
+		r.fails("ERR_ARG", "Remove_error_class", ownClass)
+		for _, call := range []string{"class", "code", "string"} {
+			r.fails("ERR_ARG", "Remove_error_"+call, r.constant("ERR_RANK"))
+		}
+		r.fails("ERR_ARG", "Error_class", own, atClass)
+		if len(r.l.codes.added)+len(r.l.codes.classOf)+len(r.l.codes.codesOf) != 0 {
+			r.t.Errorf("left: %v", r.l.codes.classOf)
 		}
 	})
 }

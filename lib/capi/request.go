@@ -2,6 +2,7 @@ package capi
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 	"unsafe"
@@ -38,17 +39,25 @@ func (r *request) done() bool {
 	return a && b
 }
 
-// finish waits for all of it.
+// finish waits for all of it. The standard gives the status of a send no source and no tag: unset leaves what the program has there, as
+// MPICH does, of whose programs some read it.
 func (r *request) finish() (mpi.Status, error) {
 	if r.general != nil {
 		return r.general.finish()
 	}
+	inactive := r.persistent && !r.Active()
 	st, err := r.Wait(context.Background())
 	if _, sendErr := r.send.Wait(context.Background()); err == nil {
 		err = sendErr
 	}
+	if st.Source == mpi.AnySource && !inactive {
+		st.Source = unset
+	}
 	return st, err
 }
+
+// unset is the source of a status of which setStatus sets nothing but whether the request was cancelled.
+const unset = math.MinInt
 
 // await waits until one of the requests may have ended.
 func await(list []*request) {

@@ -361,3 +361,49 @@ func TestStatusFields(t *testing.T) {
 		}
 	})
 }
+
+// TestStatusOfSend: the end of a send leaves source, tag and count as the program has them, as its last receive wrote them: programs for MPICH
+// read them after a loop of MPI_Waitany. That of an inactive request is empty.
+func TestStatusOfSend(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		_, at := ints(7)
+		_, to := ints(0)
+		flag, atFlag := ints(9)
+		_, atIndex := ints(9)
+		n, atCount := ints(0)
+		for call, list := range map[string]func(l requestArray, st statuses) []any{
+			"Wait":     func(l requestArray, st statuses) []any { return []any{l.at(0), st.at()} },
+			"Test":     func(l requestArray, st statuses) []any { return []any{l.at(0), atFlag, st.at()} },
+			"Waitall":  func(l requestArray, st statuses) []any { return []any{1, l.at(0), st.at()} },
+			"Testall":  func(l requestArray, st statuses) []any { return []any{1, l.at(0), atFlag, st.at()} },
+			"Waitany":  func(l requestArray, st statuses) []any { return []any{1, l.at(0), atIndex, st.at()} },
+			"Waitsome": func(l requestArray, st statuses) []any { return []any{1, l.at(0), atCount, atIndex, st.at()} },
+		} {
+			for _, start := range []string{"Isend", "Send_init"} {
+				l, st := r.requests(1), newStatuses(1)
+				r.ok(start, at, 1, "INT", 0, 3, "COMM_WORLD", l.at(0))
+				if start == "Send_init" {
+					r.ok("Start", l.at(0))
+				}
+				r.ok("Recv", to, 1, "INT", "ANY_SOURCE", "ANY_TAG", "COMM_WORLD", st.at())
+				r.ok(call, list(l, st)...)
+				r.ok("Get_count", st.at(), "INT", atCount)
+				if source, tag, _ := st.get(r, 0); source != 0 || tag != 3 || n[0] != 1 {
+					r.t.Errorf("%s, %s of %s: source %d, tag %d, %d words", r.abi, call, start, source, tag, n[0])
+				}
+				r.ok("Test_cancelled", st.at(), atFlag)
+				if flag[0] != 0 {
+					r.t.Errorf("%s, %s of %s: cancelled", r.abi, call, start)
+				}
+				if start == "Isend" {
+					continue
+				}
+				r.ok("Wait", l.at(0), st.at())
+				if source, tag, _ := st.get(r, 0); source != r.constant("ANY_SOURCE") || tag != r.constant("ANY_TAG") {
+					r.t.Errorf("%s: inactive: source %d, tag %d", r.abi, source, tag)
+				}
+				r.ok("Request_free", l.at(0))
+			}
+		}
+	})
+}

@@ -217,6 +217,26 @@ int MPIR_Dup_fn(MPI_Comm comm, int keyval, void *extra_state, void *in, void *ou
     *flag = 1;
     return MPI_SUCCESS;
 }
+
+/* Extensions of MPICH that the standard has had since, or of which the answer is no. */
+int PMPIX_Delete_error_class(int errorclass) { return PMPI_Remove_error_class(errorclass); }
+int PMPIX_Delete_error_code(int errorcode) { return PMPI_Remove_error_code(errorcode); }
+int PMPIX_Delete_error_string(int errorcode) { return PMPI_Remove_error_string(errorcode); }
+int PMPIX_Query_cuda_support(void) { return 0; }
+int PMPIX_Query_hip_support(void) { return 0; }
+int PMPIX_Query_ze_support(void) { return 0; }
+int PMPIX_GPU_query_support(int type, int *supported) {
+    (void)type;
+    *supported = 0;
+    return MPI_SUCCESS;
+}
+#pragma weak MPIX_Delete_error_class = PMPIX_Delete_error_class
+#pragma weak MPIX_Delete_error_code = PMPIX_Delete_error_code
+#pragma weak MPIX_Delete_error_string = PMPIX_Delete_error_string
+#pragma weak MPIX_Query_cuda_support = PMPIX_Query_cuda_support
+#pragma weak MPIX_Query_hip_support = PMPIX_Query_hip_support
+#pragma weak MPIX_Query_ze_support = PMPIX_Query_ze_support
+#pragma weak MPIX_GPU_query_support = PMPIX_GPU_query_support
 `
 
 // header is mpi.h.
