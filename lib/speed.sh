@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Measures the C library in bin/lib beside MPICH and Open MPI, one after another in each round, and prints medians as Markdown: lib/speed.sh osu|nas [ROUNDS]
 #
-#   osu  latency by the OSU micro-benchmarks, in µs: point to point, beside package mpi in Go, and collectives of 2 and 4 ranks.
-#        OSU and OSU_OPENMPI name the folders libexec/osu-micro-benchmarks/mpi of those that were built for MPICH and for Open MPI
+#   osu  latency by the OSU micro-benchmarks, in µs, and of their loops in Go (package mpi, lab/cmd/osu): point to point, and
+#        collectives of 2 and 4 ranks. OSU and OSU_OPENMPI name the folders libexec/osu-micro-benchmarks/mpi of those that were
+#        built for MPICH and for Open MPI
 #   nas  the NAS parallel benchmarks of class A, 2 ranks, in Mop/s. NAS and NAS_OPENMPI name their folders bin, likewise
 #
 # ROUNDS is 3 unless it is given. Nothing else should run meanwhile. It needs `make build lib`, and Debian's packages mpich and openmpi-bin.
@@ -22,7 +23,7 @@ need() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# run SIDE RANKS PROGRAM-OF-MPICH PROGRAM-OF-OPEN-MPI ARGUMENTS…
+# run SIDE RANKS PROGRAM-OF-MPICH PROGRAM-OF-OPEN-MPI ARGUMENTS…; go is the loop of the program's name, osu_NAME, in Go.
 run() {
   local side=$1 ranks=$2 mpich=$3 openmpi=$4 code=0
   local -a yields=()
@@ -30,6 +31,7 @@ run() {
   if [ "$ranks" -gt "$cores" ]; then yields=(--mca mpi_yield_when_idle 1); fi
   case $side in
   library) LD_LIBRARY_PATH=$PWD/bin/lib timeout "$limit" bin/zrlctl run -n "$ranks" "$mpich" "$@" ;;
+  go) timeout "$limit" bin/zrlctl run -n "$ranks" "$work/osu" "${mpich##*/osu_}" "$@" ;;
   mpich) timeout "$limit" mpiexec.mpich -n "$ranks" "$mpich" "$@" ;;
   openmpi) timeout "$limit" mpirun.openmpi --allow-run-as-root --oversubscribe "${yields[@]}" -n "$ranks" "$openmpi" "$@" ;;
   esac </dev/null >"$work/output" 2>"$work/errors" || code=$?
@@ -75,7 +77,7 @@ osu() {
   local round program ranks side short long name
   need "${OSU:-}/pt2pt/osu_latency" 'OSU names the folder libexec/osu-micro-benchmarks/mpi, built for MPICH'
   need "${OSU_OPENMPI:-}/pt2pt/osu_latency" 'OSU_OPENMPI names that folder, built for Open MPI'
-  need bin/zrlbench 'make build'
+  go -C lab build -o "$work/osu" ./cmd/osu
   for ((round = 1; round <= rounds; round++)); do
     for program in pt2pt/osu_latency collective/osu_{barrier,bcast,reduce,allreduce,allgather,alltoall}; do
       for ranks in 2 4; do
@@ -83,7 +85,7 @@ osu() {
         short=20000 long=500
         if [ "$ranks" -gt "$cores" ]; then short=500 long=50; fi
         name="${program#*/osu_}, $ranks ranks"
-        for side in library mpich openmpi; do
+        for side in library go mpich openmpi; do
           # MPICH polls without yielding: with more ranks than processors a call may take forever.
           if [ "$side" = mpich ] && [ "$ranks" -gt "$cores" ]; then continue; fi
           if [ "$program" = collective/osu_barrier ]; then
@@ -97,18 +99,9 @@ osu() {
           latencies "$name" "$side"
         done
       done
-      if [ "$program" = pt2pt/osu_latency ]; then
-        # The mean of OSU is that of all messages, the median of zrlbench is that of each.
-        bin/zrlbench pingpong --only extended-shm --rounds 1 --json \
-          --steps 4:20000,64:20000,1024:20000,16384:500,65536:500,1048576:500 >"$work/go" 2>"$work/errors" ||
-          { head -1 "$work/errors" >&2; exit 1; }
-        awk '/"median"/ { on = 1 } /"rounds": \[/ { on = 0 } on && /"n":/ { n = $2 + 0 } on && /"p50_us":/ { print n, $2 + 0 }' \
-          "$work/go" >"$work/output"
-        latencies "$name" go
-      fi
     done
   done
-  printf '| µs | this library, C | Go (median) | MPICH | Open MPI |\n|---|---|---|---|---|\n'
+  printf '| µs | this library, C | Go | MPICH | Open MPI |\n|---|---|---|---|---|\n'
   table library go mpich openmpi
 }
 

@@ -1,0 +1,178 @@
+// Osu measures calls of package mpi as the OSU micro-benchmarks measure those of MPI in C, so
+// that lib/speed.sh can compare the two: the same loops, the same warm-up, and the same mean.
+//
+//	zrlctl run -n 2 osu allreduce -m 4:1024 -i 20000
+//
+// It prints what they print: a line "length latency" for each length, of a barrier the latency
+// alone, in µs. It is not a benchmark of its own: zrlbench is, which has medians and verifies
+// messages.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// largeMessage is the length in bytes above which OSU's programs warm up less.
+const largeMessage = 8192
+
+// The warm-up of OSU's programs in iterations, for messages up to largeMessage and longer ones.
+const (
+	skip      = 100
+	skipLarge = 10
+)
+
+// call is a collective call of length bytes from send to recv. Those have room for a block of
+// each rank.
+type call func(ctx context.Context, world *mpi.Comm, send, recv []byte, length int) error
+
+// calls are the collective calls, by the names of OSU's programs.
+var calls = map[string]call{
+	"barrier": func(ctx context.Context, world *mpi.Comm, _, _ []byte, _ int) error {
+		return mpi.Barrier(ctx, world)
+	},
+	"bcast": func(ctx context.Context, world *mpi.Comm, send, _ []byte, length int) error {
+		return mpi.Bcast(ctx, world, send[:length], 0)
+	},
+	"reduce": func(ctx context.Context, world *mpi.Comm, send, recv []byte, length int) error {
+		return mpi.Reduce(ctx, world, send[:length], recv[:length], mpi.Sum, 0)
+	},
+	"allreduce": func(ctx context.Context, world *mpi.Comm, send, recv []byte, length int) error {
+		return mpi.Allreduce(ctx, world, send[:length], recv[:length], mpi.Sum)
+	},
+	"allgather": func(ctx context.Context, world *mpi.Comm, send, recv []byte, length int) error {
+		return mpi.Allgather(ctx, world, send[:length], recv[:length*world.Size()])
+	},
+	"alltoall": func(ctx context.Context, world *mpi.Comm, send, recv []byte, length int) error {
+		n := length * world.Size()
+		return mpi.Alltoall(ctx, world, send[:n], recv[:n])
+	},
+}
+
+func main() {
+	flags := flag.NewFlagSet("osu", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS]")
+		flags.PrintDefaults()
+	}
+	var shortest, longest int
+	flags.Func("m", "lengths in bytes, each twice the one before, `MIN:MAX` (default 1:1048576)", func(s string) error {
+		if _, err := fmt.Sscanf(s, "%d:%d", &shortest, &longest); err != nil {
+			return err
+		}
+		if shortest < 1 || longest < shortest {
+			return fmt.Errorf("no range of lengths: %d to %d", shortest, longest)
+		}
+		return nil
+	})
+	iterations := flags.Int("i", 10000, "iterations of each length")
+	shortest, longest = 1, 1<<20
+	if len(os.Args) < 2 {
+		flags.Usage()
+		os.Exit(2)
+	}
+	name := os.Args[1]
+	if err := flags.Parse(os.Args[2:]); err != nil {
+		os.Exit(2)
+	}
+	collective, known := calls[name]
+	if !known && name != "latency" || flags.NArg() > 0 || *iterations < 1 {
+		flags.Usage()
+		os.Exit(2)
+	}
+	mpi.Main(2, func(ctx context.Context, world *mpi.Comm) error {
+		if name == "barrier" {
+			µs, err := collectives(ctx, world, collective, 0, skip, *iterations)
+			if err == nil && world.Rank() == 0 {
+				fmt.Printf("%.2f\n", µs)
+			}
+			return err
+		}
+		for length := shortest; length <= longest; length *= 2 {
+			warmUp := skip
+			if length > largeMessage {
+				warmUp = skipLarge
+			}
+			var µs float64
+			var err error
+			if known {
+				µs, err = collectives(ctx, world, collective, length, warmUp, *iterations)
+			} else {
+				µs, err = pingPong(ctx, world, length, warmUp, *iterations)
+			}
+			if err != nil {
+				return err
+			}
+			if world.Rank() == 0 {
+				fmt.Printf("%-10d %.2f\n", length, µs)
+			}
+		}
+		return nil
+	})
+}
+
+// pingPong returns half the mean of a round trip between ranks 0 and 1 in µs, as osu_latency.
+func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations int) (float64, error) {
+	send, recv := make([]byte, length), make([]byte, length)
+	if err := mpi.Barrier(ctx, world); err != nil {
+		return 0, err
+	}
+	if world.Rank() > 1 {
+		return 0, nil
+	}
+	peer := 1 - world.Rank()
+	var start time.Time
+	for i := range warmUp + iterations {
+		if i == warmUp {
+			start = time.Now()
+		}
+		if world.Rank() == 0 {
+			if err := mpi.Send(ctx, world, send, peer, 1); err != nil {
+				return 0, err
+			}
+		}
+		if _, err := mpi.Recv(ctx, world, recv, peer, 1); err != nil {
+			return 0, err
+		}
+		if world.Rank() == 1 {
+			if err := mpi.Send(ctx, world, send, peer, 1); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return time.Since(start).Seconds() * 1e6 / float64(2*iterations), nil
+}
+
+// collectives returns the mean over all ranks of the time of a call in µs, as OSU's collective
+// programs: each call with a length is followed by a barrier, which is not in the time.
+func collectives(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64, error) {
+	send, recv := make([]byte, length*world.Size()), make([]byte, length*world.Size())
+	if err := mpi.Barrier(ctx, world); err != nil {
+		return 0, err
+	}
+	var total time.Duration
+	for i := range warmUp + iterations {
+		start := time.Now()
+		if err := collective(ctx, world, send, recv, length); err != nil {
+			return 0, err
+		}
+		took := time.Since(start)
+		if length > 0 {
+			if err := mpi.Barrier(ctx, world); err != nil {
+				return 0, err
+			}
+		}
+		if i >= warmUp {
+			total += took
+		}
+	}
+	mean := []float64{total.Seconds() * 1e6 / float64(iterations)}
+	sum := []float64{0}
+	err := mpi.Reduce(ctx, world, mean, sum, mpi.Sum, 0)
+	return sum[0] / float64(world.Size()), err
+}
