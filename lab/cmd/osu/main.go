@@ -10,8 +10,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -54,66 +56,82 @@ var calls = map[string]call{
 	},
 }
 
-func main() {
+// An order is what the command line asks for.
+type order struct {
+	name string // of OSU's program, without osu_
+	// shortest and longest are lengths in bytes. Those in between are powers of two times shortest.
+	shortest, longest int
+	iterations        int
+}
+
+const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS]"
+
+func parse(args []string) (order, error) {
+	o := order{shortest: 1, longest: 1 << 20}
 	flags := flag.NewFlagSet("osu", flag.ContinueOnError)
-	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS]")
-		flags.PrintDefaults()
-	}
-	var shortest, longest int
-	flags.Func("m", "lengths in bytes, each twice the one before, `MIN:MAX` (default 1:1048576)", func(s string) error {
-		if _, err := fmt.Sscanf(s, "%d:%d", &shortest, &longest); err != nil {
+	flags.SetOutput(io.Discard)
+	flags.Func("m", "", func(s string) error {
+		if _, err := fmt.Sscanf(s, "%d:%d", &o.shortest, &o.longest); err != nil {
 			return err
 		}
-		if shortest < 1 || longest < shortest {
-			return fmt.Errorf("no range of lengths: %d to %d", shortest, longest)
+		if o.shortest < 1 || o.longest < o.shortest {
+			return errors.New("want MIN:MAX, at least 1 byte")
 		}
 		return nil
 	})
-	iterations := flags.Int("i", 10000, "iterations of each length")
-	shortest, longest = 1, 1<<20
-	if len(os.Args) < 2 {
-		flags.Usage()
+	flags.IntVar(&o.iterations, "i", 10000, "")
+	if len(args) == 0 {
+		return o, errors.New(usage)
+	}
+	o.name = args[0]
+	if err := flags.Parse(args[1:]); err != nil {
+		return o, fmt.Errorf("%w\n%s", err, usage)
+	}
+	if calls[o.name] == nil && o.name != "latency" || flags.NArg() > 0 || o.iterations < 1 {
+		return o, errors.New(usage)
+	}
+	return o, nil
+}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "osu:", err)
 		os.Exit(2)
 	}
-	name := os.Args[1]
-	if err := flags.Parse(os.Args[2:]); err != nil {
-		os.Exit(2)
+	mpi.Main(2, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, os.Stdout) })
+}
+
+// measure carries out the order; rank 0 prints the results.
+func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error {
+	c := calls[o.name]
+	if o.name == "barrier" {
+		µs, err := collectives(ctx, world, c, 0, skip, o.iterations)
+		if err == nil && world.Rank() == 0 {
+			_, err = fmt.Fprintf(to, "%.2f\n", µs)
+		}
+		return err
 	}
-	collective, known := calls[name]
-	if !known && name != "latency" || flags.NArg() > 0 || *iterations < 1 {
-		flags.Usage()
-		os.Exit(2)
-	}
-	mpi.Main(2, func(ctx context.Context, world *mpi.Comm) error {
-		if name == "barrier" {
-			µs, err := collectives(ctx, world, collective, 0, skip, *iterations)
-			if err == nil && world.Rank() == 0 {
-				fmt.Printf("%.2f\n", µs)
-			}
+	for length := o.shortest; length <= o.longest; length *= 2 {
+		warmUp := skip
+		if length > largeMessage {
+			warmUp = skipLarge
+		}
+		var µs float64
+		var err error
+		if c == nil {
+			µs, err = pingPong(ctx, world, length, warmUp, o.iterations)
+		} else {
+			µs, err = collectives(ctx, world, c, length, warmUp, o.iterations)
+		}
+		if err == nil && world.Rank() == 0 {
+			_, err = fmt.Fprintf(to, "%-10d %.2f\n", length, µs)
+		}
+		if err != nil {
 			return err
 		}
-		for length := shortest; length <= longest; length *= 2 {
-			warmUp := skip
-			if length > largeMessage {
-				warmUp = skipLarge
-			}
-			var µs float64
-			var err error
-			if known {
-				µs, err = collectives(ctx, world, collective, length, warmUp, *iterations)
-			} else {
-				µs, err = pingPong(ctx, world, length, warmUp, *iterations)
-			}
-			if err != nil {
-				return err
-			}
-			if world.Rank() == 0 {
-				fmt.Printf("%-10d %.2f\n", length, µs)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // pingPong returns half the mean of a round trip between ranks 0 and 1 in µs, as osu_latency.
