@@ -32,9 +32,10 @@ type recording struct {
 	pending *record
 }
 
-// record is one that is to be written.
+// record is one that is to be written, because of a failure of a rank.
 type record struct {
 	name, reason string
+	rank         *node.Rank
 }
 
 // newRecording makes the recorder of the daemon's planned ranks, or returns nil as node.RecordPackets does.
@@ -85,7 +86,7 @@ func (r *recording) open() {
 }
 
 // failed has a record written, unless there were others not long ago, and returns its path, or "". Failures that come before it is
-// written share it. It does not wait: a lock of an engine may be held.
+// written share it, and so do those of one event. It does not wait: a lock of an engine may be held.
 func (r *recording) failed(now time.Time, rank, peer int, reason string) string {
 	if r.spool == nil {
 		return ""
@@ -96,7 +97,7 @@ func (r *recording) failed(now time.Time, rank, peer int, reason string) string 
 		if !r.pace.Take(now) {
 			return ""
 		}
-		r.pending = &record{recorder.Name(now, "", rank, peer), reason}
+		r.pending = &record{recorder.Name(now, "", rank, peer), reason, r.d.local(rank).Rank}
 		r.wake <- struct{}{} // there is room, as there was none pending
 	}
 	return r.spool.Path(r.pending.name)
@@ -119,10 +120,13 @@ func (r *recording) run(ctx context.Context) {
 	}
 }
 
-// write writes the pending record.
+// write writes the pending record, when the event in which something has failed is over.
 func (r *recording) write() {
 	r.mu.Lock()
 	p := r.pending
+	r.mu.Unlock()
+	p.rank.AfterEvent()
+	r.mu.Lock()
 	r.pending = nil
 	r.mu.Unlock()
 	now := time.Now()

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,23 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	src, err := capture.Options{}.OpenFile(f.Record)
 	if report := analyzed(t, src, err); len(report.Summary.Extended) != 2 || report.Summary.Extended[0].Complete+report.Summary.Extended[1].Complete != 1 {
 		t.Errorf("%+v", report.Summary)
+	}
+}
+
+// TestFailuresOfOneEvent: what fails in one event of an engine, as the messages to a peer that is lost, shares a record.
+func TestFailuresOfOneEvent(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "peer: cpu"))
+	r.local(0).Engine.Counters(func(*mpe.RankCounters) { // the engine's lock is held
+		r.observer.Noted(0, 1, mpe.Note{Event: mpe.EventUnreachable})
+		for range 100_000 { // the record would be there meanwhile
+			runtime.Gosched()
+		}
+		r.observer.Done(0, mpe.Status{Send: true, Peer: 1}, &mpe.PeerLostError{Rank: 1, Event: mpe.EventUnreachable})
+	}, func(*mpe.PeerCounters) {})
+	r.log.waitFor(t, "record of a failure written")
+	if f := r.recentFailures(); len(f) != 2 || f[0].Record == "" || f[0].Record != f[1].Record {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -17,8 +17,6 @@ type failures struct {
 	rank *Rank
 	job  string
 	to   io.Writer // gets a line that says where a record is
-	// over waits until no event of the engine is being handled.
-	over func()
 
 	mu   sync.Mutex
 	pace recorder.Pace
@@ -47,7 +45,7 @@ func (f *failures) failed(peer int, operation string, err error) {
 	}
 	f.written = make(chan struct{})
 	go func(written chan struct{}) {
-		f.over()
+		f.rank.AfterEvent()
 		f.report(now, peer, operation, err)
 		f.mu.Lock()
 		f.written = nil

@@ -43,6 +43,8 @@ type Rank struct {
 	// is to be set before Start.
 	Describe func(*waitreport.Report)
 
+	// started is closed when there is an Engine: a rank may ask, or an operation fail, before.
+	started chan struct{}
 	// failures records failures of a rank of a job, or is nil.
 	failures *failures
 
@@ -66,7 +68,7 @@ func (r *Rank) Links() []Link { return *r.links.Load() }
 // Plan plans a rank of a valid configuration. Nothing is bound yet. The error
 // joins several if there are several; each is a *config.Error, or of Collectives.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
-	r := &Rank{Config: cfg, Self: self}
+	r := &Rank{Config: cfg, Self: self, started: make(chan struct{})}
 	links, err := newLinks(cfg, self)
 	r.links.Store(&links)
 	collectives, unread := Collectives(cfg)
@@ -145,14 +147,9 @@ func (r *Rank) Start(observer mpe.Observer) error {
 			peers[rank].Recorder = r.Packets.Pair(rank)
 		}
 	}
-	started := make(chan struct{}) // a rank may ask, or an operation fail, before there is r.Engine
 	var failed func()
 	if r.failures != nil {
 		failed = r.failures.wait
-		r.failures.over = func() {
-			<-started
-			r.Engine.Depths() // which takes the engine's lock
-		}
 	}
 	var calls mpe.CallRecorder // and no interface of a nil pointer
 	if r.Packets != nil {
@@ -164,7 +161,7 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		Oversubscribed: r.Oversubscribed(),
 		Collectives:    r.collectives,
 		Report: func() []byte {
-			<-started
+			<-r.started
 			return r.waitReport()
 		},
 	})
@@ -172,11 +169,17 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		return err
 	}
 	r.Engine = engine
-	close(started)
+	close(r.started)
 	if r.Packets != nil {
 		r.Packets.Start(engine.Started())
 	}
 	return nil
+}
+
+// AfterEvent waits until no event of the engine is being handled: what fails in one, as the messages to a peer that is lost, shares a record.
+func (r *Rank) AfterEvent() {
+	<-r.started
+	r.Engine.Depths() // which takes the engine's lock
 }
 
 // peers returns the engine's view of the links, without their transports.
