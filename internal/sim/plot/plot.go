@@ -40,7 +40,8 @@ const (
 	tickSpace                            = 45
 )
 
-// colours can be distinguished with colour-blindness; with the dashes, lines can without colours.
+// colours can be distinguished with colour-blindness; with the dashes, lines can without colours, and where
+// one lies on another.
 var (
 	colours = [...]string{"#0b62a8", "#c94a06", "#0a7f5e", "#6a4fb3", "#b0215b", "#57606a", "#8a6100"}
 	dashes  = [...]string{"", "6 3", "2 2", "8 2 2 2"}
@@ -168,7 +169,7 @@ func (c *Chart) axes(b *bufio.Writer, x, y *scale, xs []float64) {
 
 func (l *Line) write(b *bufio.Writer, i int, x, y *scale) {
 	style := fmt.Sprintf(`stroke=%q stroke-width="1.6"`, colours[i%len(colours)])
-	if d := dashes[i/len(colours)%len(dashes)]; d != "" {
+	if d := dashes[i%len(dashes)]; d != "" {
 		style += fmt.Sprintf(" stroke-dasharray=%q", d)
 	}
 	var points strings.Builder

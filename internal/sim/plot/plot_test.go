@@ -49,6 +49,10 @@ func TestChart(t *testing.T) {
 	if strings.Index(text, ">binomial<") > strings.Index(text, ">flat<") {
 		t.Error("the legend is not in the order of the right ends")
 	}
+	// The second line can be seen on the first, and in the legend.
+	if strings.Count(text, "stroke-dasharray") != 2 {
+		t.Error(text)
+	}
 	// The axes are logarithmic: steps of equal ratios are equally long.
 	if !strings.Contains(text, `points="80.0,430.0 375.0,235.0 670.0,40.0"`) {
 		t.Error(text)
