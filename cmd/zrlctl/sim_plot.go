@@ -43,7 +43,7 @@ func figureCharts(cells []bcast.Cell) (charts []chartFile) {
 	for i, c := range cells {
 		if i == 0 || cells[i-1].Nodes != c.Nodes {
 			charts = append(charts, chartFile{fmt.Sprintf("bcast-%d.svg", c.Nodes), plot.Chart{
-				Title: fmt.Sprintf("Atomic broadcast of %d nodes: by one whose order is changed", c.Nodes), X: "bytes", Y: "ratio of times",
+				Title: fmt.Sprintf("Atomic broadcasts of %d nodes: time with a fixed order by that with a changed one", c.Nodes), X: "bytes", Y: "ratio of times",
 			}})
 		}
 		chart := &charts[len(charts)-1].chart

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -207,5 +208,26 @@ func TestSimPlots(t *testing.T) {
 	}
 	if _, stderr, code := simulate(t, "matvec", "--sizes", "20", "--svg", "testdata/sim/cluster.yaml"); code != exitFailure {
 		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+// The plots of docs/papers.md are those that the commands draw.
+func TestSimPlotsOfDocs(t *testing.T) {
+	for _, args := range []string{"bcast --figures", "match --engine=false", "match --engine=false --benchmark unload", "matvec", "backsub"} {
+		folder := t.TempDir()
+		if stdout, stderr, code := simulate(t, append(strings.Fields(args), "--svg", folder)...); code != exitOK {
+			t.Fatalf("%s: exit code %d, %s%s", args, code, stdout, stderr)
+		}
+		files, err := os.ReadDir(folder)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", args, files, err)
+		}
+		for _, file := range files {
+			got, err1 := os.ReadFile(filepath.Join(folder, file.Name()))
+			want, err2 := os.ReadFile(filepath.Join("../../docs/img", file.Name()))
+			if err := errors.Join(err1, err2); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("docs/img/%s is another plot than that of zrlctl sim %s: %v", file.Name(), args, err)
+			}
+		}
 	}
 }

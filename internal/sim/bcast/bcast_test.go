@@ -117,6 +117,39 @@ func TestSeveralBusy(t *testing.T) {
 	}
 }
 
+// The source's figures 8 to 14: how many cycles a broadcast waits for what is under way. In figures 11, 12 and
+// 14 the source has 2, 0 and 1.
+func TestOrderFigures(t *testing.T) {
+	busy := map[int]int{1: 12, 2: 12, 3: 8, 4: 8} // at most 3 cycles of 4 bytes
+	busier := map[int]int{1: 24, 2: 12, 3: 8, 4: 8}
+	one := map[int]int{1: 32}
+	free := run(t, bcast.Setup{Nodes: 8, Bytes: 4}, bcast.Atomic).Cycles
+	for _, test := range []struct {
+		figure  int
+		left    map[int]int
+		variant bcast.Variant
+		waits   sim.Cycle
+		order   []int
+	}{
+		{8, busy, bcast.Atomic, 3, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{9, busy, bcast.InitialOrder, 0, []int{0, 5, 6, 7, 1, 2, 3, 4}},
+		{10, busier, bcast.Atomic, 6, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{11, busier, bcast.InitialOrder, 3, []int{0, 5, 6, 7, 1, 2, 3, 4}},
+		{12, busier, bcast.FullOrder, 3, []int{0, 5, 6, 7, 1, 2, 3, 4}},
+		{13, one, bcast.Atomic, 8, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{14, one, bcast.FullOrder, 2, []int{0, 2, 3, 4, 5, 6, 7, 1}},
+	} {
+		got := run(t, bcast.Setup{Nodes: 8, Bytes: 4, Left: test.left}, test.variant)
+		if got.Cycles-free != test.waits || !slices.Equal(got.Order, test.order) {
+			t.Errorf("figure %d: waits for %d cycles in the order %v, want %d and %v", test.figure, got.Cycles-free, got.Order, test.waits, test.order)
+		}
+	}
+	classes := bcast.Setup{Nodes: 8, Bytes: 4, Left: map[int]int{1: 1100, 2: 600, 3: 40, 4: 40}}
+	if got, want := run(t, classes, bcast.FullOrder).Order, []int{0, 5, 6, 7, 3, 4, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("figure 12: the order is %v, want %v", got, want)
+	}
+}
+
 // The source has a ratio of 4.113 between pipelined and atomic broadcasts of 64 bytes to 32 nodes.
 func TestHeadline(t *testing.T) {
 	setup := bcast.Setup{Nodes: 32, Bytes: 64}

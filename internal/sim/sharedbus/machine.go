@@ -10,6 +10,9 @@ import (
 type Costs struct {
 	// Bus is how long an access holds the bus, and Word what a processor takes for one beside.
 	Bus, Word sim.Cycle
+	// Envelope is what a processor takes for an envelope beside accesses to it: before it writes one, or
+	// when it has read the value for which it waits.
+	Envelope sim.Cycle
 	// Element is what a step of the inner loop takes.
 	Element sim.Cycle
 }
