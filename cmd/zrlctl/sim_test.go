@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -213,6 +214,9 @@ func TestSimPlots(t *testing.T) {
 
 // The plots of docs/papers.md are those that the commands draw.
 func TestSimPlotsOfDocs(t *testing.T) {
+	if testing.Short() || race.Enabled {
+		t.Skip("simulates all cells of the papers, in one goroutine")
+	}
 	for _, args := range []string{"bcast --figures", "match --engine=false", "match --engine=false --benchmark unload", "matvec", "backsub"} {
 		folder := t.TempDir()
 		if stdout, stderr, code := simulate(t, append(strings.Fields(args), "--svg", folder)...); code != exitOK {
