@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -62,9 +63,10 @@ type order struct {
 	// shortest and longest are lengths in bytes. Those in between are powers of two times shortest.
 	shortest, longest int
 	iterations        int
+	warmUp            int // iterations, or 0 for those of OSU's programs
 }
 
-const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS]"
+const usage = "usage: osu latency|barrier|bcast|reduce|allreduce|allgather|alltoall [-m MIN:MAX] [-i ITERATIONS] [-x WARMUP]"
 
 func parse(args []string) (order, error) {
 	o := order{shortest: 1, longest: 1 << 20}
@@ -80,6 +82,7 @@ func parse(args []string) (order, error) {
 		return nil
 	})
 	flags.IntVar(&o.iterations, "i", 10000, "")
+	flags.IntVar(&o.warmUp, "x", 0, "")
 	if len(args) == 0 {
 		return o, errors.New(usage)
 	}
@@ -87,7 +90,7 @@ func parse(args []string) (order, error) {
 	if err := flags.Parse(args[1:]); err != nil {
 		return o, fmt.Errorf("%w\n%s", err, usage)
 	}
-	if calls[o.name] == nil && o.name != "latency" || flags.NArg() > 0 || o.iterations < 1 {
+	if calls[o.name] == nil && o.name != "latency" || flags.NArg() > 0 || o.iterations < 1 || o.warmUp < 0 {
 		return o, errors.New(usage)
 	}
 	return o, nil
@@ -106,15 +109,15 @@ func main() {
 func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error {
 	c := calls[o.name]
 	if o.name == "barrier" {
-		µs, err := collectives(ctx, world, c, 0, skip, o.iterations)
+		µs, err := collectives(ctx, world, c, 0, cmp.Or(o.warmUp, skip), o.iterations)
 		if err == nil && world.Rank() == 0 {
 			_, err = fmt.Fprintf(to, "%.2f\n", µs)
 		}
 		return err
 	}
 	for length := o.shortest; length <= o.longest; length *= 2 {
-		warmUp := skip
-		if length > largeMessage {
+		warmUp := cmp.Or(o.warmUp, skip)
+		if o.warmUp == 0 && length > largeMessage {
 			warmUp = skipLarge
 		}
 		var µs float64

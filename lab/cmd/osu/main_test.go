@@ -12,7 +12,7 @@ import (
 // TestOutput: each call prints what lib/speed.sh reads: a line for each length, or a number alone.
 func TestOutput(t *testing.T) {
 	for _, name := range []string{"latency", "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall"} {
-		o, err := parse([]string{name, "-m", "4:16384", "-i", "3"})
+		o, err := parse([]string{name, "-m", "4:16384", "-i", "3", "-x", "1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,12 +44,12 @@ func TestOutput(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	for _, args := range [][]string{{}, {"-i", "3"}, {"pong"}, {"latency", "-i", "0"}, {"latency", "-m", "0:4"}, {"latency", "-m", "8:4"}, {"latency", "-m", "8"}, {"latency", "8"}, {"latency", "-x"}} {
+	for _, args := range [][]string{{}, {"-i", "3"}, {"pong"}, {"latency", "-i", "0"}, {"latency", "-m", "0:4"}, {"latency", "-m", "8:4"}, {"latency", "-m", "8"}, {"latency", "8"}, {"latency", "-x"}, {"latency", "-x", "-1"}} {
 		if o, err := parse(args); err == nil || !strings.Contains(err.Error(), "usage") {
 			t.Errorf("%v: %+v, %v", args, o, err)
 		}
 	}
-	if o, err := parse([]string{"bcast"}); err != nil || o != (order{"bcast", 1, 1 << 20, 10000}) {
+	if o, err := parse([]string{"bcast"}); err != nil || o != (order{"bcast", 1, 1 << 20, 10000, 0}) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
