@@ -164,11 +164,15 @@ func TestLibraryFailureRecord(t *testing.T) {
 	dir, temp := builtLibrary(t), t.TempDir()
 	program, zrlctl := compile(t, dir, "standard", "hangs.c"), filepath.Join(dir, "zrlctl")
 	text := strings.Replace(readFile(t, overUDP(t, 2)), "transport: udp", "transport: udp, deadlines: {ack: 1s}", 1)
-	run := exec.Command(zrlctl, "run", "--config", writeFile(t, "short.yaml", text), program, "stopped")
+	run := exec.Command(zrlctl, "run", "--config", writeFile(t, "short.yaml", text), program, "told")
 	run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"), "TMPDIR="+temp)
 	var said strings.Builder
 	run.Stderr = &said
 	out, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := run.StdinPipe()
 	if err == nil {
 		err = run.Start()
 	}
@@ -176,7 +180,11 @@ func TestLibraryFailureRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	pids := (&hang{lines: bufio.NewScanner(out)}).pids(t, 2)
+	// If rank 1 were stopped when it has acknowledged what rank 0 sends, rank 0 would wait for it without a deadline.
 	signal(t, pids[1], unix.SIGSTOP)
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
 	if err := run.Wait(); err == nil {
 		t.Fatal("the job has not failed")
 	}
