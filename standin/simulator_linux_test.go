@@ -57,7 +57,7 @@ func (s *simulator) step(records ...cosim.Record) {
 	}
 	s.got = append(s.got, step.Records...)
 	s.cycle += 10
-	answer := cosim.Result{Cycle: s.cycle, Since: [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}, Records: records}
+	answer := cosim.Result{Cycle: s.cycle, Held: cosim.Held{Since: [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}}, Records: records}
 	s.conn.Write(cosim.AppendResult(nil, &answer))
 }
 
@@ -135,7 +135,7 @@ func init() {
 		"sim-lies": func([]string) int { // it was given no lines
 			s := newSimulator(cosim.Version)
 			s.read()
-			s.conn.Write(cosim.AppendResult(nil, &cosim.Result{Cycle: 5, Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}))
+			s.conn.Write(cosim.AppendResult(nil, &cosim.Result{Cycle: 5, Held: cosim.Held{Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}}))
 			io.Copy(io.Discard, s.conn)
 			return 0
 		},

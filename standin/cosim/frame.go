@@ -17,12 +17,15 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
+	// What a step and an answer have more with streams of TCP.
+	stepTCPLen   = 8
+	resultTCPLen = 40
 )
 
 // MaxRecords is how many records a frame has at most, and MaxFrame its length with them.
 const (
 	MaxRecords = 4096
-	MaxFrame   = HeadLen + resultLen + MaxRecords*RecordLen
+	MaxFrame   = HeadLen + resultLen + resultTCPLen + MaxRecords*RecordLen
 )
 
 // magic begins a hello: "ZCOS".
@@ -83,6 +86,8 @@ const (
 	KindInMeta = KindFeedback
 	// KindPorts is no stream but poROL_Nrc_Udp_Rx_ports, from the role, when it has changed.
 	KindPorts Kind = kinds
+	// KindTCP is added to the kinds of UDP for those of TCP.
+	KindTCP Kind = 8
 )
 
 // Boundary is where FPGA logic is cut between simulator and engine.
@@ -92,15 +97,21 @@ type Boundary uint32
 const (
 	// BoundaryRole has the streams between role and MPE.
 	BoundaryRole Boundary = iota
-	// BoundaryNetwork has those between role and shell: the MPE is simulated as well.
+	// BoundaryNetwork has those of UDP between role and shell: the MPE is simulated as well.
 	BoundaryNetwork
+	// BoundaryTCP has those of TCP besides.
+	BoundaryTCP
 	boundaries
 )
 
-// The names of the streams.
-var kindNames = [boundaries][kinds]string{
+// Network reports whether it is one between role and shell.
+func (b Boundary) Network() bool { return b != BoundaryRole }
+
+// The names of the streams: of the role, of UDP and of TCP.
+var kindNames = [...][kinds]string{
 	{"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"},
 	{"soROLE_Nrc_Udp_Meta", "soNRC_Udp_Data", "siNRC_Udp_Data", "siNRC_Role_Udp_Meta"},
+	{"soROLE_Nrc_Tcp_Meta", "soNRC_Tcp_Data", "siNRC_Tcp_Data", "siNRC_Role_Tcp_Meta"},
 }
 
 // String returns the name of a stream of the role.
@@ -108,8 +119,13 @@ func (k Kind) String() string { return BoundaryRole.stream(k) }
 
 // stream returns the name of a stream of the boundary.
 func (b Boundary) stream(k Kind) string {
-	if b < boundaries && k < kinds {
-		return kindNames[b][k]
+	switch {
+	case k < kinds && b.Network():
+		return kindNames[1][k]
+	case k < kinds:
+		return kindNames[0][k]
+	case k >= KindTCP && k < KindTCP+kinds:
+		return kindNames[2][k-KindTCP]
 	}
 	return fmt.Sprintf("stream %d", uint8(k))
 }
@@ -137,7 +153,7 @@ type Hello struct {
 	// Version is that of the frames.
 	Version uint32
 	// FIFO is how many lines the simulator holds for the role, at least 1, and MinNetworkFIFO of
-	// datagrams.
+	// each of UDP and TCP.
 	FIFO uint32
 	// Boundary is which streams it has.
 	Boundary Boundary
@@ -161,18 +177,27 @@ type Step struct {
 	// Calls and Lines are how many transfers on soMPIif and soMPI_data the engine takes.
 	Calls, Lines uint32
 	More         bool
+	// TCPCalls and TCPLines are those of the streams of TCP.
+	TCPCalls, TCPLines uint32
 	// Records are what is to be transferred to the role.
 	Records []Record
+}
+
+// Held is how a simulator's streams stand.
+type Held struct {
+	// Lines and Feedbacks are how many records to the role it has not taken yet.
+	Lines, Feedbacks uint32
+	// Since has, for each Kind, the cycle since which valid is set and ready is not, or Never.
+	Since [kinds]uint64
 }
 
 // Result says what has happened in a step.
 type Result struct {
 	// Cycle is the number of cycles since the simulation began.
 	Cycle uint64
-	// Lines and Feedbacks are how many records to the role it has not taken yet.
-	Lines, Feedbacks uint32
-	// Since has, for each Kind, the cycle since which valid is set and ready is not, or Never.
-	Since [kinds]uint64
+	Held
+	// TCP is that of the streams of TCP.
+	TCP Held
 	// Records are what was transferred from the role.
 	Records []Record
 }
@@ -191,7 +216,7 @@ func (e *VersionError) Error() string {
 type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {
-	if e.Got == BoundaryNetwork {
+	if e.Got.Network() {
 		return "the simulator has the network streams of a role with an MPE of its own, and this kernel the streams between role and MPE: write kernel: \"rtl-net:SIMULATOR\""
 	}
 	return "the simulator has the streams between role and MPE, and this kernel the network streams: write kernel: \"rtl:SIMULATOR\""
@@ -221,7 +246,7 @@ func ParseHello(b []byte) (Hello, error) {
 		return h, &VersionError{h.Version}
 	case h.Boundary >= boundaries:
 		return h, fmt.Errorf("%w: hello with boundary %d", ErrFrame, h.Boundary)
-	case h.FIFO == 0 || h.Boundary == BoundaryNetwork && h.FIFO < MinNetworkFIFO:
+	case h.FIFO == 0 || h.Boundary.Network() && h.FIFO < MinNetworkFIFO:
 		return h, fmt.Errorf("%w: hello with room for %d lines", ErrFrame, h.FIFO)
 	}
 	return h, nil
@@ -256,62 +281,110 @@ func ParseStart(b []byte) (s Start, err error) {
 	}, nil
 }
 
-// AppendStep appends the frame of a step, whose records are at most MaxRecords.
-func AppendStep(b []byte, s *Step) []byte {
-	b = appendHead(b, TypeStep, stepLen+len(s.Records)*RecordLen)
+// AppendStep appends the frame of a step at a boundary, whose records are at most MaxRecords.
+func AppendStep(b []byte, at Boundary, s *Step) []byte {
 	more := uint32(0)
 	if s.More {
 		more = 1
 	}
-	for _, v := range [...]uint32{s.Cycles, s.Budget, s.Calls, s.Lines, more} {
+	values := [...]uint32{s.Cycles, s.Budget, s.Calls, s.Lines, more, s.TCPCalls, s.TCPLines}
+	n := stepLenAt(at)
+	b = appendHead(b, TypeStep, n+len(s.Records)*RecordLen)
+	for _, v := range values[:n/4] {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	return appendRecords(b, s.Records)
 }
 
-// ParseStep reads the body of a step. The records are appended to s.Records[:0].
-func ParseStep(b []byte, s *Step) (err error) {
-	if len(b) < stepLen {
+// stepLenAt is the length of a step without its records.
+func stepLenAt(at Boundary) int {
+	if at == BoundaryTCP {
+		return stepLen + stepTCPLen
+	}
+	return stepLen
+}
+
+// ParseStep reads the body of a step at a boundary. The records are appended to s.Records[:0].
+func ParseStep(b []byte, at Boundary, s *Step) (err error) {
+	n := stepLenAt(at)
+	if len(b) < n {
 		return fmt.Errorf("%w: step of %d bytes", ErrFrame, len(b))
 	}
 	s.Cycles, s.Budget = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	s.Calls, s.Lines = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
 	s.More = binary.LittleEndian.Uint32(b[16:]) != 0
-	s.Records, err = parseRecords(s.Records[:0], b[stepLen:], kindBit(KindIn)|kindBit(KindFeedback))
+	known := kindBit(KindIn) | kindBit(KindFeedback)
+	if s.TCPCalls, s.TCPLines = 0, 0; at == BoundaryTCP {
+		s.TCPCalls, s.TCPLines = binary.LittleEndian.Uint32(b[stepLen:]), binary.LittleEndian.Uint32(b[stepLen+4:])
+		known |= known << KindTCP
+	}
+	s.Records, err = parseRecords(s.Records[:0], b[n:], known)
 	return err
 }
 
-// AppendResult appends the frame of an answer, whose records are at most MaxRecords.
-func AppendResult(b []byte, s *Result) []byte {
-	b = appendHead(b, TypeResult, resultLen+len(s.Records)*RecordLen)
+// AppendResult appends the frame of an answer at a boundary, whose records are at most MaxRecords.
+func AppendResult(b []byte, at Boundary, s *Result) []byte {
+	n := resultLen
+	if at == BoundaryTCP {
+		n += resultTCPLen
+	}
+	b = appendHead(b, TypeResult, n+len(s.Records)*RecordLen)
 	b = binary.LittleEndian.AppendUint64(b, s.Cycle)
-	b = binary.LittleEndian.AppendUint32(b, s.Lines)
-	b = binary.LittleEndian.AppendUint32(b, s.Feedbacks)
-	for _, v := range s.Since {
-		b = binary.LittleEndian.AppendUint64(b, v)
+	if b = appendHeld(b, &s.Held); at == BoundaryTCP {
+		b = appendHeld(b, &s.TCP)
 	}
 	return appendRecords(b, s.Records)
 }
 
+func appendHeld(b []byte, h *Held) []byte {
+	b = binary.LittleEndian.AppendUint32(b, h.Lines)
+	b = binary.LittleEndian.AppendUint32(b, h.Feedbacks)
+	for _, v := range h.Since {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
 // ParseResult reads the body of an answer at a boundary. The records are appended to s.Records[:0].
 func ParseResult(b []byte, at Boundary, s *Result) (err error) {
-	if len(b) < resultLen {
+	n, known := resultLen, kindBit(KindCall)|kindBit(KindOut)
+	if at.Network() {
+		known |= kindBit(KindPorts)
+	}
+	if at == BoundaryTCP {
+		n += resultTCPLen
+		known |= known << KindTCP
+	}
+	if len(b) < n {
 		return fmt.Errorf("%w: answer of %d bytes", ErrFrame, len(b))
 	}
 	s.Cycle = binary.LittleEndian.Uint64(b)
-	s.Lines, s.Feedbacks = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
-	for i := range s.Since {
-		s.Since[i] = binary.LittleEndian.Uint64(b[16+8*i:])
-		if s.Since[i] != Never && s.Since[i] > s.Cycle {
-			return fmt.Errorf("%w: %s waits since cycle %d, after cycle %d", ErrFrame, at.stream(Kind(i)), s.Since[i], s.Cycle)
+	s.TCP = nothingHeld
+	if err := parseHeld(b[8:], at, 0, s.Cycle, &s.Held); err != nil {
+		return err
+	}
+	if at == BoundaryTCP {
+		if err := parseHeld(b[resultLen:], at, KindTCP, s.Cycle, &s.TCP); err != nil {
+			return err
 		}
 	}
-	known := kindBit(KindCall) | kindBit(KindOut)
-	if at == BoundaryNetwork {
-		known |= kindBit(KindPorts)
-	}
-	s.Records, err = parseRecords(s.Records[:0], b[resultLen:], known)
+	s.Records, err = parseRecords(s.Records[:0], b[n:], known)
 	return err
+}
+
+// nothingHeld is the Held of streams on which nothing is under way.
+var nothingHeld = Held{Since: [kinds]uint64{Never, Never, Never, Never}}
+
+// parseHeld reads a Held of the streams from a kind on.
+func parseHeld(b []byte, at Boundary, from Kind, cycle uint64, h *Held) error {
+	h.Lines, h.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	for i := range h.Since {
+		h.Since[i] = binary.LittleEndian.Uint64(b[8+8*i:])
+		if h.Since[i] != Never && h.Since[i] > cycle {
+			return fmt.Errorf("%w: %s waits since cycle %d, after cycle %d", ErrFrame, at.stream(from+Kind(i)), h.Since[i], cycle)
+		}
+	}
+	return nil
 }
 
 func appendHead(b []byte, t Type, body int) []byte {
@@ -342,7 +415,7 @@ func parseRecords(records []Record, b []byte, known uint64) ([]Record, error) {
 		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))
 	}
 	for ; len(b) > 0; b = b[RecordLen:] {
-		if k := Kind(b[14]); k > KindPorts || known&kindBit(k) == 0 || b[13] > 1 || b[15] != 0 {
+		if k := Kind(b[14]); k > KindTCP+KindPorts || known&kindBit(k) == 0 || b[13] > 1 || b[15] != 0 {
 			return records, fmt.Errorf("%w: record % x", ErrFrame, b[:RecordLen])
 		}
 		records = append(records, Record{

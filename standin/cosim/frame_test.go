@@ -26,22 +26,32 @@ func TestFrames(t *testing.T) {
 		{Data: 1 << 63, Keep: 0x0f, Last: true, Kind: KindIn}, {Data: 1, Keep: 1, Kind: KindFeedback},
 	}}
 	var gotStep Step
-	if err := ParseStep(AppendStep(nil, &step)[HeadLen:], &gotStep); err != nil || !reflect.DeepEqual(step, gotStep) {
+	if err := ParseStep(AppendStep(nil, BoundaryRole, &step)[HeadLen:], BoundaryRole, &gotStep); err != nil || !reflect.DeepEqual(step, gotStep) {
 		t.Errorf("step %+v, %v", gotStep, err)
 	}
-	result := Result{Cycle: 9, Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}, Records: []Record{
+	result := Result{Cycle: 9, TCP: nothingHeld, Held: Held{Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}}, Records: []Record{
 		{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
 	}}
 	var gotResult Result
-	if err := ParseResult(AppendResult(nil, &result)[HeadLen:], BoundaryRole, &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
+	if err := ParseResult(AppendResult(nil, BoundaryRole, &result)[HeadLen:], BoundaryRole, &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
 		t.Errorf("answer %+v, %v", gotResult, err)
 	}
 	network := Hello{Version: Version, FIFO: MinNetworkFIFO, Boundary: BoundaryNetwork}
 	if got, err := ParseHello(AppendHello(nil, network)[HeadLen:]); err != nil || got != network {
 		t.Errorf("hello %+v, %v", got, err)
 	}
-	ports := Result{Cycle: 9, Since: never, Records: []Record{{Data: 1, At: 2, Kind: KindPorts}}}
-	if err := ParseResult(AppendResult(nil, &ports)[HeadLen:], BoundaryNetwork, &gotResult); err != nil || !reflect.DeepEqual(ports, gotResult) {
+	ports := Result{Cycle: 9, TCP: nothingHeld, Held: Held{Since: never}, Records: []Record{{Data: 1, At: 2, Kind: KindPorts}}}
+	if err := ParseResult(AppendResult(nil, BoundaryNetwork, &ports)[HeadLen:], BoundaryNetwork, &gotResult); err != nil || !reflect.DeepEqual(ports, gotResult) {
+		t.Errorf("answer %+v, %v", gotResult, err)
+	}
+	tcp := Step{Cycles: 1, Calls: 2, Lines: 3, TCPCalls: 4, TCPLines: 5, Records: []Record{{Data: 1, Kind: KindTCP + KindInMeta}, {Data: 2, Kind: KindIn}}}
+	if err := ParseStep(AppendStep(nil, BoundaryTCP, &tcp)[HeadLen:], BoundaryTCP, &gotStep); err != nil || !reflect.DeepEqual(tcp, gotStep) {
+		t.Errorf("step %+v, %v", gotStep, err)
+	}
+	both := Result{Cycle: 9, Held: Held{Lines: 1, Since: never}, TCP: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{1, 2, 3, Never}}, Records: []Record{
+		{Data: 1, At: 2, Kind: KindTCP + KindPorts}, {Data: 1, At: 3, Kind: KindTCP + KindOutData}, {Data: 1, At: 3, Kind: KindOutMeta},
+	}}
+	if err := ParseResult(AppendResult(nil, BoundaryTCP, &both)[HeadLen:], BoundaryTCP, &gotResult); err != nil || !reflect.DeepEqual(both, gotResult) {
 		t.Errorf("answer %+v, %v", gotResult, err)
 	}
 }
@@ -54,7 +64,7 @@ func TestFrameBytes(t *testing.T) {
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
 		4, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0,
 	}
-	got := AppendResult(nil, &Result{Cycle: 1, Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}, Records: []Record{
+	got := AppendResult(nil, BoundaryRole, &Result{Cycle: 1, Held: Held{Lines: 2, Feedbacks: 3, Since: [kinds]uint64{Never, 1, 0, 1}}, Records: []Record{
 		{Data: 5<<32 | 4, At: 1, Keep: 6},
 	}})
 	if !bytes.Equal(got, want) {
@@ -64,7 +74,7 @@ func TestFrameBytes(t *testing.T) {
 
 func TestFramesRefused(t *testing.T) {
 	hello := AppendHello(nil, Hello{Version: Version, FIFO: 1})[HeadLen:]
-	result := AppendResult(nil, &Result{Cycle: 5, Since: [kinds]uint64{Never, Never, Never, Never}, Records: []Record{{Kind: KindOut}}})[HeadLen:]
+	result := AppendResult(nil, BoundaryRole, &Result{Cycle: 5, Held: Held{Since: [kinds]uint64{Never, Never, Never, Never}}, Records: []Record{{Kind: KindOut}}})[HeadLen:]
 	changed := func(b []byte, at int, to byte) []byte {
 		b = bytes.Clone(b)
 		b[at] = to
@@ -78,9 +88,12 @@ func TestFramesRefused(t *testing.T) {
 		"short hello":        second2(ParseHello(hello[:15])),
 		"magic":              second2(ParseHello(changed(hello, 0, 0))),
 		"no room":            second2(ParseHello(changed(hello, 8, 0))),
-		"another boundary":   second2(ParseHello(changed(hello, 12, 2))),
+		"another boundary":   second2(ParseHello(changed(hello, 12, 3))),
 		"room for no packet": second2(ParseHello(changed(hello, 12, 1))),
 		"ports of a role":    parse(changed(result, len(result)-2, byte(KindPorts))),
+		"no room with TCP":   second2(ParseHello(changed(hello, 12, 2))),
+		"TCP of UDP only":    ParseResult(changed(result, len(result)-2, byte(KindTCP)), BoundaryNetwork, new(Result)),
+		"short with TCP":     ParseResult(result[:resultLen], BoundaryTCP, new(Result)),
 		"another stream":     parse(changed(result, len(result)-2, 64)),
 		"short answer":       parse(result[:resultLen-1]),
 		"part of a record":   parse(result[:len(result)-1]),
@@ -91,6 +104,8 @@ func TestFramesRefused(t *testing.T) {
 	late := bytes.Clone(result)
 	copy(late[16:], []byte{6, 0, 0, 0, 0, 0, 0, 0})
 	refused["later than now"] = parse(late)
+	lateTCP := AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: [kinds]uint64{Never, Never, 6, Never}}})[HeadLen:]
+	refused["later than now on TCP"] = ParseResult(lateTCP, BoundaryTCP, new(Result))
 	for name, err := range refused {
 		if !errors.Is(err, ErrFrame) {
 			t.Errorf("%s: %v", name, err)
@@ -108,8 +123,9 @@ func second2(_ Hello, err error) error      { return err }
 // Whatever a simulator sends is refused, or taken as what it says.
 func FuzzFrames(f *testing.F) {
 	f.Add(AppendHello(nil, Hello{Version: Version, FIFO: 7}))
-	f.Add(AppendResult(nil, &Result{Cycle: 5, Since: [kinds]uint64{5, Never, 0, 1}, Records: []Record{{Data: 1, Kind: KindCall}}}))
-	f.Add(AppendStep(nil, &Step{Records: []Record{{Data: 1, Kind: KindIn}}}))
+	f.Add(AppendResult(nil, BoundaryRole, &Result{Cycle: 5, Held: Held{Since: [kinds]uint64{5, Never, 0, 1}}, Records: []Record{{Data: 1, Kind: KindCall}}}))
+	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: Held{Since: never}, Records: []Record{{Data: 1, Kind: KindTCP + KindPorts}}}))
+	f.Add(AppendStep(nil, BoundaryRole, &Step{Records: []Record{{Data: 1, Kind: KindIn}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		typ, n, err := ParseHead(b)
 		if err != nil || n != len(b)-HeadLen {
@@ -129,7 +145,7 @@ func FuzzFrames(f *testing.F) {
 			if ParseResult(body, BoundaryNetwork, &s) != nil {
 				return
 			}
-			again = AppendResult(nil, &s)
+			again = AppendResult(nil, BoundaryRole, &s)
 		default:
 			return
 		}

@@ -12,7 +12,11 @@ const (
 	// MaxDatagram is the longest datagram that is handed to a role, in bytes. Deployed MPEs send a line
 	// more than protocol.MaxDatagram when their shell lets them.
 	MaxDatagram = protocol.MaxDatagram + protocol.LineLen
-	// MinNetworkFIFO is the least Hello.FIFO at BoundaryNetwork: room for a datagram.
+	// MaxChunk is the longest chunk of a TCP connection that is handed to a role, in bytes: the FIFO of the shell.
+	MaxChunk = 2000
+	// MaxSegment is the longest chunk of a TCP connection that comes from a role: the shell divides what is longer.
+	MaxSegment = 1352
+	// MinNetworkFIFO is the least Hello.FIFO at the boundaries of the network: room for a datagram, or a chunk.
 	MinNetworkFIFO = 256
 	// metaFIFO is how many words of metadata wait for each other side.
 	metaFIFO = 32
@@ -24,11 +28,13 @@ const (
 // linesOf is how many lines a datagram has.
 func linesOf(bytes int) int { return (bytes + lineLen - 1) / lineLen }
 
-// Datagram is one that the role sends, or that has arrived for it.
+// Datagram is one that the role sends, or that has arrived for it; or a chunk of a TCP connection.
 type Datagram struct {
-	// Rank is the other rank, or negative if its address is that of none, and Port its UDP port.
+	// Rank is the other rank, or negative if its address is that of none, and Port its UDP or TCP port.
 	Rank int
 	Port uint16
+	// Own is the role's TCP port.
+	Own uint16
 	// Bytes are its payload.
 	Bytes []byte
 }
@@ -47,6 +53,15 @@ type NetworkStats struct {
 	Refused uint64 `json:"dropped_refused"`
 }
 
+// TCPStats counts chunks of TCP connections.
+type TCPStats struct {
+	// Received were handed to the role, and Sent came from it.
+	Received uint64 `json:"received"`
+	Sent     uint64 `json:"sent"`
+	// Refused came from the role for a rank that there is not.
+	Refused uint64 `json:"dropped_refused"`
+}
+
 // meta is the metadata of a datagram, as NetworkMeta of cFDK: dst_rank, dst_port, src_rank, src_port, len.
 type meta struct {
 	data  uint64
@@ -54,8 +69,8 @@ type meta struct {
 }
 
 func (m meta) dstRank() int    { return int(uint8(m.data)) }
-func (m meta) dstPort() uint16 { return uint16(m.data >> 8) }
-func (m meta) srcPort() uint16 { return uint16(m.data >> 32) }
+func (m meta) dstPort() uint16 { return portOf(uint16(m.data >> 8)) }
+func (m meta) srcPort() uint16 { return portOf(uint16(m.data >> 32)) }
 func (m meta) length() int     { return int(uint16(m.data >> 48)) }
 
 // packMeta returns metadata as tdata.
@@ -71,19 +86,39 @@ func portOf(p uint16) uint16 {
 	return p
 }
 
-// Network is the shell's side of the role's network streams, of UDP.
+// Network is the shell's side of the role's network streams.
 type Network struct {
 	rank  int
-	ports []uint16 // by rank
+	ports []uint16 // of UDP, by rank
+
+	udp, tcp streams
+	// pending are the records that the next step hands over.
+	pending []Record
+	depth   uint32 // Hello.FIFO
+	// room is how many bytes the connections take.
+	room int
+
+	cycle, moved uint64
+	fault        *FaultError
+	refusal      *FaultError
+}
+
+// streams are those of UDP, or of TCP.
+type streams struct {
+	// kind is added to those of UDP, and most is the longest datagram that is handed to the role. The shell
+	// divides what is longer than split.
+	kind        Kind
+	most, split int
 
 	// open is poROL_Nrc_Udp_Rx_ports, since cycle changed: bit n opens port protocol.Port + n.
 	open    uint32
 	changed uint64
 
-	// pending are the records that the next step hands over, of so many lines and metadata.
-	pending             []Record
-	newLines, newMetas  uint32
-	lines, metas, depth uint32 // what the simulator holds, and Hello.FIFO
+	// What the simulator holds, and what is pending.
+	held               Held
+	newLines, newMetas uint32
+	// granted is how many lines the role may transfer in the step.
+	granted uint32
 
 	// From the role: metadata without lines, and lines without metadata.
 	queued []meta
@@ -98,99 +133,135 @@ type Network struct {
 	// sent are the datagrams of the last result, in arena.
 	sent  []Datagram
 	arena []byte
-
-	cycle, moved uint64
-	since        [kinds]uint64
-	fault        *FaultError
-	refusal      *FaultError
-	stats        NetworkStats
+	stats NetworkStats
 }
 
 // NewNetwork returns the network of a rank. ports are the UDP ports of all ranks, of which that of the
 // rank itself is one that a shell can open.
 func NewNetwork(rank int, ports []uint16) *Network {
-	n := &Network{rank: rank, ports: ports}
-	for i := range n.since {
-		n.since[i] = Never
+	return &Network{
+		rank: rank, ports: ports,
+		udp: streams{most: MaxDatagram, split: protocol.MaxDatagram, held: nothingHeld},
+		tcp: streams{kind: KindTCP, most: MaxChunk, split: MaxSegment, held: nothingHeld},
 	}
-	return n
 }
 
 // Room reports whether Deliver may be called.
-func (n *Network) Room() bool {
-	const most = (MaxDatagram + lineLen - 1) / lineLen
-	return n.fault == nil && n.lines+n.newLines+most <= n.depth && n.metas+n.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
+func (n *Network) Room() bool { return n.hasRoom(&n.udp) }
+
+// RoomTCP reports whether DeliverTCP may be called.
+func (n *Network) RoomTCP() bool { return n.hasRoom(&n.tcp) }
+
+func (n *Network) hasRoom(s *streams) bool {
+	most := linesOf(s.most)
+	return n.fault == nil && s.held.Lines+s.newLines+uint32(most) <= n.depth && s.held.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
 }
 
 // Deliver hands a datagram to the role with the next step. It reports whether the shell would.
 func (n *Network) Deliver(d Datagram) bool {
 	switch {
 	case d.Rank < 0:
-		n.stats.Unknown++
+		n.udp.stats.Unknown++
 		return false
 	case len(d.Bytes) == 0 || len(d.Bytes) > MaxDatagram:
-		n.stats.Length++
+		n.udp.stats.Length++
 		return false
 	case !n.isOpen():
-		n.stats.Closed++
+		n.udp.stats.Closed++
 		return false
 	}
-	n.stats.Received++
-	n.newMetas++
-	n.pending = append(n.pending, Record{Kind: KindInMeta, Keep: 0xff, Last: true, Data: packMeta(n.rank, n.ports[n.rank], d.Rank, d.Port, len(d.Bytes))})
-	n.newLines += uint32(linesOf(len(d.Bytes)))
+	d.Own = n.ports[n.rank]
+	n.hand(&n.udp, d)
+	return true
+}
+
+// DeliverTCP hands a chunk of 1 to MaxChunk bytes of a connection to the role with the next step.
+func (n *Network) DeliverTCP(d Datagram) { n.hand(&n.tcp, d) }
+
+// hand hands a datagram to the role.
+func (n *Network) hand(s *streams, d Datagram) {
+	s.stats.Received++
+	s.newMetas++
+	n.pending = append(n.pending, Record{Kind: s.kind + KindInMeta, Keep: 0xff, Last: true, Data: packMeta(n.rank, d.Own, d.Rank, d.Port, len(d.Bytes))})
+	s.newLines += uint32(linesOf(len(d.Bytes)))
 	for b := d.Bytes; len(b) > 0; {
 		var line [lineLen]byte
 		k := copy(line[:], b)
 		b = b[k:]
-		n.pending = append(n.pending, Record{Kind: KindInData, Keep: keepOf(k), Last: len(b) == 0, Data: binary.LittleEndian.Uint64(line[:])})
+		n.pending = append(n.pending, Record{Kind: s.kind + KindInData, Keep: keepOf(k), Last: len(b) == 0, Data: binary.LittleEndian.Uint64(line[:])})
 	}
-	return true
 }
 
 // keepOf is tkeep of a line of so many bytes.
 func keepOf(bytes int) uint8 { return uint8(1<<bytes - 1) }
 
 // isOpen reports whether the role takes datagrams.
-func (n *Network) isOpen() bool { return n.open>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
+func (n *Network) isOpen() bool { return n.udp.open>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
+
+// AllowTCP sets how many bytes the connections take of the role in the next step.
+func (n *Network) AllowTCP(bytes int) { n.room = bytes }
+
+// PortsTCP returns the TCP ports that the role opens: bit n is port protocol.Port + n.
+func (n *Network) PortsTCP() uint32 { return n.tcp.open }
 
 // Fill sets the records and the room of a step. lines is the simulator's Hello.FIFO. The error is
 // always nil.
 func (n *Network) Fill(s *Step, lines uint32) error {
 	n.depth = lines
-	s.Records, s.More, s.Calls, s.Lines = append(s.Records[:0], n.pending...), false, 0, 0
+	*s = Step{Cycles: s.Cycles, Budget: s.Budget, Records: append(s.Records[:0], n.pending...)}
 	n.pending = n.pending[:0]
-	n.lines, n.metas = n.lines+n.newLines, n.metas+n.newMetas
-	n.newLines, n.newMetas = 0, 0
+	n.udp.handed()
+	n.tcp.handed()
 	if n.fault == nil {
-		s.More = !n.Room()
-		s.Calls, s.Lines = uint32(metaFIFO-len(n.queued)), uint32(fifo-len(n.early))
+		s.More = !n.Room() || !n.RoomTCP()
+		n.udp.granted = uint32(fifo - len(n.udp.early))
+		n.tcp.granted = uint32(max(0, min(fifo, (n.room-len(n.tcp.partial))/lineLen)-len(n.tcp.early)))
+		s.Calls, s.Lines = uint32(metaFIFO-len(n.udp.queued)), n.udp.granted
+		s.TCPCalls, s.TCPLines = uint32(metaFIFO-len(n.tcp.queued)), n.tcp.granted
 	}
 	return nil
 }
 
+// handed notes that the simulator has what was pending.
+func (s *streams) handed() {
+	s.held.Lines, s.held.Feedbacks = s.held.Lines+s.newLines, s.held.Feedbacks+s.newMetas
+	s.newLines, s.newMetas, s.granted = 0, 0, 0
+}
+
 // Advance takes what a step had as its result. The error is a *FaultError, once, or ErrFrame.
-func (n *Network) Advance(s *Result) error {
-	n.sent, n.arena = n.sent[:0], n.arena[:0]
+func (n *Network) Advance(r *Result) error {
 	before := n.cycle
-	if s.Cycle < before || s.Lines > n.lines || s.Feedbacks > n.metas {
-		return fmt.Errorf("%w: cycle %d after cycle %d, %d lines of %d, %d words of metadata of %d", ErrFrame, s.Cycle, before, s.Lines, n.lines, s.Feedbacks, n.metas)
+	if r.Cycle < before {
+		return fmt.Errorf("%w: cycle %d after cycle %d", ErrFrame, r.Cycle, before)
 	}
-	if s.Lines < n.lines || s.Feedbacks < n.metas {
-		n.moved = s.Cycle
+	for _, s := range [...]struct {
+		*streams
+		now *Held
+	}{{&n.udp, &r.Held}, {&n.tcp, &r.TCP}} {
+		if s.now.Lines > s.held.Lines || s.now.Feedbacks > s.held.Feedbacks {
+			return fmt.Errorf("%w: %d lines of %d, %d words of metadata of %d", ErrFrame, s.now.Lines, s.held.Lines, s.now.Feedbacks, s.held.Feedbacks)
+		}
+		if s.now.Lines < s.held.Lines || s.now.Feedbacks < s.held.Feedbacks {
+			n.moved = r.Cycle
+		}
+		s.held, s.sent, s.arena = *s.now, s.sent[:0], s.arena[:0]
 	}
-	n.cycle, n.lines, n.metas, n.since = s.Cycle, s.Lines, s.Feedbacks, s.Since
-	for i := range s.Records {
-		r := &s.Records[i]
-		at := before + uint64(r.At)
-		if at > s.Cycle {
-			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, s.Cycle)
+	n.cycle = r.Cycle
+	for i := range r.Records {
+		t := &r.Records[i]
+		at := before + uint64(t.At)
+		if at > r.Cycle {
+			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, r.Cycle)
 		}
 		if n.fault != nil {
 			continue
 		}
 		n.moved = at
-		if err := n.take(*r, at); err != nil {
+		s := &n.udp
+		if t.Kind >= KindTCP {
+			s = &n.tcp
+		}
+		if err := n.take(s, *t, at); err != nil {
 			return err
 		}
 	}
@@ -198,106 +269,133 @@ func (n *Network) Advance(s *Result) error {
 }
 
 // take takes a transfer from the role.
-func (n *Network) take(r Record, at uint64) error {
+func (n *Network) take(s *streams, r Record, at uint64) error {
+	kind := r.Kind - s.kind
 	switch {
-	case r.Kind == KindPorts:
-		n.open, n.changed = uint32(r.Data), at
+	case kind == KindPorts:
+		s.open, s.changed = uint32(r.Data), at
 		return nil
-	case r.Kind == KindOutMeta && len(n.queued) == metaFIFO || r.Kind == KindOutData && len(n.early) == fifo:
-		return fmt.Errorf("%w: a transfer on %s at cycle %d, without room for it", ErrFrame, BoundaryNetwork.stream(r.Kind), at)
-	case r.Kind == KindOutMeta:
-		n.queued = append(n.queued, meta{r.Data, at})
+	case kind == KindOutMeta && len(s.queued) == metaFIFO || kind == KindOutData && s.granted == 0:
+		return fmt.Errorf("%w: a transfer on %s at cycle %d, without room for it", ErrFrame, s.name(kind), at)
+	case kind == KindOutMeta:
+		s.queued = append(s.queued, meta{r.Data, at})
 	default:
-		n.early = append(n.early, early{r, at})
+		s.granted--
+		s.early = append(s.early, early{r, at})
 	}
 	done := 0
-	for ; done < len(n.early) && (n.busy || len(n.queued) > 0); done++ {
-		if f := n.collect(n.early[done].record, n.early[done].cycle); f != nil {
+	for ; done < len(s.early) && (s.busy || len(s.queued) > 0); done++ {
+		if f := n.collect(s, s.early[done].record, s.early[done].cycle); f != nil {
 			n.fault = f
 			return f
 		}
 	}
-	n.early = n.early[:copy(n.early, n.early[done:])]
+	s.early = s.early[:copy(s.early, s.early[done:])]
 	return nil
 }
 
+// name returns the name of the stream of a kind of UDP.
+func (s *streams) name(kind Kind) string { return BoundaryTCP.stream(s.kind + kind) }
+
+// isTCP reports whether they are those of TCP.
+func (s *streams) isTCP() bool { return s.kind == KindTCP }
+
+// unit is what the streams carry.
+func (s *streams) unit() string {
+	if s.isTCP() {
+		return "chunk"
+	}
+	return "datagram"
+}
+
 // begin begins the datagram of the oldest metadata.
-func (n *Network) begin() {
-	m := n.queued[0]
-	n.queued = n.queued[:copy(n.queued, n.queued[1:])]
-	n.busy, n.current, n.come, n.refused, n.partial = true, m, 0, "", n.partial[:0]
+func (n *Network) begin(s *streams) {
+	m := s.queued[0]
+	s.queued = s.queued[:copy(s.queued, s.queued[1:])]
+	s.busy, s.current, s.come, s.refused, s.partial = true, m, 0, "", s.partial[:0]
 	switch rank := m.dstRank(); {
 	case rank >= len(n.ports):
-		n.refused = fmt.Sprintf("dst_rank is %d: the cluster has ranks 0 to %d", rank, len(n.ports)-1)
+		s.refused = fmt.Sprintf("dst_rank is %d: the cluster has ranks 0 to %d", rank, len(n.ports)-1)
 	case rank == n.rank:
-		n.refused = fmt.Sprintf("dst_rank is %d, that of the role itself", rank)
-	case portOf(m.dstPort()) != n.ports[rank]:
-		n.refused = fmt.Sprintf("dst_port is %d: rank %d is at port %d", portOf(m.dstPort()), rank, n.ports[rank])
-	case portOf(m.srcPort()) != n.ports[n.rank]:
-		n.refused = fmt.Sprintf("src_port is %d: the role's rank is at port %d", portOf(m.srcPort()), n.ports[n.rank])
+		s.refused = fmt.Sprintf("dst_rank is %d, that of the role itself", rank)
+	case s.isTCP(): // a connection has any two ports
+	case m.dstPort() != n.ports[rank]:
+		s.refused = fmt.Sprintf("dst_port is %d: rank %d is at port %d", m.dstPort(), rank, n.ports[rank])
+	case m.srcPort() != n.ports[n.rank]:
+		s.refused = fmt.Sprintf("src_port is %d: the role's rank is at port %d", m.srcPort(), n.ports[n.rank])
 	}
-	if n.refused != "" {
-		n.stats.Refused++
-		n.refusal = &FaultError{BoundaryNetwork.stream(KindOutMeta) + "_TDATA", m.cycle, n.refused + ": the datagram is dropped"}
+	if s.refused != "" {
+		s.stats.Refused++
+		n.refusal = &FaultError{s.name(KindOutMeta) + "_TDATA", m.cycle, fmt.Sprintf("%s: the %s is dropped", s.refused, s.unit())}
 	}
 }
 
 // collect takes a line of a datagram.
-func (n *Network) collect(r Record, at uint64) *FaultError {
-	if !n.busy {
-		n.begin()
+func (n *Network) collect(s *streams, r Record, at uint64) *FaultError {
+	if !s.busy {
+		n.begin(s)
 	}
-	length, bytes := n.current.length(), bits.Len8(r.Keep)
-	n.come += bytes
-	last := r.Last || length > 0 && n.come >= length
+	length, bytes := s.current.length(), bits.Len8(r.Keep)
+	s.come += bytes
+	// The shell reads no tlast of a chunk with a len, except of one that it drops.
+	tlast := r.Last && (!s.isTCP() || length == 0 || s.refused != "")
+	last := tlast || length > 0 && s.come >= length
 	problem, signal := "", "tkeep"
 	switch {
 	case r.Keep == 0 || r.Keep != keepOf(bytes):
 		problem = fmt.Sprintf("0x%02x: the bytes of a line are its first ones, 1 at least", r.Keep)
 	case !last && bytes < lineLen:
 		problem = fmt.Sprintf("0x%02x on a line that is not the last: it has 8 bytes", r.Keep)
-	case length > 0 && n.come > length:
-		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the datagram has %d bytes", r.Keep, length, n.come)
-	case r.Last && n.come < length:
-		problem, signal = fmt.Sprintf("set after %d bytes: len of the metadata is %d", n.come, length), "tlast"
-	case !last && n.come >= maxStream:
-		problem, signal = fmt.Sprintf("not set in %d bytes: without a len in the metadata, it ends the datagram", n.come), "tlast"
+	case length > 0 && s.come > length:
+		problem = fmt.Sprintf("0x%02x: len of the metadata is %d, and with this line the %s has %d bytes", r.Keep, length, s.unit(), s.come)
+	case tlast && s.come < length && !s.isTCP():
+		problem, signal = fmt.Sprintf("set after %d bytes: len of the metadata is %d", s.come, length), "tlast"
+	case !last && s.come >= maxStream && !s.isTCP():
+		problem, signal = fmt.Sprintf("not set in %d bytes: without a len in the metadata, it ends the datagram", s.come), "tlast"
 	}
 	if problem != "" {
-		return &FaultError{BoundaryNetwork.stream(KindOutData) + "_" + signal, at, fmt.Sprintf("%s, in the datagram to rank %d (cycle %d)", problem, n.current.dstRank(), n.current.cycle)}
+		return &FaultError{s.name(KindOutData) + "_" + signal, at, fmt.Sprintf("%s, in the %s to rank %d (cycle %d)", problem, s.unit(), s.current.dstRank(), s.current.cycle)}
 	}
-	if n.refused == "" {
+	if s.refused == "" {
 		var line [lineLen]byte
 		binary.LittleEndian.PutUint64(line[:], r.Data)
-		n.partial = append(n.partial, line[:bytes]...)
-		if last || len(n.partial) == protocol.MaxDatagram {
-			n.emit()
+		s.partial = append(s.partial, line[:bytes]...)
+		if last || len(s.partial) == s.split {
+			s.emit()
 		}
 	}
-	n.busy = !last
+	s.busy = !last
 	return nil
 }
 
-// emit sends what has come. The shell divides what is longer than protocol.MaxDatagram.
-func (n *Network) emit() {
-	from := len(n.arena)
-	n.arena = append(n.arena, n.partial...)
-	n.partial = n.partial[:0]
-	rank := n.current.dstRank()
-	n.sent = append(n.sent, Datagram{Rank: rank, Port: n.ports[rank], Bytes: n.arena[from:]})
-	n.stats.Sent++
+// emit sends what has come.
+func (s *streams) emit() {
+	from := len(s.arena)
+	s.arena = append(s.arena, s.partial...)
+	s.partial = s.partial[:0]
+	m := s.current
+	s.sent = append(s.sent, Datagram{Rank: m.dstRank(), Port: m.dstPort(), Own: m.srcPort(), Bytes: s.arena[from:]})
+	s.stats.Sent++
 }
 
 // Sent returns the datagrams that the last step has completed, in order. They are valid until the next
 // Advance.
-func (n *Network) Sent() []Datagram { return n.sent }
+func (n *Network) Sent() []Datagram { return n.udp.sent }
 
-// Refusal returns why the last datagram was dropped that the role has sent for a rank or port that
+// SentTCP is Sent for chunks. Together they are no longer than AllowTCP said.
+func (n *Network) SentTCP() []Datagram { return n.tcp.sent }
+
+// Refusal returns why the last datagram or chunk was dropped that the role has sent for a rank or port that
 // there is not, or nil.
 func (n *Network) Refusal() *FaultError { return n.refusal }
 
 // Stats returns what was counted.
-func (n *Network) Stats() NetworkStats { return n.stats }
+func (n *Network) Stats() NetworkStats { return n.udp.stats }
+
+// TCPStats returns what was counted of chunks.
+func (n *Network) TCPStats() TCPStats {
+	return TCPStats{Received: n.tcp.stats.Received, Sent: n.tcp.stats.Sent, Refused: n.tcp.stats.Refused}
+}
 
 // Faulty reports whether the role has broken the rules of its interface.
 func (n *Network) Faulty() bool { return n.fault != nil }
@@ -310,9 +408,11 @@ func (n *Network) Overdue(cycles uint64) (since uint64, ok bool) {
 	return 0, false
 }
 
-// Between reports whether no datagram is under way.
-func (n *Network) Between() bool {
-	return !n.busy && len(n.queued) == 0 && len(n.early) == 0 && n.lines == 0 && n.metas == 0
+// Between reports whether nothing is under way.
+func (n *Network) Between() bool { return n.udp.between() && n.tcp.between() }
+
+func (s *streams) between() bool {
+	return !s.busy && len(s.queued) == 0 && len(s.early) == 0 && s.held.Lines == 0 && s.held.Feedbacks == 0
 }
 
 // Cycle returns the cycle that the simulator has reported last.
@@ -320,21 +420,37 @@ func (n *Network) Cycle() uint64 { return n.cycle }
 
 // Wait returns what the exchange waits for.
 func (n *Network) Wait() Wait {
-	switch {
-	case n.fault != nil:
+	if n.fault != nil {
 		return Wait{n.fault.Signal, n.fault.Cycle, n.fault.Problem}
-	case n.since[KindInData] != Never:
-		return Wait{BoundaryNetwork.stream(KindInData) + "_tready", n.since[KindInData], fmt.Sprintf("low, with a line of a datagram offered, and %d behind it", max(n.lines, 1)-1)}
-	case n.since[KindInMeta] != Never:
-		return Wait{BoundaryNetwork.stream(KindInMeta) + "_TREADY", n.since[KindInMeta], "low, with the metadata of a datagram offered"}
-	case n.busy:
-		return Wait{BoundaryNetwork.stream(KindOutData) + "_tvalid", n.moved, fmt.Sprintf("low, after %d bytes of the datagram to rank %d (cycle %d)", n.come, n.current.dstRank(), n.current.cycle)}
-	case len(n.queued) > 0:
-		return Wait{BoundaryNetwork.stream(KindOutData) + "_tvalid", n.moved, fmt.Sprintf("low, with the metadata of a datagram to rank %d taken", n.queued[0].dstRank())}
-	case len(n.early) > 0:
-		return Wait{BoundaryNetwork.stream(KindOutMeta) + "_TVALID", n.moved, fmt.Sprintf("low, with %d lines of a datagram taken", len(n.early))}
-	case !n.isOpen():
-		return Wait{"poROL_Nrc_Udp_Rx_ports", n.changed, fmt.Sprintf("bit %d is 0: port %d is closed", n.ports[n.rank]-protocol.Port, n.ports[n.rank])}
+	}
+	for _, s := range [...]*streams{&n.udp, &n.tcp} {
+		if w := s.wait(n.moved); w.Text != "" {
+			return w
+		}
+	}
+	if !n.isOpen() && n.tcp.open == 0 && n.tcp.stats == (NetworkStats{}) {
+		return Wait{"poROL_Nrc_Udp_Rx_ports", n.udp.changed, fmt.Sprintf("bit %d is 0: port %d is closed", n.ports[n.rank]-protocol.Port, n.ports[n.rank])}
 	}
 	return Wait{Since: n.moved, Text: "no datagram is under way"}
+}
+
+// wait returns what the streams wait for, since the last transfer if nothing else is known; without a text,
+// they wait for nothing.
+func (s *streams) wait(moved uint64) Wait {
+	since := &s.held.Since
+	switch {
+	case since[KindInData] != Never:
+		return Wait{s.name(KindInData) + "_tready", since[KindInData], fmt.Sprintf("low, with a line of a %s offered, and %d behind it", s.unit(), max(s.held.Lines, 1)-1)}
+	case since[KindInMeta] != Never:
+		return Wait{s.name(KindInMeta) + "_TREADY", since[KindInMeta], fmt.Sprintf("low, with the metadata of a %s offered", s.unit())}
+	case s.isTCP() && since[KindOutData] != Never && s.granted == 0 && (s.busy || len(s.queued) > 0):
+		return Wait{Since: since[KindOutData], Text: "the other side of a TCP connection takes no more"}
+	case s.busy:
+		return Wait{s.name(KindOutData) + "_tvalid", moved, fmt.Sprintf("low, after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(), s.current.cycle)}
+	case len(s.queued) > 0:
+		return Wait{s.name(KindOutData) + "_tvalid", moved, fmt.Sprintf("low, with the metadata of a %s to rank %d taken", s.unit(), s.queued[0].dstRank())}
+	case len(s.early) > 0:
+		return Wait{s.name(KindOutMeta) + "_TVALID", moved, fmt.Sprintf("low, with %d lines of a %s taken", len(s.early), s.unit())}
+	}
+	return Wait{}
 }

@@ -21,10 +21,14 @@ type netBench struct {
 	cycle   uint64
 	since   [kinds]uint64
 	held    [2]uint32 // lines and metadata that it does not take
+	tcp     Held      // the same of TCP
+	room    int       // of the connections
+	last    Step
+	chunks  []Datagram
 }
 
 func newNetBench(t *testing.T) *netBench {
-	b := &netBench{t: t, network: NewNetwork(1, []uint16{2718, 2718, 2720}), since: never}
+	b := &netBench{t: t, network: NewNetwork(1, []uint16{2718, 2718, 2720}), since: never, tcp: nothingHeld, room: 1 << 16}
 	if err := b.step(Record{Kind: KindPorts, Data: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +38,9 @@ func newNetBench(t *testing.T) *netBench {
 // step lets the role make transfers, one a cycle.
 func (b *netBench) step(transfers ...Record) error {
 	b.t.Helper()
-	var s Step
-	if err := b.network.Fill(&s, MinNetworkFIFO); err != nil {
+	s := &b.last
+	b.network.AllowTCP(b.room)
+	if err := b.network.Fill(s, MinNetworkFIFO); err != nil {
 		b.t.Fatal(err)
 	}
 	b.got = append(b.got, s.Records...)
@@ -43,9 +48,13 @@ func (b *netBench) step(transfers ...Record) error {
 		transfers[i].At = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
-	err := b.network.Advance(&Result{Cycle: b.cycle, Lines: b.held[0], Feedbacks: b.held[1], Since: b.since, Records: transfers})
+	err := b.network.Advance(&Result{Cycle: b.cycle, Held: Held{Lines: b.held[0], Feedbacks: b.held[1], Since: b.since}, TCP: b.tcp, Records: transfers})
 	for _, d := range b.network.Sent() {
 		b.sent, b.to = append(b.sent, bytes.Clone(d.Bytes)), append(b.to, d.Rank)
+	}
+	for _, d := range b.network.SentTCP() {
+		d.Bytes = bytes.Clone(d.Bytes)
+		b.chunks = append(b.chunks, d)
 	}
 	return err
 }
@@ -339,8 +348,10 @@ func TestNetworkRefusesFrames(t *testing.T) {
 		many[i] = metaTo(0, 0)
 	}
 	for name, r := range map[string]Result{
-		"lines that it was not given":    {Cycle: 9, Lines: 1},
-		"metadata that it was not given": {Cycle: 9, Feedbacks: 1},
+		"lines that it was not given":    {Cycle: 9, Held: Held{Lines: 1}},
+		"metadata that it was not given": {Cycle: 9, Held: Held{Feedbacks: 1}},
+		"chunks that it was not given":   {Cycle: 9, TCP: Held{Lines: 1}},
+		"TCP metadata without room":      {Cycle: 99, Records: tcpOf(many)},
 		"time goes back":                 {Cycle: 1},
 		"a transfer in the future":       {Cycle: 9, Records: []Record{{Kind: KindOutMeta, At: 100}}},
 		"metadata without room":          {Cycle: 99, Records: many},
@@ -388,32 +399,43 @@ func FuzzNetworkEcho(f *testing.F) {
 	})
 }
 
-// Whatever a simulator answers is refused, or ends in a bounded number of datagrams of a bounded length.
+// Whatever a simulator answers is refused, or ends in a bounded number of datagrams and chunks of a bounded length.
 func FuzzNetworkResult(f *testing.F) {
-	f.Add(AppendResult(nil, &Result{Cycle: 5, Since: never, Records: append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(20))...)})[HeadLen:])
-	f.Add(AppendResult(nil, &Result{Cycle: 5, Since: never, Records: []Record{{Kind: KindPorts, Data: 1}, metaTo(7, 3)}})[HeadLen:])
-	f.Fuzz(func(t *testing.T, body []byte) {
+	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(20))...)})[HeadLen:], uint16(100))
+	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: []Record{{Kind: KindPorts, Data: 1}, metaTo(7, 3)}})[HeadLen:], uint16(100))
+	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: tcpOf(append([]Record{metaTo(0, 3000)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
+	f.Add(AppendResult(nil, BoundaryTCP, &Result{Cycle: 5, Held: Held{Since: never}, TCP: nothingHeld, Records: tcpOf(append([]Record{metaTo(0, 0)}, linesFrom(payloadOf(3000))...))})[HeadLen:], uint16(4000))
+	f.Fuzz(func(t *testing.T, body []byte, room uint16) {
 		var r Result
-		if ParseResult(body, BoundaryNetwork, &r) != nil {
+		if ParseResult(body, BoundaryTCP, &r) != nil {
 			return
 		}
 		n := NewNetwork(1, []uint16{2718, 2718, 2720})
 		for range 2 {
 			var s Step
+			n.AllowTCP(int(room))
 			_ = n.Fill(&s, MinNetworkFIFO)
 			for n.Room() && n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payloadOf(100)}) {
 			}
+			for n.RoomTCP() {
+				n.DeliverTCP(Datagram{Rank: 0, Port: 40000, Own: 2718, Bytes: payloadOf(100)})
+			}
 			_ = n.Advance(&r)
-			total := 0
-			for _, d := range n.Sent() {
-				if total += len(d.Bytes); len(d.Bytes) == 0 || len(d.Bytes) > protocol.MaxDatagram || d.Rank == 1 || d.Rank > 2 {
-					t.Fatalf("a datagram of %d bytes to rank %d", len(d.Bytes), d.Rank)
+			for _, sent := range []struct {
+				list      []Datagram
+				most, sum int
+			}{{n.Sent(), protocol.MaxDatagram, MaxRecords*lineLen + protocol.MaxDatagram}, {n.SentTCP(), MaxSegment, int(room)}} {
+				total := 0
+				for _, d := range sent.list {
+					if total += len(d.Bytes); len(d.Bytes) == 0 || len(d.Bytes) > sent.most || d.Rank == 1 || d.Rank > 2 || d.Port == 0 {
+						t.Fatalf("%d bytes to port %d of rank %d", len(d.Bytes), d.Port, d.Rank)
+					}
+				}
+				if total > sent.sum {
+					t.Fatalf("%d bytes of one step, of %d", total, sent.sum)
 				}
 			}
-			if total > MaxRecords*lineLen+protocol.MaxDatagram {
-				t.Fatalf("%d bytes of one step", total)
-			}
-			_, _, _ = n.Wait(), n.Between(), n.Stats()
+			_, _, _, _ = n.Wait(), n.Between(), n.Stats(), n.TCPStats()
 		}
 	})
 }
@@ -422,9 +444,11 @@ func TestNetworkAllocations(t *testing.T) {
 	n := NewNetwork(1, []uint16{2718, 2718})
 	payload := payloadOf(1000)
 	transfers := append([]Record{metaTo(0, 0)}, linesFrom(payload)...)
+	transfers = append(transfers, tcpOf(transfers)...)
 	var s Step
-	result := Result{Since: never, Records: []Record{{Kind: KindPorts, Data: 1}}}
+	result := Result{Held: Held{Since: never}, TCP: nothingHeld, Records: []Record{{Kind: KindPorts, Data: 1}}}
 	step := func() {
+		n.AllowTCP(1 << 16)
 		_ = n.Fill(&s, 4096)
 		if err := n.Advance(&result); err != nil {
 			t.Fatal(err)
@@ -436,13 +460,14 @@ func TestNetworkAllocations(t *testing.T) {
 		if !n.Room() || !n.Deliver(Datagram{Rank: 0, Port: 2718, Bytes: payload}) {
 			t.Fatal("not delivered")
 		}
+		n.DeliverTCP(Datagram{Rank: 0, Port: 40000, Own: 2718, Bytes: payload})
 		step()
-		if len(n.Sent()) != 1 {
-			t.Fatalf("%d datagrams were sent", len(n.Sent()))
+		if len(n.Sent()) != 1 || len(n.SentTCP()) != 1 {
+			t.Fatalf("%d datagrams and %d chunks were sent", len(n.Sent()), len(n.SentTCP()))
 		}
 	}
 	exchange()
 	if allocs := testing.AllocsPerRun(100, exchange); allocs != 0 {
-		t.Errorf("%v allocations for a datagram in each direction", allocs)
+		t.Errorf("%v allocations for a datagram and a chunk in each direction", allocs)
 	}
 }

@@ -51,7 +51,7 @@ func (b *bench) step(lines, feedbacks int, transfers ...Record) error {
 		transfers[i].At = uint32(i + 1)
 	}
 	b.cycle += uint64(len(transfers)) + 1
-	return b.port.Advance(&Result{Cycle: b.cycle, Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), Since: b.since, Records: transfers})
+	return b.port.Advance(&Result{Cycle: b.cycle, Held: Held{Lines: uint32(len(b.lines)), Feedbacks: uint32(len(b.feedbacks)), Since: b.since}, Records: transfers})
 }
 
 func call(c protocol.Call, words, rank uint32) Record {
@@ -277,13 +277,13 @@ func TestPortWaits(t *testing.T) {
 
 func TestPortRefusesAnswers(t *testing.T) {
 	for name, s := range map[string]Result{
-		"a cycle back":       {Cycle: 4, Since: never},
-		"lines of its own":   {Cycle: 9, Lines: 1, Since: never},
-		"feedback":           {Cycle: 9, Feedbacks: 1, Since: never},
-		"a transfer to come": {Cycle: 9, Since: never, Records: []Record{{Kind: KindOut, At: 5}}},
+		"a cycle back":       {Cycle: 4, Held: Held{Since: never}},
+		"lines of its own":   {Cycle: 9, Held: Held{Lines: 1, Since: never}},
+		"feedback":           {Cycle: 9, Held: Held{Feedbacks: 1, Since: never}},
+		"a transfer to come": {Cycle: 9, Held: Held{Since: never}, Records: []Record{{Kind: KindOut, At: 5}}},
 	} {
 		p := NewPort(1, 3, 8, make([]byte, Room(8)))
-		if err := p.Advance(&Result{Cycle: 5, Since: never}); err != nil {
+		if err := p.Advance(&Result{Cycle: 5, Held: Held{Since: never}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Advance(&s); !errors.Is(err, ErrFrame) {
@@ -304,7 +304,7 @@ func FuzzPort(f *testing.F) {
 			op, x, y := b[0], b[1], b[2]
 			b = b[3:]
 			cycle++
-			s := Result{Cycle: cycle, Since: never}
+			s := Result{Cycle: cycle, Held: Held{Since: never}}
 			switch op % 4 {
 			case 0:
 				s.Records = []Record{call(protocol.Call(x%6), uint32(y%8), uint32(y>>4))}
