@@ -31,14 +31,14 @@ func (w Wire) Record(peer int, sent bool, datagram []byte) {
 	}
 }
 
-// Ports returns the UDP port of each rank, by the configuration that the rank was planned by.
-func (w Wire) Ports() []uint16 {
-	ports := make([]uint16, len(w.rank.Config.Ranks))
+// Addresses returns the address and UDP port of each rank, by the configuration that the rank was planned by.
+func (w Wire) Addresses() []netip.AddrPort {
+	addresses := make([]netip.AddrPort, len(w.rank.Config.Ranks))
 	for i := range w.rank.Config.Ranks {
 		r := &w.rank.Config.Ranks[i]
-		ports[r.Rank] = r.Address.Port()
+		addresses[r.Rank] = r.Address.AddrPort
 	}
-	return ports
+	return addresses
 }
 
 // Close releases the address.

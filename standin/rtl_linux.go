@@ -31,6 +31,7 @@ type rtlKernel struct {
 	mu      sync.Mutex
 	port    enginePort // of the simulator that runs; nil before the first one
 	history history
+	tcp     *connections // of the simulator that runs, or nil
 }
 
 // limits are the longest waits for a simulator.
@@ -79,7 +80,11 @@ func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
 	defer cancel(nil)
 	log := k.begin(r)
 	return k.loop(ctx, log, func() (bool, error) {
-		network := cosim.NewNetwork(r.Rank(), k.wire.Ports())
+		var ports []uint16
+		for _, a := range k.wire.Addresses() {
+			ports = append(ports, a.Port())
+		}
+		network := cosim.NewNetwork(r.Rank(), ports)
 		d := &datagrams{k: k.rtlKernel, inbox: in, network: network, log: log}
 		return k.simulate(ctx, r, network, log, d.serve)
 	})
@@ -95,6 +100,9 @@ func (k *rtlKernel) Stats() Stats {
 		s.Simulation = &Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text, Fault: k.port.Faulty()}
 		if n, ok := k.port.(*cosim.Network); ok {
 			s.Simulation.Datagrams = new(n.Stats())
+			if k.tcp != nil {
+				s.Simulation.TCP = &TCPStats{n.TCPStats(), k.tcp.Stats()}
+			}
 		}
 	}
 	return s
@@ -160,7 +168,7 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	p.tasks.Go(func() { logLines(p.stdout, p.log) })
 	k.mu.Lock()
 	k.counters.starts.Add(1)
-	k.port = port
+	k.port, k.tcp = port, nil
 	k.reported()
 	k.mu.Unlock()
 	s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}

@@ -82,16 +82,27 @@ type datagrams struct {
 	log     *zap.Logger
 	refusal *cosim.FaultError // logged last
 	failed  string            // the error of a send that was logged last
+
+	simulator *simulator
+	tcp       *connections // nil before the first step, and without streams of TCP
+	ports     uint32       // TCP ports that were opened
 }
 
 // serve has a simulator run, and exchanges its datagrams.
 func (d *datagrams) serve(ctx context.Context, s *simulator) error {
 	s.before, s.after = d.before, d.after
+	d.simulator = s
+	defer func() {
+		if d.tcp != nil {
+			d.tcp.close()
+		}
+	}()
 	return s.serve(ctx)
 }
 
 // before hands the role what has arrived, as much as there is room for.
 func (d *datagrams) before(context.Context) error {
+	d.beforeTCP()
 	for range arriving {
 		d.k.mu.Lock()
 		room := d.network.Room()
@@ -130,9 +141,12 @@ func (d *datagrams) after() {
 			d.log.Warn("datagram of the role not sent", zap.Error(err))
 		}
 	}
+	if d.tcp != nil {
+		d.tcp.send(d.network.SentTCP())
+	}
 	if r := d.network.Refusal(); r != nil && (d.refusal == nil || r.Problem != d.refusal.Problem) {
 		d.refusal = r
 		d.k.counters.errors.Add(1)
-		d.log.Warn("datagram of the role dropped", zap.String("signal", r.Signal), zap.Uint64("cycle", r.Cycle), zap.String("problem", r.Problem))
+		d.log.Warn("data of the role dropped", zap.String("signal", r.Signal), zap.Uint64("cycle", r.Cycle), zap.String("problem", r.Problem))
 	}
 }

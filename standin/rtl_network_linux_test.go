@@ -22,13 +22,20 @@ type testWire struct {
 	fails  chan error
 	closed chan struct{}
 	close  sync.Once
+	// addresses are those of the ranks.
+	addresses []netip.AddrPort
 
 	mu       sync.Mutex
 	recorded []string
 }
 
 func newTestWire() *testWire {
-	return &testWire{in: make(chan mpe.RxPacket, 1000), out: make(chan []byte, 1000), fails: make(chan error, 1), closed: make(chan struct{})}
+	return &testWire{in: make(chan mpe.RxPacket, 1000), out: make(chan []byte, 1000), fails: make(chan error, 1), closed: make(chan struct{}), addresses: addressesIn("10.0.0.")}
+}
+
+// addressesIn are those of two ranks.
+func addressesIn(network string) []netip.AddrPort {
+	return []netip.AddrPort{netip.MustParseAddrPort(network + "1:2718"), netip.MustParseAddrPort(network + "2:2718")}
 }
 
 func (w *testWire) Recv(batch []mpe.RxPacket) (int, error) {
@@ -60,7 +67,7 @@ func (w *testWire) Record(peer int, sent bool, b []byte) {
 	w.recorded = append(w.recorded, direction)
 }
 
-func (w *testWire) Ports() []uint16 { return []uint16{protocol.Port, protocol.Port} }
+func (w *testWire) Addresses() []netip.AddrPort { return w.addresses }
 
 func (w *testWire) Close() error {
 	w.close.Do(func() { close(w.closed) })
@@ -168,7 +175,7 @@ func TestRTLNetFaults(t *testing.T) {
 	if len(w.out) != 0 {
 		t.Errorf("sent % x", <-w.out)
 	}
-	dropped := k.logs.FilterMessage("datagram of the role dropped").All()
+	dropped := k.logs.FilterMessage("data of the role dropped").All()
 	if len(dropped) != 1 || dropped[0].ContextMap()["signal"] != "soROLE_Nrc_Udp_Meta_TDATA" || !strings.Contains(dropped[0].ContextMap()["problem"].(string), "dst_rank is 9") {
 		t.Errorf("logged %+v", dropped)
 	}

@@ -52,7 +52,9 @@ type simulator struct {
 	step    cosim.Step
 	result  cosim.Result
 	lines   uint32 // cosim.Hello.FIFO
-	quiet   uint64 // the cycle since which the role holds up what was logged last
+	// boundary is that of the simulator.
+	boundary cosim.Boundary
+	quiet    uint64 // the cycle since which the role holds up what was logged last
 }
 
 // serve exchanges frames with the simulator until it ends, and returns nil if nothing was under
@@ -95,7 +97,7 @@ func (s *simulator) hello() (h cosim.Hello, err error) {
 	if h, err = cosim.ParseHello(body); err != nil {
 		return h, err
 	}
-	if h.Boundary != s.k.boundary {
+	if s.boundary = h.Boundary; h.Boundary.Network() != s.k.boundary.Network() {
 		return h, &cosim.BoundaryError{Got: h.Boundary, Want: s.k.boundary}
 	}
 	o := &s.k.sim
@@ -125,7 +127,7 @@ func (s *simulator) exchange(cycles uint32) error {
 	if err := s.fault(err); err != nil {
 		return err
 	}
-	s.out = cosim.AppendStep(s.out[:0], &s.step)
+	s.out = cosim.AppendStep(s.out[:0], s.boundary, &s.step)
 	if err := s.write(); err != nil {
 		return err
 	}
@@ -133,7 +135,7 @@ func (s *simulator) exchange(cycles uint32) error {
 	if err != nil {
 		return err
 	}
-	if err := cosim.ParseResult(body, s.k.boundary, &s.result); err != nil {
+	if err := cosim.ParseResult(body, s.boundary, &s.result); err != nil {
 		return s.at(err)
 	}
 	s.k.mu.Lock()

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -22,6 +23,30 @@ type Simulation struct {
 	Fault bool `json:"fault,omitempty"`
 	// Datagrams counts those of a simulation with an MPE of its own.
 	Datagrams *cosim.NetworkStats `json:"datagrams,omitempty"`
+	// TCP counts chunks and connections of one with streams of TCP.
+	TCP *TCPStats `json:"tcp,omitempty"`
+}
+
+// TCPStats counts chunks and connections.
+type TCPStats struct {
+	cosim.TCPStats
+	ConnectionStats
+}
+
+// ConnectionStats counts TCP connections of a role.
+type ConnectionStats struct {
+	// Open are those that there are.
+	Open int `json:"connections"`
+	// Accepted were opened by other ranks, and Opened by the role.
+	Accepted uint64 `json:"accepted"`
+	Opened   uint64 `json:"opened"`
+	// Unknown came from addresses that are no rank's, and Limit while there were as many as the shell has.
+	Unknown uint64 `json:"closed_unknown_address"`
+	Limit   uint64 `json:"closed_limit"`
+	// Failed is how often the role's bytes could not be written, as the connection was not opened or has ended, and Dropped how many
+	// they were.
+	Failed  uint64 `json:"failed"`
+	Dropped uint64 `json:"dropped_bytes"`
 }
 
 // Simulated is a Kernel of a role in simulation.
@@ -48,8 +73,8 @@ type Wire interface {
 	SendDatagram(peer int, datagram []byte) error
 	// Record records a datagram that was sent, or has arrived, for captures.
 	Record(peer int, sent bool, datagram []byte)
-	// Ports returns the UDP port of each rank.
-	Ports() []uint16
+	// Addresses returns the address and UDP port of each rank.
+	Addresses() []netip.AddrPort
 	Close() error
 }
 

@@ -11,8 +11,11 @@ import (
 // simulator is a simulator without a role: the test says what is transferred.
 type simulator struct {
 	conn  *os.File
+	at    cosim.Boundary
 	cycle uint64
 	got   []cosim.Record // from the engine
+	// tcpLines are how many lines of chunks the engine takes in the step.
+	tcpLines uint32
 }
 
 // newSimulator says hello, with a version.
@@ -25,7 +28,7 @@ func hello(h cosim.Hello) *simulator {
 	if err != nil {
 		os.Exit(10)
 	}
-	s := &simulator{conn: os.NewFile(uintptr(fd), "zrlmpid")}
+	s := &simulator{conn: os.NewFile(uintptr(fd), "zrlmpid"), at: h.Boundary}
 	s.conn.Write(cosim.AppendHello(nil, h))
 	if _, body := s.read(); len(body) == 0 {
 		os.Exit(11)
@@ -51,14 +54,40 @@ func (s *simulator) read() (cosim.Type, []byte) {
 
 // step answers a step: everything is taken, and the given records are transferred.
 func (s *simulator) step(records ...cosim.Record) {
+	s.begin()
+	s.answer(cosim.Held{Since: never}, records...)
+}
+
+var never = [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}
+
+// begin reads a step.
+func (s *simulator) begin() {
 	var step cosim.Step
-	if _, body := s.read(); cosim.ParseStep(body, &step) != nil {
+	if _, body := s.read(); cosim.ParseStep(body, s.at, &step) != nil {
 		os.Exit(14)
 	}
-	s.got = append(s.got, step.Records...)
+	s.got, s.tcpLines = append(s.got, step.Records...), step.TCPLines
+}
+
+// answer answers a step, of whose chunks some are not taken.
+func (s *simulator) answer(tcp cosim.Held, records ...cosim.Record) {
 	s.cycle += 10
-	answer := cosim.Result{Cycle: s.cycle, Held: cosim.Held{Since: [4]uint64{cosim.Never, cosim.Never, cosim.Never, cosim.Never}}, Records: records}
-	s.conn.Write(cosim.AppendResult(nil, &answer))
+	answer := cosim.Result{Cycle: s.cycle, Held: cosim.Held{Since: never}, TCP: tcp, Records: records}
+	s.conn.Write(cosim.AppendResult(nil, s.at, &answer))
+}
+
+// holds is what the role has not taken of the chunks in s.got.
+func (s *simulator) holds() cosim.Held {
+	tcp := cosim.Held{Since: never}
+	for _, r := range s.got {
+		switch r.Kind {
+		case cosim.KindTCP + cosim.KindInData:
+			tcp.Lines++
+		case cosim.KindTCP + cosim.KindInMeta:
+			tcp.Feedbacks++
+		}
+	}
+	return tcp
 }
 
 // feedback waits for the end of a call, and returns the lines before it.
@@ -135,7 +164,7 @@ func init() {
 		"sim-lies": func([]string) int { // it was given no lines
 			s := newSimulator(cosim.Version)
 			s.read()
-			s.conn.Write(cosim.AppendResult(nil, &cosim.Result{Cycle: 5, Held: cosim.Held{Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}}))
+			s.conn.Write(cosim.AppendResult(nil, s.at, &cosim.Result{Cycle: 5, Held: cosim.Held{Lines: 1, Since: [4]uint64{cosim.Never, 5, 5, 5}}}))
 			io.Copy(io.Discard, s.conn)
 			return 0
 		},

@@ -443,7 +443,7 @@ func (s *streams) wait(moved uint64) Wait {
 		return Wait{s.name(KindInData) + "_tready", since[KindInData], fmt.Sprintf("low, with a line of a %s offered, and %d behind it", s.unit(), max(s.held.Lines, 1)-1)}
 	case since[KindInMeta] != Never:
 		return Wait{s.name(KindInMeta) + "_TREADY", since[KindInMeta], fmt.Sprintf("low, with the metadata of a %s offered", s.unit())}
-	case s.isTCP() && since[KindOutData] != Never && s.granted == 0 && (s.busy || len(s.queued) > 0):
+	case s.isTCP() && since[KindOutData] != Never && s.granted == 0 && len(s.early) == 0:
 		return Wait{Since: since[KindOutData], Text: "the other side of a TCP connection takes no more"}
 	case s.busy:
 		return Wait{s.name(KindOutData) + "_tvalid", moved, fmt.Sprintf("low, after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(), s.current.cycle)}
