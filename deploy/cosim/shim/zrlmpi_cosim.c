@@ -13,16 +13,17 @@
 /* The frames: docs/cosim.md. */
 enum { VERSION = 1, HELLO = 1, START = 2, STEP = 3, RESULT = 4 };
 enum { HEAD = 8, RECORD = 16, START_LEN = 24, STEP_LEN = 20, RESULT_LEN = 48 };
-enum { ROLE, NETWORK }; /* boundaries */
+enum { STEP_TCP_LEN = 8, RESULT_TCP_LEN = 40 }; /* more with TCP */
+enum { ROLE, NETWORK, NETWORK_TCP }; /* boundaries */
 /* The streams of the role. Those of the network have the same directions: CALL is the metadata of
  * datagrams that are sent, FEEDBACK of those that arrive, OUT and IN are their lines. PORTS is no
- * stream: rx_ports has changed. */
-enum { CALL, OUT, IN, FEEDBACK, KINDS, PORTS = KINDS };
+ * stream: rx_ports has changed. Those of TCP have TCP added. */
+enum { CALL, OUT, IN, FEEDBACK, KINDS, PORTS = KINDS, TCP = 8 };
 #define MAGIC 0x534f435aU
 #define NEVER UINT64_MAX
 #define MAX_RECORDS 4096
-#define EDGE_RECORDS 3 /* of one edge, at most */
-#define LINES 4096    /* of IN that are held for the role */
+#define EDGE_RECORDS 6 /* of one edge, at most */
+#define LINES 4096    /* of IN that are held for the role, of each set of streams */
 #define FEEDBACKS 64
 #define BUDGET_CYCLES 64 /* between two looks at the clock */
 #define POLLS 400     /* before the process sleeps until the next step */
@@ -41,19 +42,15 @@ struct from {
 
 /* What is driven to it. */
 struct to {
-	uint8_t reset, call_ready, out_ready, in_valid, in_keep, in_last, feedback_valid;
+	uint8_t call_ready, out_ready, in_valid, in_keep, in_last, feedback_valid;
 	uint64_t in_data, feedback;
 };
 
-static struct {
-	int fd, status, open, alone;
-	uint32_t boundary, rank, size, stall;
-	uint64_t random;
-	uint64_t cycle, answered;   /* now, and at the last answer */
+/* Four streams: those of the role, or of UDP, or of TCP. */
+struct set {
+	int kind;              /* added to their kinds */
+	uint32_t calls, lines; /* that zrlmpid takes in the step */
 	uint64_t since[KINDS];
-	/* The step. */
-	uint32_t left, budget, calls, lines, more;
-	struct timespec began;
 	/* Rings of what the role is to take. */
 	struct line in[LINES];
 	uint64_t feedback[FEEDBACKS];
@@ -61,12 +58,24 @@ static struct {
 	/* Of the network: datagrams whose metadata was offered, and whose last line was taken. */
 	uint64_t offered, taken;
 	uint32_t rx_ports; /* reported last */
-	/* What is driven. */
-	struct to now;
+	struct to now;     /* what is driven */
+};
+
+static struct {
+	int fd, status, open, alone;
+	uint32_t boundary, rank, size, stall;
+	uint64_t random;
+	uint64_t cycle, answered;   /* now, and at the last answer */
+	uint8_t reset;
+	int sets;
+	struct set set[2];
+	/* The step. */
+	uint32_t left, budget, more;
+	struct timespec began;
 	/* The next answer. */
 	uint32_t records;
-	uint8_t answer[HEAD + RESULT_LEN + MAX_RECORDS * RECORD];
-	uint8_t body[STEP_LEN + MAX_RECORDS * RECORD];
+	uint8_t answer[HEAD + RESULT_LEN + RESULT_TCP_LEN + MAX_RECORDS * RECORD];
+	uint8_t body[STEP_LEN + STEP_TCP_LEN + MAX_RECORDS * RECORD];
 	/* Without zrlmpid. */
 	struct timespec start;
 	uint32_t words, messages, left_messages, got;
@@ -157,10 +166,12 @@ static void open_boundary(uint32_t boundary)
 {
 	const char *fd = getenv("ZRLMPI_COSIM_FD"), *messages = getenv("ZRLMPI_COSIM_ALONE");
 	s.boundary = boundary;
+	s.sets = boundary == NETWORK_TCP ? 2 : 1;
+	s.set[1].kind = TCP;
 	for (int i = 0; i < KINDS; i++)
-		s.since[i] = NEVER;
+		s.set[0].since[i] = s.set[1].since[i] = NEVER;
 	s.open = 1;
-	s.now.reset = 1;
+	s.reset = 1;
 	s.random = 1;
 	if (!fd && messages && boundary == ROLE) {
 		const char *words = getenv("ZRLMPI_COSIM_WORDS");
@@ -206,17 +217,19 @@ void zrlmpi_cosim_open(void) { open_boundary(ROLE); }
 
 void zrlmpi_network_open(void) { open_boundary(NETWORK); }
 
+void zrlmpi_network_open_tcp(void) { open_boundary(NETWORK_TCP); }
+
 int zrlmpi_cosim_status(void) { return s.status; }
 
-static void hold_line(uint64_t data, uint8_t keep, uint8_t last)
+static void hold_line(struct set *t, uint64_t data, uint8_t keep, uint8_t last)
 {
-	struct line *l = &s.in[(s.in_at + s.in_held++) % LINES];
+	struct line *l = &t->in[(t->in_at + t->in_held++) % LINES];
 	l->data = data;
 	l->keep = keep;
 	l->last = last;
 }
 
-static void hold_feedback(uint64_t feedback) { s.feedback[(s.feedback_at + s.feedback_held++) % FEEDBACKS] = feedback; }
+static void hold_feedback(struct set *t, uint64_t feedback) { t->feedback[(t->feedback_at + t->feedback_held++) % FEEDBACKS] = feedback; }
 
 /* Waits for the next step, at first without sleep: zrlmpid mostly sends it sooner than a process wakes up. */
 static void poll_step(void)
@@ -229,22 +242,29 @@ static void poll_step(void)
 /* Reads a step. */
 static int step(void)
 {
-	uint32_t len;
+	uint32_t len, fixed = STEP_LEN + (s.sets > 1 ? STEP_TCP_LEN : 0);
 	poll_step();
 	if (receive(STEP, &len))
 		return -1;
-	if (len < STEP_LEN || (len - STEP_LEN) % RECORD || get32(s.body) == 0)
+	if (len < fixed || (len - fixed) % RECORD || get32(s.body) == 0)
 		return end(2, "malformed STEP from zrlmpid");
 	s.left = get32(s.body);
 	s.budget = get32(s.body + 4);
-	s.calls = get32(s.body + 8);
-	s.lines = get32(s.body + 12);
+	s.set[0].calls = get32(s.body + 8);
+	s.set[0].lines = get32(s.body + 12);
 	s.more = get32(s.body + 16);
-	for (const uint8_t *b = s.body + STEP_LEN; b < s.body + len; b += RECORD) {
-		if (b[14] == IN && s.in_held < LINES)
-			hold_line(get64(b), b[12], b[13]);
-		else if (b[14] == FEEDBACK && s.feedback_held < FEEDBACKS)
-			hold_feedback(s.boundary == ROLE ? b[0] : get64(b));
+	if (s.sets > 1) {
+		s.set[1].calls = get32(s.body + STEP_LEN);
+		s.set[1].lines = get32(s.body + STEP_LEN + 4);
+	}
+	for (const uint8_t *b = s.body + fixed; b < s.body + len; b += RECORD) {
+		int i = s.sets > 1 && b[14] >= TCP;
+		struct set *t = &s.set[i];
+		int kind = b[14] - t->kind;
+		if (kind == IN && t->in_held < LINES)
+			hold_line(t, get64(b), b[12], b[13]);
+		else if (kind == FEEDBACK && t->feedback_held < FEEDBACKS)
+			hold_feedback(t, s.boundary == ROLE ? b[0] : get64(b));
 		else
 			return end(2, "records from zrlmpid without room for them");
 	}
@@ -252,33 +272,41 @@ static int step(void)
 	return 0;
 }
 
+/* The length of an answer without its records. */
+static uint32_t answer_len(void) { return RESULT_LEN + (s.sets > 1 ? RESULT_TCP_LEN : 0); }
+
 /* Answers a step. */
 static int answer(void)
 {
 	uint8_t *b = s.answer;
-	uint32_t len = RESULT_LEN + s.records * RECORD;
+	uint32_t len = answer_len() + s.records * RECORD;
 	memset(b, 0, HEAD);
 	b[0] = RESULT;
 	put32(b + 4, len);
 	b += HEAD;
 	put64(b, s.cycle);
-	put32(b + 8, s.in_held);
-	put32(b + 12, s.feedback_held);
-	for (int i = 0; i < KINDS; i++)
-		put64(b + 16 + 8 * i, s.since[i]);
+	b += 8;
+	for (int i = 0; i < s.sets; i++) {
+		const struct set *t = &s.set[i];
+		put32(b, t->in_held);
+		put32(b + 4, t->feedback_held);
+		b += 8;
+		for (int k = 0; k < KINDS; k++, b += 8)
+			put64(b, t->since[k]);
+	}
 	s.records = 0;
 	s.answered = s.cycle;
 	return send_all(s.answer, HEAD + len);
 }
 
-static void record(uint8_t kind, uint64_t data, uint8_t keep, uint8_t last)
+static void record(int kind, uint64_t data, uint8_t keep, uint8_t last)
 {
-	uint8_t *b = s.answer + HEAD + RESULT_LEN + s.records++ * RECORD;
+	uint8_t *b = s.answer + HEAD + answer_len() + s.records++ * RECORD;
 	put64(b, data);
 	put32(b + 8, (uint32_t)(s.cycle - s.answered));
 	b[12] = keep;
 	b[13] = last;
-	b[14] = kind;
+	b[14] = (uint8_t)kind;
 	b[15] = 0;
 }
 
@@ -290,82 +318,88 @@ static int over_budget(void)
 }
 
 /* Notes since when a stream waits for ready. */
-static void waits(int kind, int valid, int ready)
+static void waits(uint64_t *since, int valid, int ready)
 {
 	if (!valid || ready)
-		s.since[kind] = NEVER;
-	else if (s.since[kind] == NEVER)
-		s.since[kind] = s.cycle;
+		*since = NEVER;
+	else if (*since == NEVER)
+		*since = s.cycle;
 }
 
 /* Decides what is driven to the role until the next edge. What is offered stays until it is taken. */
-static void drive(int moved)
+static void drive(struct set *t, int moved)
 {
-	struct to *e = &s.now;
-	e->reset = s.cycle < ZRLMPI_COSIM_RESET;
-	if (e->reset)
-		return;
-	e->call_ready = s.calls > 0 && !stalls();
-	e->out_ready = s.lines > 0 && !stalls();
+	struct to *e = &t->now;
+	e->call_ready = t->calls > 0 && !stalls();
+	e->out_ready = t->lines > 0 && !stalls();
 	/* The shell offers the metadata of a datagram with its first line or before, and after the last
 	 * line of the datagram before. */
-	int between = s.offered == s.taken;
+	int between = t->offered == t->taken;
 	if (moved & 1 << FEEDBACK || !e->feedback_valid) {
-		e->feedback_valid = s.feedback_held > 0 && (s.boundary == ROLE || between) && !stalls();
-		e->feedback = e->feedback_valid ? s.feedback[s.feedback_at % FEEDBACKS] : 0;
-		s.offered += e->feedback_valid;
+		e->feedback_valid = t->feedback_held > 0 && (s.boundary == ROLE || between) && !stalls();
+		e->feedback = e->feedback_valid ? t->feedback[t->feedback_at % FEEDBACKS] : 0;
+		t->offered += e->feedback_valid;
 	}
 	if (moved & 1 << IN || !e->in_valid) {
-		struct line *l = &s.in[s.in_at % LINES];
-		e->in_valid = s.in_held > 0 && (s.boundary == ROLE || s.offered != s.taken) && !stalls();
+		struct line *l = &t->in[t->in_at % LINES];
+		e->in_valid = t->in_held > 0 && (s.boundary == ROLE || t->offered != t->taken) && !stalls();
 		e->in_data = e->in_valid ? l->data : 0;
 		e->in_keep = e->in_valid ? l->keep : 0;
 		e->in_last = e->in_valid ? l->last : 0;
 	}
 }
 
-/* Carries out the transfers of an edge, and sets s.now. */
+/* Carries out the transfers of an edge on a set of streams. Sets *early if the step is to end. */
+static int transfer(struct set *t, const struct from *r, int *early)
+{
+	struct to *e = &t->now;
+	int moved = 0, reset = s.reset;
+	waits(&t->since[CALL], !reset && r->call_valid, e->call_ready);
+	waits(&t->since[OUT], !reset && r->out_valid, e->out_ready);
+	waits(&t->since[IN], e->in_valid, r->in_ready);
+	waits(&t->since[FEEDBACK], e->feedback_valid, r->feedback_ready);
+	if (!reset && r->call_valid && e->call_ready) {
+		moved |= 1 << CALL;
+		record(t->kind + CALL, r->call, r->call_keep, 0);
+		t->calls--;
+		*early |= s.boundary == ROLE && r->call_keep % 2 == 1; /* a receive: a send is complete with its last line */
+	}
+	if (!reset && r->out_valid && e->out_ready) {
+		moved |= 1 << OUT;
+		record(t->kind + OUT, r->out_data, r->out_keep, r->out_last);
+		t->lines--;
+		*early |= r->out_last;
+	}
+	if (e->in_valid && r->in_ready) {
+		moved |= 1 << IN;
+		t->in_at++;
+		t->taken += e->in_last;
+		*early |= --t->in_held == 0 && s.more;
+	}
+	if (e->feedback_valid && r->feedback_ready) {
+		moved |= 1 << FEEDBACK;
+		t->feedback_at++;
+		t->feedback_held--;
+	}
+	if (!reset && r->rx_ports != t->rx_ports) {
+		record(t->kind + PORTS, r->rx_ports, 0, 0);
+		t->rx_ports = r->rx_ports;
+		*early = 1;
+	}
+	return moved;
+}
+
+/* Carries out the transfers of an edge, and sets what is driven. */
 static int cycle(const struct from *r)
 {
-	struct to *e = &s.now;
-	int moved = 0, early = 0, reset = e->reset;
+	int moved[2] = {0}, early = 0;
 	if (!s.open)
 		return -1;
 	if (s.left == 0 && !s.alone && step())
 		return -1;
 	s.cycle++;
-	waits(CALL, !reset && r->call_valid, e->call_ready);
-	waits(OUT, !reset && r->out_valid, e->out_ready);
-	waits(IN, e->in_valid, r->in_ready);
-	waits(FEEDBACK, e->feedback_valid, r->feedback_ready);
-	if (!reset && r->call_valid && e->call_ready) {
-		moved |= 1 << CALL;
-		record(CALL, r->call, r->call_keep, 0);
-		s.calls--;
-		early = s.boundary == ROLE && r->call_keep % 2 == 1; /* a receive: a send is complete with its last line */
-	}
-	if (!reset && r->out_valid && e->out_ready) {
-		moved |= 1 << OUT;
-		record(OUT, r->out_data, r->out_keep, r->out_last);
-		s.lines--;
-		early |= r->out_last;
-	}
-	if (e->in_valid && r->in_ready) {
-		moved |= 1 << IN;
-		s.in_at++;
-		s.taken += e->in_last;
-		early |= --s.in_held == 0 && s.more;
-	}
-	if (e->feedback_valid && r->feedback_ready) {
-		moved |= 1 << FEEDBACK;
-		s.feedback_at++;
-		s.feedback_held--;
-	}
-	if (!reset && r->rx_ports != s.rx_ports) {
-		record(PORTS, r->rx_ports, 0, 0);
-		s.rx_ports = r->rx_ports;
-		early = 1;
-	}
+	for (int i = 0; i < s.sets; i++)
+		moved[i] = transfer(&s.set[i], &r[i], &early);
 	if (s.alone) {
 		if (alone())
 			return -1;
@@ -381,8 +415,10 @@ static int cycle(const struct from *r)
 				return -1;
 		}
 	}
-	drive(moved);
-	return moved;
+	s.reset = s.cycle < ZRLMPI_COSIM_RESET;
+	for (int i = 0; i < s.sets && !s.reset; i++)
+		drive(&s.set[i], moved[i]);
+	return moved[0] | moved[1] << TCP;
 }
 
 int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine)
@@ -398,8 +434,8 @@ int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine
 	from.in_ready = r->in_ready;
 	from.feedback_ready = r->feedback_ready;
 	int moved = cycle(&from);
-	const struct to *e = &s.now;
-	engine->reset = e->reset;
+	const struct to *e = &s.set[0].now;
+	engine->reset = s.reset;
 	engine->rank = s.rank;
 	engine->size = s.size;
 	engine->call_ready = e->call_ready;
@@ -415,19 +451,28 @@ int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine
 
 int zrlmpi_network_cycle(const struct zrlmpi_network_role *r, struct zrlmpi_network *shell)
 {
-	struct from from = {0};
-	from.call_valid = r->out_meta_valid;
-	from.call = r->out_meta;
-	from.out_valid = r->out_valid;
-	from.out_keep = r->out_keep;
-	from.out_last = r->out_last;
-	from.out_data = r->out_data;
-	from.in_ready = r->in_ready;
-	from.feedback_ready = r->in_meta_ready;
-	from.rx_ports = r->rx_ports;
-	int moved = cycle(&from);
-	const struct to *e = &s.now;
-	shell->reset = e->reset;
+	struct from from[2] = {{0}};
+	from[0].call_valid = r->out_meta_valid;
+	from[0].call = r->out_meta;
+	from[0].out_valid = r->out_valid;
+	from[0].out_keep = r->out_keep;
+	from[0].out_last = r->out_last;
+	from[0].out_data = r->out_data;
+	from[0].in_ready = r->in_ready;
+	from[0].feedback_ready = r->in_meta_ready;
+	from[0].rx_ports = r->rx_ports;
+	from[1].call_valid = r->tcp.out_meta_valid;
+	from[1].call = r->tcp.out_meta;
+	from[1].out_valid = r->tcp.out_valid;
+	from[1].out_keep = r->tcp.out_keep;
+	from[1].out_last = r->tcp.out_last;
+	from[1].out_data = r->tcp.out_data;
+	from[1].in_ready = r->tcp.in_ready;
+	from[1].feedback_ready = r->tcp.in_meta_ready;
+	from[1].rx_ports = r->tcp.rx_ports;
+	int moved = cycle(from);
+	const struct to *e = &s.set[0].now, *t = &s.set[1].now;
+	shell->reset = s.reset;
 	shell->rank = s.rank;
 	shell->size = s.size;
 	shell->out_meta_ready = e->call_ready;
@@ -438,6 +483,14 @@ int zrlmpi_network_cycle(const struct zrlmpi_network_role *r, struct zrlmpi_netw
 	shell->in_data = e->in_data;
 	shell->in_meta_valid = e->feedback_valid;
 	shell->in_meta = e->feedback;
+	shell->tcp.out_meta_ready = t->call_ready;
+	shell->tcp.out_ready = t->out_ready;
+	shell->tcp.in_valid = t->in_valid;
+	shell->tcp.in_keep = t->in_keep;
+	shell->tcp.in_last = t->in_last;
+	shell->tcp.in_data = t->in_data;
+	shell->tcp.in_meta_valid = t->feedback_valid;
+	shell->tcp.in_meta = t->feedback;
 	return moved;
 }
 
@@ -451,8 +504,8 @@ static int alone(void)
 			if (b[12] == 1 || b[12] == 3) {
 				lines = (s.words + 1) / 2;
 				for (uint32_t k = 0; k < lines; k++)
-					hold_line(k * 2654435761U + s.left_messages, (uint8_t)(k == lines - 1 && s.words % 2 ? 0x0f : 0xff), k == lines - 1);
-				hold_feedback(1);
+					hold_line(&s.set[0], k * 2654435761U + s.left_messages, (uint8_t)(k == lines - 1 && s.words % 2 ? 0x0f : 0xff), k == lines - 1);
+				hold_feedback(&s.set[0], 1);
 			}
 			s.got = 0;
 		} else {
@@ -462,15 +515,15 @@ static int alone(void)
 				return end(1, NULL);
 			}
 			if (b[13]) {
-				hold_feedback(1);
+				hold_feedback(&s.set[0], 1);
 				s.left_messages--;
 			}
 		}
 	}
 	s.records = 0;
 	s.answered = s.cycle;
-	s.calls = 1;
-	s.lines = LINES;
+	s.set[0].calls = 1;
+	s.set[0].lines = LINES;
 	if (s.left_messages > 0)
 		return 0;
 	struct timespec now;
