@@ -72,7 +72,7 @@ void zrlmpi_ghdl_cycle(const uint8_t *role, uint8_t *engine)
 	give(e.feedback, 8);
 }
 
-void zrlmpi_ghdl_network_cycle(const uint8_t *role, uint8_t *shell)
+void zrlmpi_ghdl_network_cycle(const uint8_t *role, const uint8_t *tcp_role, uint8_t *shell, uint8_t *tcp_shell)
 {
 	static uint64_t cycle;
 	struct zrlmpi_network_role r;
@@ -88,6 +88,16 @@ void zrlmpi_ghdl_network_cycle(const uint8_t *role, uint8_t *shell)
 	r.in_ready = control("siNRC_Udp_Data_tready", cycle);
 	r.in_meta_ready = control("siNRC_Role_Udp_Meta_TREADY", cycle);
 	r.rx_ports = (uint32_t)take(32);
+	from = tcp_role;
+	r.tcp.out_meta_valid = control("soROLE_Nrc_Tcp_Meta_TVALID", cycle);
+	r.tcp.out_meta = take(64);
+	r.tcp.out_valid = control("soNRC_Tcp_Data_tvalid", cycle);
+	r.tcp.out_keep = (uint8_t)take(8);
+	r.tcp.out_last = (uint8_t)take(1);
+	r.tcp.out_data = take(64);
+	r.tcp.in_ready = control("siNRC_Tcp_Data_tready", cycle);
+	r.tcp.in_meta_ready = control("siNRC_Role_Tcp_Meta_TREADY", cycle);
+	r.tcp.rx_ports = (uint32_t)take(32);
 	int stop = zrlmpi_network_cycle(&r, &n) < 0;
 	if (stop && zrlmpi_cosim_status() != 0)
 		exit(zrlmpi_cosim_status());
@@ -104,4 +114,13 @@ void zrlmpi_ghdl_network_cycle(const uint8_t *role, uint8_t *shell)
 	give(n.in_data, 64);
 	give(n.in_meta_valid, 1);
 	give(n.in_meta, 64);
+	to = tcp_shell;
+	give(n.tcp.out_meta_ready, 1);
+	give(n.tcp.out_ready, 1);
+	give(n.tcp.in_valid, 1);
+	give(n.tcp.in_keep, 8);
+	give(n.tcp.in_last, 1);
+	give(n.tcp.in_data, 64);
+	give(n.tcp.in_meta_valid, 1);
+	give(n.tcp.in_meta, 64);
 }

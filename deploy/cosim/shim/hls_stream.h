@@ -42,8 +42,8 @@ private:
 	}
 };
 
-/* The interface of the one shell of the program. */
-struct shell {
+/* The streams of UDP, or of TCP. */
+struct slices {
 	struct line {
 		uint64_t data;
 		uint8_t keep, last;
@@ -51,17 +51,11 @@ struct shell {
 	std::deque<line> out, in;
 	std::deque<uint64_t> out_meta, in_meta;
 	uint32_t rx_ports = 0;
-	zrlmpi_network now{};
 
 	static const size_t SLICES = 2; /* what a stream holds */
 
-	static shell &get() {
-		static shell s;
-		return s;
-	}
-	/* One cycle. Ends the program with the simulation. */
-	void cycle() {
-		zrlmpi_network_role r{};
+	/* What the role drives, and what is transferred of what is driven to it. */
+	template <class Role> void drive(Role &r) const {
 		r.out_meta_valid = !out_meta.empty();
 		if (r.out_meta_valid) r.out_meta = out_meta.front();
 		r.out_valid = !out.empty();
@@ -73,18 +67,44 @@ struct shell {
 		r.in_ready = in.size() < SLICES;
 		r.in_meta_ready = in_meta.size() < SLICES;
 		r.rx_ports = rx_ports;
-		zrlmpi_network driven = now; /* what is driven now is transferred at the edge */
-		int moved = zrlmpi_network_cycle(&r, &now);
-		if (moved < 0) std::exit(zrlmpi_cosim_status());
+	}
+	template <class Shell> void transfer(int moved, const Shell &driven) {
 		if (moved & ZRLMPI_OUT_META) out_meta.pop_front();
 		if (moved & ZRLMPI_OUT_DATA) out.pop_front();
 		if (moved & ZRLMPI_IN_META) in_meta.push_back(driven.in_meta);
 		if (moved & ZRLMPI_IN_DATA) in.push_back(line{driven.in_data, driven.in_keep, driven.in_last});
 	}
+};
+
+/* The interface of the one shell of the program. */
+struct shell {
+	slices udp, tcp;
+	zrlmpi_network now{};
+
+	static shell &get() {
+		static shell s;
+		return s;
+	}
+	/* Whether the shell has streams of TCP, which is decided before the first use. */
+	static bool &with_tcp() {
+		static bool with = false;
+		return with;
+	}
+	/* One cycle. Ends the program with the simulation. */
+	void cycle() {
+		zrlmpi_network_role r{};
+		udp.drive(r);
+		tcp.drive(r.tcp);
+		zrlmpi_network driven = now; /* what is driven now is transferred at the edge */
+		int moved = zrlmpi_network_cycle(&r, &now);
+		if (moved < 0) std::exit(zrlmpi_cosim_status());
+		udp.transfer(moved, driven);
+		tcp.transfer(moved >> 8, driven.tcp);
+	}
 
 private:
 	shell() {
-		zrlmpi_network_open();
+		with_tcp() ? zrlmpi_network_open_tcp() : zrlmpi_network_open();
 		now.reset = 1;
 		while (now.reset) cycle();
 	}
@@ -118,7 +138,7 @@ inline bool cycle() {
 	return true;
 }
 
-enum kind { FIFO, CALL, OUT, IN, FEEDBACK, NET_OUT_META, NET_OUT, NET_IN, NET_IN_META };
+enum kind { FIFO, CALL, OUT, IN, FEEDBACK, NET_OUT_META, NET_OUT, NET_IN, NET_IN_META, TCP_OUT_META, TCP_OUT, TCP_IN, TCP_IN_META };
 
 /* Elements of streams, by the members that upstream's types have. What has none of them is
  * only in FIFOs. */
@@ -148,25 +168,25 @@ template <class T> auto sample(T &v, int) -> decltype((void)(v = (uint8_t)0)) { 
 template <class T> void sample(T &, long) { std::abort(); }
 
 /* The same for lines and metadata of datagrams, by the members of NetworkWord and NetworkMetaStream. */
-template <class T> auto send(const T &v, int) -> decltype((void)(uint64_t)v.tdata, (void)v.tkeep) {
-	shell::get().out.push_back(shell::line{(uint64_t)v.tdata, (uint8_t)(uint32_t)v.tkeep, (uint8_t)((uint32_t)v.tlast != 0)});
+template <class T> auto send(slices &to, const T &v, int) -> decltype((void)(uint64_t)v.tdata, (void)v.tkeep) {
+	to.out.push_back(slices::line{(uint64_t)v.tdata, (uint8_t)(uint32_t)v.tkeep, (uint8_t)((uint32_t)v.tlast != 0)});
 }
-template <class T> auto send(const T &v, int) -> decltype((void)v.tdata.dst_rank) {
-	shell::get().out_meta.push_back(zrlmpi_meta((uint8_t)(uint32_t)v.tdata.dst_rank, (uint16_t)(uint32_t)v.tdata.dst_port,
+template <class T> auto send(slices &to, const T &v, int) -> decltype((void)v.tdata.dst_rank) {
+	to.out_meta.push_back(zrlmpi_meta((uint8_t)(uint32_t)v.tdata.dst_rank, (uint16_t)(uint32_t)v.tdata.dst_port,
 		(uint8_t)(uint32_t)v.tdata.src_rank, (uint16_t)(uint32_t)v.tdata.src_port, (uint16_t)(uint32_t)v.tdata.len));
 }
-template <class T> void send(const T &, long) { std::abort(); }
+template <class T> void send(slices &, const T &, long) { std::abort(); }
 
-template <class T> auto receive(T &v, int) -> decltype((void)(v.tdata = (uint64_t)0), (void)v.tkeep) {
-	shell::line l = shell::get().in.front();
-	shell::get().in.pop_front();
+template <class T> auto receive(slices &from, T &v, int) -> decltype((void)(v.tdata = (uint64_t)0), (void)v.tkeep) {
+	slices::line l = from.in.front();
+	from.in.pop_front();
 	v.tdata = l.data;
 	v.tkeep = l.keep;
 	v.tlast = l.last;
 }
-template <class T> auto receive(T &v, int) -> decltype((void)v.tdata.dst_rank) {
-	uint64_t m = shell::get().in_meta.front();
-	shell::get().in_meta.pop_front();
+template <class T> auto receive(slices &from, T &v, int) -> decltype((void)v.tdata.dst_rank) {
+	uint64_t m = from.in_meta.front();
+	from.in_meta.pop_front();
 	v.tdata.dst_rank = (uint8_t)m;
 	v.tdata.dst_port = (uint16_t)(m >> 8);
 	v.tdata.src_rank = (uint8_t)(m >> 24);
@@ -175,7 +195,7 @@ template <class T> auto receive(T &v, int) -> decltype((void)v.tdata.dst_rank) {
 	v.tkeep = 0xff;
 	v.tlast = 1;
 }
-template <class T> void receive(T &, long) { std::abort(); }
+template <class T> void receive(slices &, T &, long) { std::abort(); }
 
 } // namespace zrlmpi
 
@@ -196,7 +216,7 @@ public:
 		if (network()) {
 			while (full())
 				if (!zrlmpi::background::get().once()) zrlmpi::shell::get().cycle();
-			zrlmpi::send(v, 0);
+			zrlmpi::send(slices(), v, 0);
 		} else if (kind_ == zrlmpi::FIFO) {
 			while (at_bound() && zrlmpi::background::get().once()) {}
 			fifo_.push_back(v);
@@ -208,7 +228,7 @@ public:
 		if (network()) {
 			while (empty())
 				if (!zrlmpi::background::get().once()) zrlmpi::shell::get().cycle();
-			zrlmpi::receive(v, 0);
+			zrlmpi::receive(slices(), v, 0);
 			return v;
 		}
 		if (kind_ == zrlmpi::FIFO) {
@@ -246,8 +266,10 @@ public:
 			return fifo_.empty();
 		case zrlmpi::IN: return !zrlmpi::interface::get().engine.in_valid;
 		case zrlmpi::FEEDBACK: return !zrlmpi::interface::get().engine.feedback_valid;
-		case zrlmpi::NET_IN: return zrlmpi::shell::get().in.empty();
-		case zrlmpi::NET_IN_META: return zrlmpi::shell::get().in_meta.empty();
+		case zrlmpi::NET_IN:
+		case zrlmpi::TCP_IN: return slices().in.empty();
+		case zrlmpi::NET_IN_META:
+		case zrlmpi::TCP_IN_META: return slices().in_meta.empty();
 		default: return true;
 		}
 	}
@@ -255,8 +277,10 @@ public:
 		switch (kind_) {
 		case zrlmpi::CALL: return !zrlmpi::interface::get().engine.call_ready;
 		case zrlmpi::OUT: return !zrlmpi::interface::get().engine.out_ready;
-		case zrlmpi::NET_OUT: return zrlmpi::shell::get().out.size() >= zrlmpi::shell::SLICES;
-		case zrlmpi::NET_OUT_META: return zrlmpi::shell::get().out_meta.size() >= zrlmpi::shell::SLICES;
+		case zrlmpi::NET_OUT:
+		case zrlmpi::TCP_OUT: return slices().out.size() >= zrlmpi::slices::SLICES;
+		case zrlmpi::NET_OUT_META:
+		case zrlmpi::TCP_OUT_META: return slices().out_meta.size() >= zrlmpi::slices::SLICES;
 		case zrlmpi::FIFO:
 			if (at_bound()) zrlmpi::background::get().once();
 			return at_bound();
@@ -267,6 +291,8 @@ public:
 
 private:
 	bool network() const { return kind_ >= zrlmpi::NET_OUT_META; }
+	/* Those of the network. */
+	zrlmpi::slices &slices() const { return kind_ >= zrlmpi::TCP_OUT_META ? zrlmpi::shell::get().tcp : zrlmpi::shell::get().udp; }
 	/* Whether it is a FIFO that holds all that it may. */
 	bool at_bound() const { return zrlmpi::background::get().run && fifo_.size() >= HELD; }
 
@@ -328,9 +354,24 @@ template <class Word, class Meta> struct network {
 	/* A cycle between two runs of the role's functions. Bit n of rx_ports opens port 2718 + n. The program ends
 	 * with the simulation. */
 	bool next(uint32_t rx_ports) {
-		shell::get().rx_ports = rx_ports;
+		shell::get().udp.rx_ports = rx_ports;
 		shell::get().cycle();
 		return true;
+	}
+};
+
+/* The same with streams of TCP, which carry chunks of connections. */
+template <class Word, class Meta> struct network_tcp : network<Word, Meta> {
+	hls::stream<Word> siTcp_data{TCP_IN};
+	hls::stream<Meta> siTcp_meta{TCP_IN_META};
+	hls::stream<Word> soTcp_data{TCP_OUT};
+	hls::stream<Meta> soTcp_meta{TCP_OUT_META};
+
+	network_tcp() { shell::with_tcp() = true; }
+	/* Bit n of rx_ports and tcp_ports opens port 2718 + n of UDP and of TCP. */
+	bool next(uint32_t rx_ports, uint32_t tcp_ports) {
+		shell::get().tcp.rx_ports = tcp_ports;
+		return network<Word, Meta>::next(rx_ports);
 	}
 };
 

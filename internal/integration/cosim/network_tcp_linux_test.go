@@ -147,3 +147,18 @@ func TestNetworkTCPFault(t *testing.T) {
 		t.Errorf("it says %q", text)
 	}
 }
+
+// The same in VHDL and HLS C++, of roles that use no UDP.
+func TestNetworkTCPLanguages(t *testing.T) {
+	for language, file := range map[string]string{"vhdl-mpe": "tcp.vhdl", "hls": "tcp.cpp"} {
+		t.Run(language, func(t *testing.T) {
+			at := network()
+			c := tcpRole(t, language, file, at, "stall_percent=30 seed=7", "")
+			conn := connect(t, at+"1", at+"2:2720")
+			for _, n := range []int{1, 8, 9, 2001, 10_000} {
+				echoed(t, conn, n)
+			}
+			until(t, "the end of the last transfer", func() bool { return simulationOf(t, c).Signal == "" })
+		})
+	}
+}
