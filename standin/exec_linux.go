@@ -85,6 +85,12 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 		// The program may be about to exit, with a status that says more.
 		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
+		if p.toEnd {
+			select {
+			case <-served:
+			case <-ctx.Done():
+			}
+		}
 	case <-ctx.Done():
 	}
 	cancel(errExited)

@@ -30,6 +30,8 @@ type program struct {
 	grace  time.Duration
 	log    *zap.Logger
 	tasks  sync.WaitGroup
+	// toEnd: what serves it ends with the connection, so that all is read that it has written before it exits.
+	toEnd bool
 
 	// exited is closed when the program has exited. Then exit is nil for
 	// status 0, and otherwise says how it ended.

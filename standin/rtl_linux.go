@@ -165,6 +165,7 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	if err != nil {
 		return false, err
 	}
+	p.toEnd = true
 	p.tasks.Go(func() { logLines(p.stdout, p.log) })
 	k.mu.Lock()
 	k.counters.starts.Add(1)
