@@ -164,7 +164,7 @@ func TestLibraryFailureRecord(t *testing.T) {
 	dir, temp := builtLibrary(t), t.TempDir()
 	program, zrlctl := compile(t, dir, "standard", "hangs.c"), filepath.Join(dir, "zrlctl")
 	text := strings.Replace(readFile(t, overUDP(t, 2)), "transport: udp", "transport: udp, deadlines: {ack: 1s}", 1)
-	run := exec.Command(zrlctl, "run", "--config", writeFile(t, "short.yaml", text), program, "told")
+	run := exec.Command(zrlctl, "run", "--config", writeFile(t, "short.yaml", text), program, "late")
 	run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "lib"), "TMPDIR="+temp)
 	var said strings.Builder
 	run.Stderr = &said

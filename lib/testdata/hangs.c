@@ -55,7 +55,7 @@ int main(int argc, char **argv)
             receive(0, 0);
             receive(0, 0);
         }
-    } else if (!strcmp(mode, "told")) { /* when the test has done something to rank 1 */
+    } else if (!strcmp(mode, "late")) { /* when the test has done something to rank 1 */
         if (rank == 0) {
             getchar();
             MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
