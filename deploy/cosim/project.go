@@ -36,10 +36,10 @@ var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe", "vhdl-mpe"}
 const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.vcd`, for GTKWave. A time of 10 in it is a cycle."
 
 var languages = map[string]language{
-	"verilog":     {"role.v", []string{"verilator.cpp"}, verilatorWaves, false},
+	"verilog":     {"role.v", []string{"verilator.cpp", "verilator_main.h"}, verilatorWaves, false},
 	"vhdl":        {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it.", false},
 	"hls":         {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a cycle is an access to a stream. `gdb` and `printf` show what the role does.", false},
-	"verilog-mpe": {"role.v", []string{"verilator_network.cpp"}, verilatorWaves, true},
+	"verilog-mpe": {"role.v", []string{"verilator_network.cpp", "verilator_main.h"}, verilatorWaves, true},
 	"vhdl-mpe":    {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl-net:time_scale=20 ./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it.", true},
 }
 

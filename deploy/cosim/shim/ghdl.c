@@ -72,32 +72,43 @@ void zrlmpi_ghdl_cycle(const uint8_t *role, uint8_t *engine)
 	give(e.feedback, 8);
 }
 
+static void take_streams(struct zrlmpi_streams_role *r, const char *const names[4], uint64_t cycle)
+{
+	r->out_meta_valid = control(names[0], cycle);
+	r->out_meta = take(64);
+	r->out_valid = control(names[1], cycle);
+	r->out_keep = (uint8_t)take(8);
+	r->out_last = (uint8_t)take(1);
+	r->out_data = take(64);
+	r->in_ready = control(names[2], cycle);
+	r->in_meta_ready = control(names[3], cycle);
+	r->rx_ports = (uint32_t)take(32);
+}
+
+static void give_streams(const struct zrlmpi_streams *n)
+{
+	give(n->out_meta_ready, 1);
+	give(n->out_ready, 1);
+	give(n->in_valid, 1);
+	give(n->in_keep, 8);
+	give(n->in_last, 1);
+	give(n->in_data, 64);
+	give(n->in_meta_valid, 1);
+	give(n->in_meta, 64);
+}
+
 void zrlmpi_ghdl_network_cycle(const uint8_t *role, const uint8_t *tcp_role, uint8_t *shell, uint8_t *tcp_shell)
 {
+	static const char *const udp[] = {"soROLE_Nrc_Udp_Meta_TVALID", "soNRC_Udp_Data_tvalid", "siNRC_Udp_Data_tready", "siNRC_Role_Udp_Meta_TREADY"};
+	static const char *const tcp[] = {"soROLE_Nrc_Tcp_Meta_TVALID", "soNRC_Tcp_Data_tvalid", "siNRC_Tcp_Data_tready", "siNRC_Role_Tcp_Meta_TREADY"};
 	static uint64_t cycle;
 	struct zrlmpi_network_role r;
 	struct zrlmpi_network n = {0};
 	cycle++;
 	from = role;
-	r.out_meta_valid = control("soROLE_Nrc_Udp_Meta_TVALID", cycle);
-	r.out_meta = take(64);
-	r.out_valid = control("soNRC_Udp_Data_tvalid", cycle);
-	r.out_keep = (uint8_t)take(8);
-	r.out_last = (uint8_t)take(1);
-	r.out_data = take(64);
-	r.in_ready = control("siNRC_Udp_Data_tready", cycle);
-	r.in_meta_ready = control("siNRC_Role_Udp_Meta_TREADY", cycle);
-	r.rx_ports = (uint32_t)take(32);
+	take_streams(&r.udp, udp, cycle);
 	from = tcp_role;
-	r.tcp.out_meta_valid = control("soROLE_Nrc_Tcp_Meta_TVALID", cycle);
-	r.tcp.out_meta = take(64);
-	r.tcp.out_valid = control("soNRC_Tcp_Data_tvalid", cycle);
-	r.tcp.out_keep = (uint8_t)take(8);
-	r.tcp.out_last = (uint8_t)take(1);
-	r.tcp.out_data = take(64);
-	r.tcp.in_ready = control("siNRC_Tcp_Data_tready", cycle);
-	r.tcp.in_meta_ready = control("siNRC_Role_Tcp_Meta_TREADY", cycle);
-	r.tcp.rx_ports = (uint32_t)take(32);
+	take_streams(&r.tcp, tcp, cycle);
 	int stop = zrlmpi_network_cycle(&r, &n) < 0;
 	if (stop && zrlmpi_cosim_status() != 0)
 		exit(zrlmpi_cosim_status());
@@ -106,21 +117,7 @@ void zrlmpi_ghdl_network_cycle(const uint8_t *role, const uint8_t *tcp_role, uin
 	give(n.reset, 1);
 	give(n.rank, 32);
 	give(n.size, 32);
-	give(n.out_meta_ready, 1);
-	give(n.out_ready, 1);
-	give(n.in_valid, 1);
-	give(n.in_keep, 8);
-	give(n.in_last, 1);
-	give(n.in_data, 64);
-	give(n.in_meta_valid, 1);
-	give(n.in_meta, 64);
+	give_streams(&n.udp);
 	to = tcp_shell;
-	give(n.tcp.out_meta_ready, 1);
-	give(n.tcp.out_ready, 1);
-	give(n.tcp.in_valid, 1);
-	give(n.tcp.in_keep, 8);
-	give(n.tcp.in_last, 1);
-	give(n.tcp.in_data, 64);
-	give(n.tcp.in_meta_valid, 1);
-	give(n.tcp.in_meta, 64);
+	give_streams(&n.tcp);
 }

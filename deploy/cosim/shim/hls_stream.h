@@ -55,7 +55,7 @@ struct slices {
 	static const size_t SLICES = 2; /* what a stream holds */
 
 	/* What the role drives, and what is transferred of what is driven to it. */
-	template <class Role> void drive(Role &r) const {
+	void drive(zrlmpi_streams_role &r) const {
 		r.out_meta_valid = !out_meta.empty();
 		if (r.out_meta_valid) r.out_meta = out_meta.front();
 		r.out_valid = !out.empty();
@@ -68,7 +68,7 @@ struct slices {
 		r.in_meta_ready = in_meta.size() < SLICES;
 		r.rx_ports = rx_ports;
 	}
-	template <class Shell> void transfer(int moved, const Shell &driven) {
+	void transfer(int moved, const zrlmpi_streams &driven) {
 		if (moved & ZRLMPI_OUT_META) out_meta.pop_front();
 		if (moved & ZRLMPI_OUT_DATA) out.pop_front();
 		if (moved & ZRLMPI_IN_META) in_meta.push_back(driven.in_meta);
@@ -93,12 +93,12 @@ struct shell {
 	/* One cycle. Ends the program with the simulation. */
 	void cycle() {
 		zrlmpi_network_role r{};
-		udp.drive(r);
+		udp.drive(r.udp);
 		tcp.drive(r.tcp);
 		zrlmpi_network driven = now; /* what is driven now is transferred at the edge */
 		int moved = zrlmpi_network_cycle(&r, &now);
 		if (moved < 0) std::exit(zrlmpi_cosim_status());
-		udp.transfer(moved, driven);
+		udp.transfer(moved, driven.udp);
 		tcp.transfer(moved >> 8, driven.tcp);
 	}
 

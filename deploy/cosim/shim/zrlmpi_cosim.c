@@ -449,48 +449,44 @@ int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine
 	return moved;
 }
 
+static struct from sampled(const struct zrlmpi_streams_role *r)
+{
+	struct from from = {0};
+	from.call_valid = r->out_meta_valid;
+	from.call = r->out_meta;
+	from.out_valid = r->out_valid;
+	from.out_keep = r->out_keep;
+	from.out_last = r->out_last;
+	from.out_data = r->out_data;
+	from.in_ready = r->in_ready;
+	from.feedback_ready = r->in_meta_ready;
+	from.rx_ports = r->rx_ports;
+	return from;
+}
+
+static struct zrlmpi_streams driven(const struct to *e)
+{
+	struct zrlmpi_streams to = {0};
+	to.out_meta_ready = e->call_ready;
+	to.out_ready = e->out_ready;
+	to.in_valid = e->in_valid;
+	to.in_keep = e->in_keep;
+	to.in_last = e->in_last;
+	to.in_data = e->in_data;
+	to.in_meta_valid = e->feedback_valid;
+	to.in_meta = e->feedback;
+	return to;
+}
+
 int zrlmpi_network_cycle(const struct zrlmpi_network_role *r, struct zrlmpi_network *shell)
 {
-	struct from from[2] = {{0}};
-	from[0].call_valid = r->out_meta_valid;
-	from[0].call = r->out_meta;
-	from[0].out_valid = r->out_valid;
-	from[0].out_keep = r->out_keep;
-	from[0].out_last = r->out_last;
-	from[0].out_data = r->out_data;
-	from[0].in_ready = r->in_ready;
-	from[0].feedback_ready = r->in_meta_ready;
-	from[0].rx_ports = r->rx_ports;
-	from[1].call_valid = r->tcp.out_meta_valid;
-	from[1].call = r->tcp.out_meta;
-	from[1].out_valid = r->tcp.out_valid;
-	from[1].out_keep = r->tcp.out_keep;
-	from[1].out_last = r->tcp.out_last;
-	from[1].out_data = r->tcp.out_data;
-	from[1].in_ready = r->tcp.in_ready;
-	from[1].feedback_ready = r->tcp.in_meta_ready;
-	from[1].rx_ports = r->tcp.rx_ports;
+	struct from from[2] = {sampled(&r->udp), sampled(&r->tcp)};
 	int moved = cycle(from);
-	const struct to *e = &s.set[0].now, *t = &s.set[1].now;
 	shell->reset = s.reset;
 	shell->rank = s.rank;
 	shell->size = s.size;
-	shell->out_meta_ready = e->call_ready;
-	shell->out_ready = e->out_ready;
-	shell->in_valid = e->in_valid;
-	shell->in_keep = e->in_keep;
-	shell->in_last = e->in_last;
-	shell->in_data = e->in_data;
-	shell->in_meta_valid = e->feedback_valid;
-	shell->in_meta = e->feedback;
-	shell->tcp.out_meta_ready = t->call_ready;
-	shell->tcp.out_ready = t->out_ready;
-	shell->tcp.in_valid = t->in_valid;
-	shell->tcp.in_keep = t->in_keep;
-	shell->tcp.in_last = t->in_last;
-	shell->tcp.in_data = t->in_data;
-	shell->tcp.in_meta_valid = t->feedback_valid;
-	shell->tcp.in_meta = t->feedback;
+	shell->udp = driven(&s.set[0].now);
+	shell->tcp = driven(&s.set[1].now);
 	return moved;
 }
 

@@ -63,28 +63,9 @@ static inline uint64_t zrlmpi_meta(uint8_t dst_rank, uint16_t dst_port, uint8_t 
 	return dst_rank | (uint64_t)dst_port << 8 | (uint64_t)src_rank << 24 | (uint64_t)src_port << 32 | (uint64_t)len << 48;
 }
 
-/* The streams of TCP, as those of UDP below: a chunk of a connection is what a datagram is there. */
-struct zrlmpi_tcp_role {
-	uint8_t out_meta_valid;                /* soROLE_Nrc_Tcp_Meta */
-	uint64_t out_meta;
-	uint8_t out_valid, out_keep, out_last; /* soNRC_Tcp_Data */
-	uint64_t out_data;
-	uint8_t in_ready;                      /* siNRC_Tcp_Data */
-	uint8_t in_meta_ready;                 /* siNRC_Role_Tcp_Meta */
-	uint32_t rx_ports;                     /* poROL_Nrc_Tcp_Rx_ports */
-};
-
-struct zrlmpi_tcp {
-	uint8_t out_meta_ready;                /* soROLE_Nrc_Tcp_Meta */
-	uint8_t out_ready;                     /* soNRC_Tcp_Data */
-	uint8_t in_valid, in_keep, in_last;    /* siNRC_Tcp_Data */
-	uint64_t in_data;
-	uint8_t in_meta_valid;                 /* siNRC_Role_Tcp_Meta */
-	uint64_t in_meta;
-};
-
-/* What the role drives, sampled before the edge. */
-struct zrlmpi_network_role {
+/* What the role drives of its streams of UDP or of TCP, where a chunk of a connection is what a datagram is for UDP. The
+ * names are those of UDP. */
+struct zrlmpi_streams_role {
 	uint8_t out_meta_valid;                /* soROLE_Nrc_Udp_Meta */
 	uint64_t out_meta;
 	uint8_t out_valid, out_keep, out_last; /* soNRC_Udp_Data */
@@ -92,20 +73,28 @@ struct zrlmpi_network_role {
 	uint8_t in_ready;                      /* siNRC_Udp_Data */
 	uint8_t in_meta_ready;                 /* siNRC_Role_Udp_Meta */
 	uint32_t rx_ports;                     /* poROL_Nrc_Udp_Rx_ports: bit n opens port 2718 + n */
-	struct zrlmpi_tcp_role tcp;            /* after zrlmpi_network_open_tcp */
 };
 
-/* What is driven to the role, from this edge to the next. tkeep of metadata is 0xff, and tlast 1. */
-struct zrlmpi_network {
-	uint8_t reset;
-	uint32_t rank, size;                   /* piFMC_ROLE_rank, piFMC_ROLE_size */
+/* What is driven to them. tkeep of metadata is 0xff, and tlast 1. */
+struct zrlmpi_streams {
 	uint8_t out_meta_ready;                /* soROLE_Nrc_Udp_Meta */
 	uint8_t out_ready;                     /* soNRC_Udp_Data */
 	uint8_t in_valid, in_keep, in_last;    /* siNRC_Udp_Data */
 	uint64_t in_data;
 	uint8_t in_meta_valid;                 /* siNRC_Role_Udp_Meta */
 	uint64_t in_meta;
-	struct zrlmpi_tcp tcp;
+};
+
+/* What the role drives, sampled before the edge. */
+struct zrlmpi_network_role {
+	struct zrlmpi_streams_role udp, tcp;   /* tcp after zrlmpi_network_open_tcp */
+};
+
+/* What is driven to the role, from this edge to the next. */
+struct zrlmpi_network {
+	uint8_t reset;
+	uint32_t rank, size;                   /* piFMC_ROLE_rank, piFMC_ROLE_size */
+	struct zrlmpi_streams udp, tcp;
 };
 
 /* The transfers of an edge: bits of the value of zrlmpi_network_cycle; those of TCP are 8 bits further left. */
