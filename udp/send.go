@@ -31,7 +31,7 @@ func (c *Conn) SendHeader(peer int, header []byte) error {
 	if err := c.check(peer, header); err != nil {
 		return err
 	}
-	return c.SendDatagram(peer, header)
+	return c.sendOne(peer, header)
 }
 
 // SendDatagram sends a datagram as it is. Its error is a *SendError.
@@ -39,6 +39,11 @@ func (c *Conn) SendDatagram(peer int, datagram []byte) error {
 	if !c.cfg.Map.Has(peer) {
 		return c.sendError(peer, 0, 1, ErrNoPeer)
 	}
+	return c.sendOne(peer, datagram)
+}
+
+// sendOne sends a datagram to a peer that there is.
+func (c *Conn) sendOne(peer int, datagram []byte) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	c.out[0] = outgoing{peer: peer, parts: [3][]byte{datagram}}
