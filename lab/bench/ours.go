@@ -198,7 +198,7 @@ func runRanks(ctx context.Context, self string, common []string, key string, j j
 			args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%s.%d.pprof", j.profile, j.w.name, key, rank))
 		}
 		group.Go(func() error {
-			cmd := command(ctx, self, append(args, texts(j.steps)...)...)
+			cmd := command(ctx, self, append(args, j.texts()...)...)
 			// It ends with us, since its standard input does.
 			stdin, err := cmd.StdinPipe()
 			if err != nil {

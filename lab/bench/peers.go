@@ -126,7 +126,7 @@ func (l *library) side(w way, compiler *compiler, version string) side {
 		if j.ranks > runtime.NumCPU() {
 			args = append(args, l.yields...)
 		}
-		args = append(append(append(args, path), j.w.args...), texts(j.steps)...)
+		args = append(append(append(args, path), j.w.args...), j.texts()...)
 		cmd := command(ctx, l.launcher, args...)
 		cmd.Env = append(os.Environ(), w.env...)
 		cmd.Stdout = out

@@ -252,6 +252,11 @@ func (r *runner) measureAll(ctx context.Context) error {
 func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	m, round := t.measurement, t.round
 	j := job{w: m.w, parts: m.parts, share: m.share, dir: r.dir}
+	if len(m.w.needs) > 0 { // idle ranks have nothing to do
+		if j.settle = settleTime; r.Quick {
+			j.settle = quickSettle
+		}
+	}
 	if round == r.Rounds-1 {
 		j.profile = r.CPUProfile
 	}

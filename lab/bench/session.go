@@ -20,6 +20,8 @@ type session struct {
 	// costs are what the methods have cost in a step. A workload without methods
 	// has all in the first.
 	costs []cost
+	// settle is for how long the first step is done before it is measured.
+	settle time.Duration
 	// order is that of broadcasts by methods; nil where there are none.
 	order *orderer
 	// verified is how many messages this rank has verified.
@@ -53,6 +55,11 @@ func (s *session) account(method int) (end func()) {
 // run does the steps. After each, rank 0 collects what all ranks have counted, and prints
 // it with the points of the methods; c/bench.h does the same.
 func (s *session) run(w *workload, steps []step) error {
+	if len(steps) > 0 && s.settle > 0 {
+		if err := s.settleBy(w, steps[0]); err != nil {
+			return fmt.Errorf("%s %d, before it is measured: %w", w.unit, steps[0].n, err)
+		}
+	}
 	for _, st := range steps {
 		s.costs = make([]cost, len(s.methods))
 		points, err := w.run(s, st)
@@ -64,6 +71,39 @@ func (s *session) run(w *workload, steps []step) error {
 		}
 	}
 	return nil
+}
+
+// settleBy does a step until rank 0 has done so for long enough, and forgets what it has given.
+func (s *session) settleBy(w *workload, st step) error {
+	for began, more := time.Now(), true; more; {
+		s.costs = make([]cost, len(s.methods))
+		if _, err := w.run(s, st); err != nil {
+			return err
+		}
+		var err error
+		if more, err = s.decide(time.Since(began) < s.settle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide returns on all ranks what rank 0 has decided.
+func (s *session) decide(yes bool) (bool, error) {
+	if s.comm.Rank() > 0 {
+		got, err := s.recv(0, 0)
+		return got != 0, err
+	}
+	var value int32
+	if yes {
+		value = 1
+	}
+	for r := 1; r < s.comm.Size(); r++ {
+		if err := s.send(value, r, 0); err != nil {
+			return false, err
+		}
+	}
+	return yes, nil
 }
 
 // report collects what all ranks have counted in a step. Rank 0 prints it.

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // warmup is how many messages go each way before the ones that are timed, and
@@ -10,6 +12,16 @@ import (
 const (
 	warmup        = 20
 	warmupWindows = 2
+)
+
+// settleTime is for how long the ranks of an MPI do their first step before it is measured, and settlePrefix
+// precedes that in milliseconds, before the steps of a program. Meanwhile the system distributes the ranks over the processors,
+// connections adapt, and the monitor of Go's runtime, which looks every 20 to 80 µs at first whether there is
+// work, comes to do so every 10 ms. quickSettle is that of quick steps.
+const (
+	settleTime   = 100 * time.Millisecond
+	quickSettle  = time.Millisecond
+	settlePrefix = "settle:"
 )
 
 // step is one setting of a workload: a depth or a size, and how often to do there
@@ -37,6 +49,15 @@ func parseSteps(list string) ([]step, error) {
 		steps = append(steps, s)
 	}
 	return steps, nil
+}
+
+// parseSettle reads how long to do the first step before it is measured.
+func parseSettle(text string) (time.Duration, error) {
+	ms, err := strconv.ParseUint(strings.TrimPrefix(text, settlePrefix), 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("%q: it is %sMILLISECONDS", text, settlePrefix)
+	}
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // texts are the steps as arguments of a program.

@@ -1,12 +1,15 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
@@ -87,6 +90,40 @@ func TestLies(t *testing.T) {
 	}
 }
 
+// TestSettle: the first step is done, before it is measured, for as long as rank 0 says, and nothing of that counts.
+func TestSettle(t *testing.T) {
+	worlds := worlds(t)
+	w, err := workloadNamed("pingpong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [2]bytes.Buffer
+	var sessions [2]*session
+	var group errgroup.Group
+	steps := []step{{4, 3}, {16, 2}}
+	for rank, world := range worlds {
+		s := sessionOf(t.Context(), world)
+		s.out = &out[rank]
+		if sessions[rank] = s; rank == 0 { // the other one goes by what it says
+			s.settle = 20 * time.Millisecond
+		} else {
+			s.settle = time.Nanosecond
+		}
+		group.Go(func() error { return s.run(w, steps) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := parseOutput(out[0].Bytes(), w, steps, 1); err != nil || len(o.points[0]) != len(steps) {
+		t.Errorf("%v: %v\n%s", o.points, err, out[0].String())
+	}
+	for rank, s := range sessions {
+		if once := w.total(steps) / 2; s.verified < once+warmup+steps[0].iterations {
+			t.Errorf("rank %d has verified %d messages, of which %d are those that count", rank, s.verified, once)
+		}
+	}
+}
+
 // TestSameNumbers: C and Go count alike.
 func TestSameNumbers(t *testing.T) {
 	text, err := sources.ReadFile("c/stats.h")
@@ -95,6 +132,10 @@ func TestSameNumbers(t *testing.T) {
 	}
 	if !strings.Contains(string(text), "BENCH_WARMUP = 20, BENCH_WARMUP_WINDOWS = 2 ") || warmup != 20 || warmupWindows != 2 {
 		t.Error("c/stats.h has another warm-up")
+	}
+	text, err = sources.ReadFile("c/bench.h")
+	if err != nil || !strings.Contains(string(text), "BENCH_SETTLE "+strconv.Quote(settlePrefix)) {
+		t.Errorf("c/bench.h has another prefix: %v", err)
 	}
 	text, err = sources.ReadFile("c/collective.c")
 	if err != nil || !strings.Contains(string(text), "{ READY = 1, BUSY, TIMES, GO, STAMP_RANKS = 64 }") || stampRanks != 64 || tagReady != 1 || tagBusy != 2 {
