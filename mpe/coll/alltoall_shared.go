@@ -1,8 +1,8 @@
 package coll
 
-// alltoallShared: each rank copies its blocks to its shared buffer, and reads its own of all.
+// alltoallShared: each rank copies its blocks for others to its shared buffer, and reads its own of all others.
 //
-//	T = α + 2p·n·β, n bytes a block
+//	T = α + (2p − 1)·n·β, n bytes a block
 var alltoallShared = &Algorithm{
 	Name:   "shared",
 	Source: sharedSource,
@@ -10,16 +10,20 @@ var alltoallShared = &Algorithm{
 	fits:   sharesAll,
 	build: func(c *Call, s *Schedule) {
 		s.inChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
-			s.pack(k.at, c.input().at(k.off), k.n, c.Ranks, c.Bytes)
+			for _, others := range [][2]int{{0, c.Rank}, {c.Rank + 1, c.Ranks}} {
+				first, count := others[0], others[1]-others[0]
+				s.pack(k.at.at(first*k.n), c.input().at(first*c.Bytes+k.off), k.n, count, c.Bytes)
+			}
 			s.publish()
-			for i := range c.Ranks {
+			if own := c.Rank*c.Bytes + k.off; !c.InPlace {
+				s.copy(Loc{RecvBuf, own}, c.input().at(own), k.n)
+			}
+			for i := 1; i < c.Ranks; i++ {
 				r := (c.Rank + i) % c.Ranks
-				if i > 0 {
-					s.await(r, k.number+1)
-				}
+				s.await(r, k.number+1)
 				s.read(r, k.at.at(c.Rank*k.n), Loc{RecvBuf, r*c.Bytes + k.off}, k.n)
 			}
 		})
 	},
-	cost: func(c *Call) Cost { return Cost{Rounds: 1, Bytes: 2 * c.Ranks * c.Bytes} },
+	cost: func(c *Call) Cost { return Cost{Rounds: 1, Bytes: (2*c.Ranks - 1) * c.Bytes} },
 }

@@ -107,8 +107,11 @@ func (s *Schedule) copy(into, from Loc, n int, after ...int) int {
 
 // pack copies count pieces of n bytes, stride bytes apart, into one after another.
 func (s *Schedule) pack(into, from Loc, n, count, stride int, after ...int) int {
-	if n == 0 {
+	if n == 0 || count == 0 {
 		return 0
+	}
+	if count == 1 {
+		return s.copy(into, from, n, after...)
 	}
 	return s.add(Step{Kind: StepPack, From: from, Into: into, Len: n, Count: count, Stride: stride}, after)
 }
