@@ -14,8 +14,16 @@ import (
 const directPackets = readMost / (protocol.ExtHeaderLen + protocol.MaxStreamPayload)
 
 // direct reads payload into a caller's memory: that of consecutive packets of one message,
-// as long as packets may be. Whatever else arrives is moved to the reader's buffer.
+// as long as packets may be. Whatever else arrives is moved to the reader's buffer. A packet that is
+// expected, and of which only a part has come, stays where it is: the next read continues it, or leaves it
+// out if its place is not there any longer, as if the network had lost it.
 type direct struct {
+	// begun is how many bytes of a packet have come of which the payload stays in its place; 0 is none. Its header
+	// is in head, and place is the address of its place, which is not kept from being freed.
+	begun int
+	head  [protocol.ExtHeaderLen]byte
+	place uintptr
+
 	heads [directPackets][protocol.ExtHeaderLen]byte
 	// parts are where the payload of each packet goes.
 	parts [directPackets][]byte
@@ -27,11 +35,15 @@ type direct struct {
 // for their sender. It returns how many these are, and what wire.read does.
 func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, n int, errno unix.Errno) {
 	r, at := &w.in, *to
-	have := r.buf[r.start:r.end] // the beginning of the first packet
+	have := r.buf[r.start:r.end] // the beginning of the first packet, unless it is in its place
+	there := d.begun
+	d.heads[0] = d.head
 	packets := d.plan(at.Buf, min(len(batch), directPackets))
 	parts := 0
 	for i := range packets {
 		for _, part := range [...][]byte{d.heads[i][:], d.parts[i]} {
+			passed := min(there, len(part))
+			there, part = there-passed, part[passed:]
 			moved := copy(part, have)
 			have = have[moved:]
 			if part = part[moved:]; len(part) > 0 {
@@ -46,11 +58,15 @@ func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, 
 		clear(d.parts[:packets])
 		return 0, n, errno
 	}
-	left := r.unread() + n
-	r.start, r.end = 0, 0
+	left := r.unread() + d.begun + n
+	r.start, r.end, d.begun = 0, 0, 0
 	for i := range packets {
 		head, payload := d.heads[i][:], d.parts[i]
 		length := len(head) + len(payload)
+		if left < length && left > len(head) && expects(&at, head, len(payload)) {
+			d.begun, d.head, d.place = left, d.heads[i], address(payload)
+			break
+		}
 		if left < length || !r.header.ParseParts(head, payload) || !at.Expects(&r.header) {
 			d.gather(r, i, left)
 			break
@@ -67,6 +83,28 @@ func (d *direct) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, 
 	clear(d.parts[:packets]) // the memory is the caller's: keep no hold of it
 	return taken, n, 0
 }
+
+// continues reports whether the packet of which a part is in its place goes on where a placement says.
+func (d *direct) continues(at *mpe.Placement) bool {
+	return address(at.Buf) == d.place && expects(at, d.head[:], min(len(at.Buf), protocol.MaxStreamPayload))
+}
+
+// leaveOut has the rest of that packet skipped, which is lost then.
+func (d *direct) leaveOut(r *reader) {
+	_, payload, _ := protocol.ParseExtendedHeader(d.head[:])
+	r.offset += int64(d.begun)
+	r.skip = len(d.head) + int(payload) - d.begun
+	d.begun = 0
+}
+
+// expects reports whether a header is that of the packet that a placement is for, with a payload of so many bytes.
+func expects(at *mpe.Placement, head []byte, payload int) bool {
+	h, bytes, defect := protocol.ParseExtendedHeader(head)
+	return defect.OK() && int(bytes) == payload && at.Expects(&h)
+}
+
+// address is where memory begins.
+func address(memory []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(memory))) }
 
 // plan divides memory among packets, and returns how many they are, up to most.
 func (d *direct) plan(buf []byte, most int) (packets int) {
@@ -110,6 +148,6 @@ func (r *reader) continues(at *mpe.Placement) bool {
 	if len(have) < protocol.ExtHeaderLen {
 		return len(have) == 0 && at.Head == protocol.ExtHeaderLen
 	}
-	h, payload, defect := protocol.ParseExtendedHeader(have[:protocol.ExtHeaderLen])
-	return defect.OK() && int(payload) == min(len(at.Buf), protocol.MaxStreamPayload) && len(have) < protocol.ExtHeaderLen+int(payload) && at.Expects(&h)
+	payload := min(len(at.Buf), protocol.MaxStreamPayload)
+	return len(have) < protocol.ExtHeaderLen+payload && expects(at, have[:protocol.ExtHeaderLen], payload)
 }

@@ -246,13 +246,19 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 
 // placement returns the one that the next packet of a link may be for, or nil.
 func (in *inbox) placement(l *link) *mpe.Placement {
-	if in.placements == nil {
+	var at *mpe.Placement
+	if in.placements != nil {
+		at = in.placements.Of(l.peer.rank)
+	}
+	if w := l.wire; w.direct.begun > 0 {
+		if at == nil || !w.direct.continues(at) {
+			w.direct.leaveOut(&w.in)
+			return nil
+		}
+	} else if at == nil || w.in.skip > 0 || !w.in.continues(at) {
 		return nil
 	}
-	if at := in.placements.Of(l.peer.rank); at != nil && l.wire.in.continues(at) {
-		return at
-	}
-	return nil
+	return at
 }
 
 // hand gives out what was read.

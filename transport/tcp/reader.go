@@ -23,6 +23,9 @@ type reader struct {
 	// offset is the place in the stream of buf[start].
 	offset int64
 	header protocol.ExtHeader // of the packet that is examined
+	// skip is how many of the bytes that follow are of a packet that is left out.
+	// Nothing is read to where it belongs until they are gone: they could be taken for a header.
+	skip int
 }
 
 // room returns where to read to. What was taken may be overwritten then.
@@ -48,6 +51,12 @@ func (r *reader) filled(n int) { r.end += n }
 // room is called. It returns nil if there is none, or only a part of one. The error
 // is a *protocol.FrameError; it is final.
 func (r *reader) next() ([]byte, error) {
+	if r.skip > 0 {
+		skipped := min(r.skip, r.end-r.start)
+		r.skip -= skipped
+		r.start += skipped
+		r.offset += int64(skipped)
+	}
 	have := r.buf[r.start:r.end]
 	if len(have) < protocol.ExtHeaderLen {
 		return nil, nil
