@@ -107,11 +107,6 @@ func zrl_call(call C.int, args *C.zrl_arg) C.int {
 	return ended(library.Load().Call(int(call), unsafe.Pointer(args)))
 }
 
-//export zrl_message
-func zrl_message(call C.int, buf unsafe.Pointer, count, datatype C.int64_t, rank, tag C.int, comm C.int64_t, result unsafe.Pointer) C.int {
-	return ended(library.Load().Message(int(call), buf, int64(count), int64(datatype), int(rank), int(tag), int64(comm), result))
-}
-
 // ended ends a call with its code.
 func ended(code int) C.int {
 	if yielding.due(sinceStart) {

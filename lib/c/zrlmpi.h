@@ -22,10 +22,6 @@ void zrl_load(int abi);
    error code is in args[0]. */
 int zrl_call(int call, zrl_arg *args);
 
-/* zrl_call for MPI_Send, MPI_Recv, MPI_Isend and MPI_Irecv and the same with wide counts, in less time: result is where the status or the
-   request is to be. */
-int zrl_message(int call, void *buf, int64_t count, int64_t datatype, int rank, int tag, int64_t comm, void *result);
-
 /* The time of MPI_Wtime, in seconds: since the system has started. */
 static inline double zrl_time(void) {
     struct timespec now;

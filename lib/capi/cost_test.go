@@ -2,6 +2,7 @@ package capi
 
 import (
 	"io"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -58,9 +59,11 @@ func costly(l *Library) map[string][]prepared {
 		"Sendrecv":        {call("Sendrecv", append(append(message(sent)[:5], message(got)...), constant("STATUS_IGNORE"))...)},
 		"Iprobe":          {send, call("Iprobe", 0, 7, self, at(unsafe.Pointer(n)), at(unsafe.Pointer(status))), recv},
 		"Barrier":         {call("Barrier", world)},
+		"Reduce":          {call("Reduce", at(unsafe.Pointer(sent)), at(unsafe.Pointer(got)), 1, constant("INT"), constant("SUM"), 0, world)},
+		"Alltoall":        {call("Alltoall", at(unsafe.Pointer(sent)), 2, char, at(unsafe.Pointer(got)), 2, char, world)},
 		"Bcast":           {call("Bcast", at(unsafe.Pointer(sent)), 4, char, 0, world)},
 		"Allreduce":       {call("Allreduce", at(unsafe.Pointer(sent)), at(unsafe.Pointer(got)), 1, constant("INT"), constant("SUM"), world)},
-		"Allgather":       {call("Allgather", at(unsafe.Pointer(sent)), 4, char, at(unsafe.Pointer(got)), 4, char, world)},
+		"Allgather":       {call("Allgather", at(unsafe.Pointer(sent)), 2, char, at(unsafe.Pointer(got)), 2, char, world)},
 		"Get_count":       {call("Get_count", at(unsafe.Pointer(status)), char, at(unsafe.Pointer(n)))},
 	}
 }
@@ -73,31 +76,44 @@ type prepared struct {
 	list   *[maxArgs]uint64
 }
 
-// alone returns a library whose world is of one rank.
-func alone(tb testing.TB, which ABI) *Library {
-	devices, err := node.Local(1, protocol.Extended)
+// libraries returns one for each rank of a world.
+func libraries(tb testing.TB, which ABI, ranks int) []*Library {
+	devices, err := node.Local(ranks, protocol.Extended)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := New(which, new(recorder))
-	l.errors = io.Discard
-	l.exit = func(code int) { tb.Errorf("exit %d", code) }
-	l.start = func(*Library) (mpe.Device, error) { return devices[0], nil }
-	if err := l.initOnce(); err != nil {
-		tb.Fatal(err)
+	list := make([]*Library, ranks)
+	all := func(do func(l *Library) error) {
+		var wait sync.WaitGroup
+		for _, l := range list {
+			wait.Go(func() {
+				if err := do(l); err != nil {
+					tb.Error(err)
+				}
+			})
+		}
+		wait.Wait()
 	}
-	tb.Cleanup(func() { _ = l.end() })
-	return l
+	for i, d := range devices {
+		l := New(which, new(recorder))
+		l.errors = io.Discard
+		l.exit = func(code int) { tb.Errorf("exit %d", code) }
+		l.start = func(*Library) (mpe.Device, error) { return d, nil }
+		list[i] = l
+	}
+	all((*Library).initOnce)
+	tb.Cleanup(func() { all((*Library).end) })
+	return list
 }
 
 // TestAllocations: such calls allocate nothing.
 func TestAllocations(t *testing.T) {
 	for name, which := range map[string]ABI{"MPICH": MPICH, "standard": Standard} {
-		l := alone(t, which)
+		l := libraries(t, which, 1)[0]
 		for call, list := range costly(l) {
 			run := func() {
 				for _, p := range list {
-					if code := l.callAsC(p.number, p.list); code != 0 {
+					if code := l.Call(p.number, unsafe.Pointer(p.list)); code != 0 {
 						text, _ := l.codes.text(code)
 						t.Fatalf("%s: %s", l.calls[p.number].name, text)
 					}
@@ -112,15 +128,37 @@ func TestAllocations(t *testing.T) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	l := alone(b, Standard)
+	l := libraries(b, Standard, 1)[0]
 	for name, list := range costly(l) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, p := range list {
-					l.callAsC(p.number, p.list)
+					l.Call(p.number, unsafe.Pointer(p.list))
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkCallOfTwo: collective calls of two ranks that share memory.
+func BenchmarkCallOfTwo(b *testing.B) {
+	ranks := libraries(b, Standard, 2)
+	for _, name := range []string{"Barrier", "Bcast", "Reduce", "Allreduce", "Allgather", "Alltoall"} {
+		b.Run(name, func(b *testing.B) {
+			var both sync.WaitGroup
+			for _, l := range ranks {
+				p := costly(l)[name][0]
+				both.Go(func() {
+					for range b.N {
+						if l.Call(p.number, unsafe.Pointer(p.list)) != 0 {
+							b.Error("the call has failed")
+							return
+						}
+					}
+				})
+			}
+			both.Wait()
 		})
 	}
 }

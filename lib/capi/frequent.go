@@ -2,63 +2,155 @@ package capi
 
 import (
 	"context"
-	"unsafe"
+	"math"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// messageCall is a call of Message.
-type messageCall uint8
+// frequentCall is a call that programs make for each message or in each step.
+type frequentCall uint8
 
 const (
-	noMessage messageCall = iota
-	sendMessage
-	recvMessage
-	isendMessage
-	irecvMessage
+	seldom frequentCall = iota
+	sendCall
+	recvCall
+	isendCall
+	irecvCall
+	waitCall
+	barrierCall
+	bcastCall
+	reduceCall
+	allreduceCall
+	allgatherCall
+	alltoallCall
 )
 
-var messageCalls = map[string]messageCall{"Send": sendMessage, "Recv": recvMessage, "Isend": isendMessage, "Irecv": irecvMessage}
-
-// Message is Call for the calls of messageCalls, which programs make for each message. Their arguments are parameters, and what is usual
-// about them is decoded without args, which takes less time. result is where the status or the request is to be. Calls
-// with anything unusual are made by Call.
-func (l *Library) Message(number int, buf unsafe.Pointer, count, datatype int64, rank, tag int, communicator int64, result unsafe.Pointer) int {
-	c, t := l.comms.get(l.abi.handle(kindComm, communicator)), l.types.get(l.abi.handle(kindDatatype, datatype))
-	if c == nil || t == nil || uint(number) >= uint(len(l.calls)) || l.line != nil || l.phase.Load() != running || count < 0 || uintptr(buf) == l.abi.inPlace {
-		return l.unusual(number, buf, count, datatype, rank, tag, communicator, result)
-	}
-	b := mpi.Memory(buf, count, t.Type)
-	var err error
-	switch call := l.calls[number].message; {
-	case call == sendMessage:
-		err = c.Send(context.Background(), b, l.abi.destination(rank), l.abi.sendTag(tag))
-	case call == recvMessage:
-		var st mpi.Status
-		err = c.RecvStatus(context.Background(), b, l.abi.peer(rank), l.abi.tag(tag), &st)
-		l.status(result, &st)
-	case call == noMessage, result == nil:
-		return l.unusual(number, buf, count, datatype, rank, tag, communicator, result)
-	default:
-		var r mpi.Request
-		if call == isendMessage {
-			r, err = c.Isend(b, l.abi.destination(rank), l.abi.sendTag(tag))
-		} else {
-			r, err = c.Irecv(b, l.abi.peer(rank), l.abi.tag(tag))
-		}
-		if err == nil {
-			err = l.newRequest(result, r, false, c)
-		}
-	}
-	if err != nil {
-		return l.raise(&args{l: l, numbered: &l.calls[number], comm: c}, err)
-	}
-	return 0
+var frequentCalls = map[string]frequentCall{
+	"Send": sendCall, "Recv": recvCall, "Isend": isendCall, "Irecv": irecvCall, "Wait": waitCall,
+	"Barrier": barrierCall, "Bcast": bcastCall, "Reduce": reduceCall, "Allreduce": allreduceCall, "Allgather": allgatherCall, "Alltoall": alltoallCall,
 }
 
-// unusual makes a call of Message by Call.
-func (l *Library) unusual(number int, buf unsafe.Pointer, count, datatype int64, rank, tag int, communicator int64, result unsafe.Pointer) int {
-	at := func(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
-	list := [maxArgs]uint64{at(buf), uint64(count), uint64(datatype), uint64(rank), uint64(tag), uint64(communicator), at(result)}
-	return l.Call(number, unsafe.Pointer(&list))
+// usual carries out a frequent call whose arguments are usual: they are decoded into variables, and all functions are called by their names,
+// which takes less time than operands and the call's implementation. done is false if anything is unusual, such as an invalid handle:
+// then nothing has been done, and the implementation determines the error, if it is one.
+func (a *args) usual() (done bool, err error) {
+	ctx := context.Background()
+	switch a.frequent {
+	case waitCall:
+		return true, a.wait()
+	case barrierCall:
+		if c := a.usualComm(0); c != nil {
+			return true, mpi.Barrier(ctx, c.Comm)
+		}
+		return false, nil
+	case bcastCall:
+		b, ok := a.usualBuffer(0, 1)
+		c := a.usualComm(4)
+		if c == nil || !ok {
+			return false, nil
+		}
+		return true, c.Bcast(ctx, b, a.rootOf(3))
+	case reduceCall, allreduceCall:
+		return a.usualReduction()
+	case allgatherCall, alltoallCall:
+		return a.usualBlocks()
+	}
+	return a.usualMessage()
+}
+
+// usualComm is communicator, or nil.
+func (a *args) usualComm(i int) *comm {
+	a.comm = a.l.comms.get(a.handle(i, kindComm))
+	return a.comm
+}
+
+// usualBuffer is buffers, of so few elements that their number times that of the ranks is a number.
+func (a *args) usualBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
+	n, t := a.count(i+1), a.l.types.get(a.handle(i+2, kindDatatype))
+	if t == nil || uint64(n) > math.MaxInt32 || a.inPlace(i) {
+		return mpi.Buffer{}, false
+	}
+	return mpi.Memory(a.pointer(i), n*times, t.Type), true
+}
+
+// usualMessage: buf, count, datatype, rank, tag, comm, and a status or a request of calls that have one.
+func (a *args) usualMessage() (done bool, err error) {
+	ctx := context.Background()
+	b, ok := a.usualBuffer(0, 1)
+	c := a.usualComm(5)
+	if c == nil || !ok {
+		return false, nil
+	}
+	switch a.frequent {
+	case sendCall:
+		return true, c.Send(ctx, b, a.destination(3), a.sendTag(4))
+	case recvCall:
+		var st mpi.Status
+		err = c.RecvStatus(ctx, b, a.peer(3), a.tag(4), &st)
+		a.status(6, &st)
+		return true, err
+	}
+	if a.pointer(6) == nil {
+		return false, nil
+	}
+	var r mpi.Request
+	if a.frequent == isendCall {
+		r, err = c.Isend(b, a.destination(3), a.sendTag(4))
+	} else {
+		r, err = c.Irecv(b, a.peer(3), a.tag(4))
+	}
+	return true, a.newRequest(6, r, err, false)
+}
+
+// usualReduction: sendbuf, recvbuf, count, datatype, op, the root of MPI_Reduce, comm. The operation has been on this datatype before.
+func (a *args) usualReduction() (done bool, err error) {
+	ctx := context.Background()
+	root, last := 0, 5
+	if a.frequent == reduceCall {
+		root, last = a.rootOf(5), 6
+	}
+	c, n := a.usualComm(last), a.count(2)
+	o, t := a.l.ops.get(a.handle(4, kindOp)), a.l.types.get(a.handle(3, kindDatatype))
+	if c == nil || o == nil || t == nil || uint64(n) > math.MaxInt32 {
+		return false, nil
+	}
+	r := o.on(t)
+	if r == nil || a.inPlace(1) || a.pointer(0) == a.pointer(1) {
+		return false, nil
+	}
+	send, recv := mpi.InPlace, mpi.Memory(a.pointer(1), n, r.of) // recv is not used where it is not significant
+	if !a.inPlace(0) {
+		send = mpi.Memory(a.pointer(0), n, r.of)
+	}
+	if a.frequent == allreduceCall {
+		return true, c.Allreduce(ctx, send, recv, r.op)
+	}
+	return true, c.Reduce(ctx, send, recv, r.op, root)
+}
+
+// usualBlocks: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm. Of one of the buffers, or both, each rank has a block.
+func (a *args) usualBlocks() (done bool, err error) {
+	ctx := context.Background()
+	c := a.usualComm(6)
+	if c == nil {
+		return false, nil
+	}
+	sends, ranks := int64(1), int64(c.ranks())
+	if a.frequent == alltoallCall {
+		sends = ranks
+	}
+	recv, ok := a.usualBuffer(3, ranks)
+	if !ok {
+		return false, nil
+	}
+	send := mpi.InPlace
+	if !a.inPlace(0) {
+		if send, ok = a.usualBuffer(0, sends); !ok {
+			return false, nil
+		}
+	}
+	if a.frequent == alltoallCall {
+		return true, c.Alltoall(ctx, send, recv)
+	}
+	return true, c.Allgather(ctx, send, recv)
 }

@@ -140,10 +140,8 @@ type numbered struct {
 	name string
 	wide bool
 	do   implementation
-	// message is what the call is to Message, if it is one of a message.
-	message messageCall
-	// wait: it is MPI_Wait.
-	wait bool
+	// frequent is which of the frequent calls it is, or seldom.
+	frequent frequentCall
 	// anytime: it may be called before Init and after Finalize.
 	anytime bool
 }
@@ -176,7 +174,7 @@ var callTable = sync.OnceValue(func() []numbered {
 				c.do = convert
 			}
 		}
-		c.message, c.wait = messageCalls[strings.TrimSuffix(name, "_c")], name == "Wait"
+		c.frequent = frequentCalls[strings.TrimSuffix(name, "_c")]
 		list[i] = c
 	}
 	return list
@@ -198,16 +196,15 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 }
 
 func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
-	if c.wait { // programs call it for each message
+	if c.frequent != seldom && l.phase.Load() == running {
 		a := args{l: l, list: (*[maxArgs]uint64)(list), numbered: c, wide: c.wide} // on the stack, as no function is called by its address
-		err := a.refused()
-		if err == nil {
-			err = a.wait()
-		}
-		if err != nil {
+		done, err := a.usual()
+		switch {
+		case err != nil:
 			return l.raise(&a, err)
+		case done:
+			return 0
 		}
-		return 0
 	}
 	a, _ := l.spare.Get().(*args)
 	if a == nil {

@@ -136,7 +136,7 @@ func (r *rank) call(name string, list ...any) int {
 			number = i
 		}
 	}
-	return r.l.callAsC(number, r.arguments(name, list))
+	return r.l.Call(number, unsafe.Pointer(r.arguments(name, list)))
 }
 
 // arguments are those of a call.
@@ -163,15 +163,6 @@ func (r *rank) arguments(name string, list []any) *[maxArgs]uint64 {
 		}
 	}
 	return slots
-}
-
-// callAsC makes a call as the shims do.
-func (l *Library) callAsC(number int, list *[maxArgs]uint64) int {
-	if l.calls[number].message == noMessage {
-		return l.Call(number, unsafe.Pointer(list))
-	}
-	a := args{l: l, list: list}
-	return l.Message(number, a.pointer(0), a.count(1), int64(list[2]), a.int(3), a.int(4), int64(list[5]), a.pointer(6))
 }
 
 // ok makes a call that succeeds.

@@ -113,13 +113,8 @@ func (a *args) reduction() (*reduction, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := o.known.Load()
-	if known != nil {
-		for _, r := range *known {
-			if r.on == t {
-				return r, nil
-			}
-		}
+	if r := o.on(t); r != nil {
+		return r, nil
 	}
 	op, of, err := a.newReduction(o, t)
 	if err != nil {
@@ -128,12 +123,25 @@ func (a *args) reduction() (*reduction, error) {
 	r := &reduction{t, op, of}
 	if o.function == nil && t.Contents().Combiner == datatype.Named { // neither is freed
 		list := []*reduction{r}
+		known := o.known.Load()
 		if known != nil {
 			list = append(list, *known...)
 		}
 		o.known.CompareAndSwap(known, &list)
 	}
 	return r, nil
+}
+
+// on returns the reduction that calls have had of a predefined operation on a datatype, or nil.
+func (o *operation) on(t *dtype) *reduction {
+	if known := o.known.Load(); known != nil {
+		for _, r := range *known {
+			if r.on == t {
+				return r
+			}
+		}
+	}
+	return nil
 }
 
 // newReduction computes the reduction of an operation on a datatype.

@@ -65,13 +65,6 @@ func command(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// messageByCall is zrl_message for libraries of tests: the arguments as zrl_call has them.
-const messageByCall = `int zrl_message(int call, void *buf, int64_t count, int64_t datatype, int rank, int tag, int64_t comm, void *result) {
-    zrl_arg a[16] = {{.p = buf}, {.i = count}, {.i = datatype}, {.i = rank}, {.i = tag}, {.i = comm}, {.p = result}};
-    return zrl_call(call, a);
-}
-`
-
 // argumentsCheck is a program that has libzrlmpi's functions itself, and the number of calls that it makes.
 func argumentsCheck(a *abi, table []function) (text string, calls int) {
 	var b strings.Builder
@@ -93,7 +86,6 @@ int zrl_call(int number, zrl_arg *a) {
     return 100000 + number;
 }
 
-%[3]s
 /* What an integer or a pointer of an argument is: more than 32 bits of it differ from 0, if it has as many. */
 #define INTEGER(type, n) ((type)(-(INT64_C(1) << 40) - (n)))
 #define POINTER(type, n) ((type)(INT64_C(0x7f0000000000) + (n)))
@@ -107,7 +99,7 @@ static void check(int ok, const char *name, const char *what) {
 
 int main(void) {
     check(loaded == ZRL_%[2]s, "zrl_load", "ABI");
-`, maxArgs, strings.ToUpper(string(a.name)), messageByCall)
+`, maxArgs, strings.ToUpper(string(a.name)))
 	n := 0
 	for number, f := range table {
 		if !f.in(a.name) || answers[f.name] != "" {

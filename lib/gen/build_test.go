@@ -172,7 +172,7 @@ int zrl_call(int call, zrl_arg *a) {
     return 0;
 }
 
-` + messageByCall)
+`)
 	return b.String()
 }
 

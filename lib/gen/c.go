@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -122,29 +121,7 @@ func (a *abi) check(table []function) error {
 // themselves call them for each message.
 var answers = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
-// messages are functions that programs call for each message: zrl_message takes their arguments, which all have the same order.
-var messages = map[string]bool{"Send": true, "Recv": true, "Isend": true, "Irecv": true}
-
-// message is the call of a function of messages.
-func message(call int, f function) string {
-	args := []string{strconv.Itoa(call)}
-	for i, p := range f.params {
-		switch i {
-		case 0, 6:
-			args = append(args, "(void *)"+p.name)
-		case 2, 5:
-			args = append(args, "(intptr_t)"+p.name)
-		default:
-			args = append(args, p.name)
-		}
-	}
-	if len(f.params) == 6 {
-		args = append(args, "0")
-	}
-	return fmt.Sprintf("    return zrl_message(%s);\n", strings.Join(args, ", "))
-}
-
-// shims are the functions of an ABI: each packs its arguments and calls zrl_call, but for answers and messages.
+// shims are the functions of an ABI: each packs its arguments and calls zrl_call, but for answers.
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generated)
@@ -160,11 +137,6 @@ func (a *abi) shims(table []function) string {
 		fmt.Fprintf(&b, "\n%s {\n", a.prototype(f, "PMPI_"))
 		if answer := answers[f.name]; answer != "" {
 			fmt.Fprintf(&b, "    return %s;\n", answer)
-			b.WriteString(weak(f))
-			continue
-		}
-		if messages[strings.TrimSuffix(f.name, "_c")] {
-			b.WriteString(message(call, f))
 			b.WriteString(weak(f))
 			continue
 		}
