@@ -17,8 +17,12 @@ type Result struct {
 	Events uint64
 }
 
-// distributions is how many distributions of ranks to cores a result is the mean of.
-const distributions = 6
+// distributions is how many distributions of ranks to cores a result is the mean of, with up to distributedRanks ranks. With more
+// there is one, which is different on each host.
+const (
+	distributions    = 6
+	distributedRanks = 1024
+)
 
 // Run executes a call by an algorithm. The call's Ranks, Rank and Shared are the cluster's. The error is
 // a *ClusterError, or a *coll.CallError if the algorithm cannot carry out the call.
@@ -32,18 +36,18 @@ func (c *Cluster) Run(a *coll.Algorithm, call coll.Call) (Result, error) {
 		return Result{}, err
 	}
 	times := 1
-	if m.shares(min(c.PerHost, c.Ranks)) {
+	if m.shares(min(c.PerHost, c.Ranks)) && c.Ranks <= distributedRanks {
 		times = distributions
 	}
-	sum := 0.0
+	var sum sim.Cycle
 	for i := range times {
 		longest, err := m.run(uint64(i))
 		if err != nil {
 			return Result{}, err
 		}
-		sum += float64(longest)
+		sum += longest
 	}
-	return Result{sum / float64(times) / 1000, m.clock.Events()}, nil
+	return Result{float64(sum/sim.Cycle(times)) / 1000, m.clock.Events()}, nil
 }
 
 // newMachine returns a machine that executes a call. The error is a *coll.CallError.
