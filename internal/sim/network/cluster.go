@@ -31,8 +31,8 @@ type Host struct {
 	// Publish is what it takes to publish in a shared buffer, or to read that something was
 	// published, and Visible the time until others can.
 	Publish, Visible float64
-	// Switch is the turn of a rank that waits, on hosts with fewer cores than ranks: it polls once
-	// and gives its core away.
+	// Switch is the time slice of a rank that waits, on hosts with fewer cores than ranks: it polls
+	// once and yields.
 	Switch float64
 }
 

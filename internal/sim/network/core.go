@@ -6,16 +6,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/sim"
 )
 
-// core serves the ranks that share it in turn. A rank that waits polls once and gives the core away, which takes it a turn. One
-// that has work keeps the core until that is done, and has its turn then. No event happens while all of them wait.
+// core serves the ranks that share it round-robin. A rank that waits polls once and yields, which takes a time slice. One that has
+// work keeps the core until that is done, and then a time slice. No event happens while all of them wait.
 type core struct {
 	clock *sim.Clock
 	ranks []*rank
-	turn  sim.Cycle
+	slice sim.Cycle
 	// work has a bit for each rank with work.
 	work []uint64
 	// serves: the rank with the number at has the core, and work. Otherwise its work has ended at since, and from then on it, and
-	// those after it, have had a turn each.
+	// those after it, have had a time slice each.
 	serves bool
 	at     int
 	since  sim.Cycle
@@ -26,11 +26,11 @@ type core struct {
 }
 
 // init sets the core up at the time of the clock, without ranks.
-func (c *core) init(clock *sim.Clock, turn sim.Cycle) {
+func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
 	if c.arrives == nil {
 		c.arrives = c.arrive
 	}
-	*c = core{clock: clock, ranks: c.ranks[:0], work: c.work[:0], turn: turn, since: clock.Now(), next: -1, arrives: c.arrives}
+	*c = core{clock: clock, ranks: c.ranks[:0], work: c.work[:0], slice: slice, since: clock.Now(), next: -1, arrives: c.arrives}
 }
 
 // add adds a rank to those that share the core.
@@ -49,12 +49,12 @@ func (c *core) ready(r *rank) {
 		return
 	}
 	now := c.clock.Now()
-	passed := 1 // turns that were begun, at least
-	if c.turn > 0 {
-		passed = max(1, int((now-c.since+c.turn-1)/c.turn))
+	passed := 1 // time slices that have begun, at least
+	if c.slice > 0 {
+		passed = max(1, int((now-c.since+c.slice-1)/c.slice))
 	}
-	turns := passed + c.distance(c.at+passed, r.place)
-	if when := max(now, c.since+sim.Cycle(turns)*c.turn); c.next < 0 || when < c.when {
+	slices := passed + c.distance(c.at+passed, r.place)
+	if when := max(now, c.since+sim.Cycle(slices)*c.slice); c.next < 0 || when < c.when {
 		c.goTo(r.place, when)
 	}
 }
@@ -85,7 +85,7 @@ func (c *core) yield() {
 	c.work[c.at/64] &^= 1 << (c.at % 64)
 	c.serves, c.since = false, c.clock.Now()
 	if next := c.following(); next >= 0 {
-		c.goTo(next, c.since+sim.Cycle(1+c.distance(c.at+1, next))*c.turn)
+		c.goTo(next, c.since+sim.Cycle(1+c.distance(c.at+1, next))*c.slice)
 	}
 }
 

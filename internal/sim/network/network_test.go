@@ -128,11 +128,11 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// Ranks that share a core have their turns one after another; one that waits for a message gets it in its next turn.
+// Ranks that share a core are served round-robin; one that waits for a message gets it in its next time slice.
 func TestSharedCores(t *testing.T) {
 	c := flat(2)
 	c.PerHost, c.Cores, c.Loopback = 2, 1, true
-	// Rank 0 sends from 50 to 150, its message comes at 1150, and rank 1 has turns at 200, 300 and so on. Or rank 1 begins at
+	// Rank 0 sends from 50 to 150, its message comes at 1150, and rank 1 polls at 200, 300 and so on. Or rank 1 begins at
 	// 50, and rank 0 sends from 100 to 200. The result is the mean of 6 distributions.
 	first, last := 1200.0+100-200, 1250.0+100-50
 	seen := false
@@ -144,7 +144,7 @@ func TestSharedCores(t *testing.T) {
 	}
 	c.Host.Switch = 0
 	if got, want := run(t, c, coll.Bcast, "binomial", 8), 1200.0-100; got != want { // rank 1 begins when rank 0 has sent
-		t.Errorf("turns of no time: %v ns, want %v", got, want)
+		t.Errorf("time slices of 0: %v ns, want %v", got, want)
 	}
 	c.Host.Switch = 50
 	four := c
@@ -158,7 +158,7 @@ func TestSharedCores(t *testing.T) {
 		}
 		before = got
 	}
-	// A turn of more ranks is longer, and what they do, too.
+	// A round of more ranks takes longer, and what they do, too.
 	many := c
 	many.Ranks, many.PerHost = 16, 16
 	if got, few := run(t, many, coll.Allreduce, "recursive-doubling", 8), run(t, four, coll.Allreduce, "recursive-doubling", 8); got < 3*few {
@@ -175,7 +175,7 @@ func TestSharedCores(t *testing.T) {
 	}
 }
 
-// After a barrier, ranks do not begin at once: where they share a core, one that has left it waits for those that have not.
+// After a barrier, ranks do not begin at once: where they share a core, the first to end it wait for the others.
 func TestBarrier(t *testing.T) {
 	c := flat(8)
 	c.Barrier = true
