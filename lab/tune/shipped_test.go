@@ -45,7 +45,7 @@ func TestShipped(t *testing.T) {
 }
 
 // TestModel: the model of internal/sim/network, fitted to calls of 4 ranks, knows the best algorithm of what
-// was measured. These figures are in docs/papers.md.
+// was measured: 353 of 374 calls. These figures are in docs/papers.md.
 func TestModel(t *testing.T) {
 	fits, err := predict.Fits(t.Context(), Shipped().Document())
 	if err != nil {
@@ -56,7 +56,7 @@ func TestModel(t *testing.T) {
 		t.Logf("%s, %d ranks: %d of %d within %v times the best, %.2f times at worst; predicted by measured %.2f, %.2f, %.2f",
 			o.Class, o.Ranks, o.NearBest, o.Cases, predict.Near, o.Worst, o.Low, o.Median, o.High)
 	}
-	if c.Total.NearBest*10 < c.Total.Cases*9 {
+	if c.Total.NearBest*100 < c.Total.Cases*93 {
 		t.Errorf("only %d of %d are within %v times the best", c.Total.NearBest, c.Total.Cases, predict.Near)
 	}
 }

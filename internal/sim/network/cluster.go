@@ -31,8 +31,8 @@ type Host struct {
 	// Publish is what it takes to publish in a shared buffer, or to read that something was
 	// published, and Visible the time until others can.
 	Publish, Visible float64
-	// Switch is the time in which a core changes to another rank, on hosts with fewer cores than
-	// ranks.
+	// Switch is the time slice of a rank that waits, on hosts with fewer cores than ranks: it polls
+	// once and yields.
 	Switch float64
 }
 
@@ -56,7 +56,9 @@ type Cluster struct {
 	// PerSwitch is how many hosts a switch has; 0 is all. Messages between switches take Uplink in
 	// addition, of which Latency, Gap and GapByte count.
 	PerSwitch int
-	Uplink    Link
+	// Barrier: a rank begins the call when it has ended a barrier, as in measurements. Otherwise all begin at once.
+	Barrier bool
+	Uplink  Link
 	Parameters
 }
 

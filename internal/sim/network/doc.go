@@ -7,8 +7,8 @@
 // g or G a byte, and a latency of L. A message longer than S waits for its receive. Beside it there is
 // what the engine's schedules have: copies, reductions, and publications in shared buffers. Levels are
 // hosts, whose ranks share cores, memory and an interface, and switches, whose hosts share an uplink.
-// A core that has to serve several ranks takes a time to change from one to another.
+// A core that several ranks share serves them round-robin; a result is the mean of some distributions of ranks to cores.
 //
-// A cycle of its clock is a picosecond. There is no randomness. Fit has the parameters from what was
-// measured.
+// A cycle of its clock is a picosecond. Its randomness has a fixed seed. Package predict has the parameters from
+// what was measured.
 package network

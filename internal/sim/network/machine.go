@@ -8,25 +8,21 @@ import (
 // machine is the ranks of a cluster in a call.
 type machine struct {
 	Cluster
-	clock    sim.Clock
-	ranks    []rank
-	hosts    []host
-	switches []port
-	free     *message
+	algorithm, barrier *coll.Algorithm
+	clock              sim.Clock
+	ranks              []rank
+	hosts              []host
+	switches           []port
+	free               *message
 }
 
 // port is an interface: when it is free to send, and to receive.
 type port struct{ out, in sim.Cycle }
 
-// host is cores that ranks share, and their interface.
+// host is the interface of its ranks, and the cores that they share if there are fewer of them.
 type host struct {
 	port
-	// shares: there are fewer cores than ranks. Then idle has the ranks that the idle cores have
-	// served last, and runnable those that wait for a core.
-	shares   bool
-	change   sim.Cycle
-	idle     []*rank
-	runnable sim.FIFO[*rank]
+	cores []core
 }
 
 // kind is what a message is.
@@ -170,48 +166,6 @@ func (p *message) arrive() {
 }
 
 func (m *machine) publish() sim.Cycle { return cycles(m.Host.Publish) }
-
-// ready gives a rank with work a core, or has it wait for one.
-func (m *machine) ready(r *rank) {
-	h := &m.hosts[r.host]
-	switch {
-	case !h.shares:
-		r.run(0)
-	case len(h.idle) > 0:
-		m.serve(h, r)
-	default:
-		h.runnable.Push(r)
-	}
-}
-
-// serve takes an idle core for a rank: the one that has served it last, if that is idle.
-func (m *machine) serve(h *host, r *rank) {
-	i := len(h.idle) - 1
-	for k, last := range h.idle {
-		if last == r {
-			i = k
-		}
-	}
-	var change sim.Cycle
-	if h.idle[i] != r {
-		change = h.change
-	}
-	h.idle[i] = h.idle[len(h.idle)-1]
-	h.idle = h.idle[:len(h.idle)-1]
-	r.run(change)
-}
-
-// yield has the core of a rank without work serve another.
-func (m *machine) yield(r *rank) {
-	h := &m.hosts[r.host]
-	switch {
-	case !h.shares:
-	case h.runnable.Len() > 0:
-		h.runnable.Pop().run(h.change)
-	default:
-		h.idle = append(h.idle, r)
-	}
-}
 
 // stepCost is the processor time of a step without a message.
 func (m *machine) stepCost(s *coll.Step) sim.Cycle {

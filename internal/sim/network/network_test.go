@@ -3,6 +3,7 @@ package network_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/sim/network"
@@ -127,15 +128,25 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// Ranks that share a core are served one after another, and a change takes Switch for each other rank
-// of the core.
+// Ranks that share a core are served round-robin; one that waits for a message gets it in its next time slice.
 func TestSharedCores(t *testing.T) {
 	c := flat(2)
 	c.PerHost, c.Cores, c.Loopback = 2, 1, true
-	// Rank 0 sends. Rank 1 begins after a change, when the message has not come.
-	if got, want := run(t, c, coll.Bcast, "binomial", 8), 1000.0-50+100; got != want {
-		t.Errorf("%v ns, want %v", got, want)
+	// Rank 0 sends from 50 to 150, its message comes at 1150, and rank 1 polls at 200, 300 and so on. Or rank 1 begins at
+	// 50, and rank 0 sends from 100 to 200. The result is the mean of 6 distributions.
+	first, last := 1200.0+100-200, 1250.0+100-50
+	seen := false
+	for k := 1.0; k < 6; k++ {
+		seen = seen || math.Abs(run(t, c, coll.Bcast, "binomial", 8)-(k*first+(6-k)*last)/6) < 1e-3
 	}
+	if !seen {
+		t.Errorf("%v ns: no mean of %v and %v", run(t, c, coll.Bcast, "binomial", 8), first, last)
+	}
+	c.Host.Switch = 0
+	if got, want := run(t, c, coll.Bcast, "binomial", 8), 1200.0-100; got != want { // rank 1 begins when rank 0 has sent
+		t.Errorf("time slices of 0: %v ns, want %v", got, want)
+	}
+	c.Host.Switch = 50
 	four := c
 	four.Ranks, four.PerHost = 4, 4
 	before := 0.0
@@ -147,8 +158,35 @@ func TestSharedCores(t *testing.T) {
 		}
 		before = got
 	}
+	// A round of more ranks takes longer, and what they do, too.
+	many := c
+	many.Ranks, many.PerHost = 16, 16
+	if got, few := run(t, many, coll.Allreduce, "recursive-doubling", 8), run(t, four, coll.Allreduce, "recursive-doubling", 8); got < 3*few {
+		t.Errorf("16 ranks of a core: %v ns, 4: %v", got, few)
+	}
+	// More than 64, of which one after another has work.
+	most := c
+	most.Ranks, most.PerHost, most.Host.Switch = 200, 200, 1
+	if got := run(t, most, coll.Scan, "chain", 8); got < 199*1200 || got > 199*(1200+200+2*8) {
+		t.Errorf("a chain of 200 ranks: %v ns", got)
+	}
 	if !four.Oversubscribed() || c.Shared() {
 		t.Error("four ranks on a core are oversubscribed, and a loopback device is no memory")
+	}
+}
+
+// After a barrier, ranks do not begin at once: where they share a core, the first to end it wait for the others.
+func TestBarrier(t *testing.T) {
+	c := flat(8)
+	c.Barrier = true
+	if got, want := run(t, c, coll.Bcast, "binomial", 8), 3*1200.0; got != want {
+		t.Errorf("all leave the barrier at once: %v ns, want %v", got, want)
+	}
+	c.PerHost, c.Cores, c.Loopback = 8, 1, true
+	after := run(t, c, coll.Bcast, "flat", 8)
+	c.Barrier = false
+	if at := run(t, c, coll.Bcast, "flat", 8); after <= at {
+		t.Errorf("%v ns after a barrier, %v without one", after, at)
 	}
 }
 
@@ -176,7 +214,9 @@ func clusters(ranks int) map[string]network.Cluster {
 	loopback.PerHost, loopback.Cores, loopback.Loopback = 4, 3, true
 	switches.PerHost, switches.PerSwitch, switches.Uplink = 2, 2, network.Link{Latency: 10, GapByte: 0.1}
 	fpga.Network.Eager, fpga.Blocking = -1, true
-	return map[string]network.Cluster{"flat": flat(ranks), "hosts": hosts, "memory": memory, "cores": cores, "loopback": loopback, "switches": switches, "fpga": fpga}
+	barrier := cores
+	barrier.Barrier = true
+	return map[string]network.Cluster{"flat": flat(ranks), "hosts": hosts, "memory": memory, "cores": cores, "loopback": loopback, "switches": switches, "fpga": fpga, "barrier": barrier}
 }
 
 // Every algorithm completes on every kind of cluster, twice in the same time with as many events.

@@ -11,9 +11,14 @@ import (
 type rank struct {
 	machine      *machine
 	number, host int
-	schedule     coll.Schedule
-	progress     coll.Progress
-	underWay     int
+	// core is the one that it shares, of whose ranks it is the one with the number place, or nil.
+	core      *core
+	place     int
+	schedule  coll.Schedule
+	call      coll.Call // which the schedule reads
+	inBarrier bool
+	progress  coll.Progress
+	underWay  int
 	// queue has the work of its processor from head on; active: it has work, and a core or waits
 	// for one.
 	queue  []item
@@ -78,12 +83,40 @@ type item struct {
 	message      *message
 }
 
+// start has the rank begin the barrier, if there is one before the call, or else the call.
+func (r *rank) start() {
+	r.published, r.flow = 0, flow{}
+	if r.inBarrier = r.machine.Barrier; !r.inBarrier {
+		r.beginCall()
+		return
+	}
+	barrier := coll.Call{Collective: coll.Barrier, Rank: r.number, Ranks: r.machine.Ranks, Elem: r.call.Elem, Token: r.call.Token}
+	r.machine.barrier.Build(&r.schedule, &barrier)
+	r.begin()
+}
+
+func (r *rank) beginCall() {
+	r.inBarrier = false
+	r.machine.algorithm.Build(&r.schedule, &r.call)
+	r.begin()
+}
+
+// begin begins the schedule.
+func (r *rank) begin() {
+	r.progress.Begin(&r.schedule)
+	r.work(item{kind: itemBegin, cost: cycles(r.machine.Host.Call)})
+}
+
 // work queues work of the rank.
 func (r *rank) work(w item) {
 	r.queue = append(r.queue, w)
 	if !r.active {
 		r.active = true
-		r.machine.ready(r)
+		if r.core != nil {
+			r.core.ready(r)
+		} else {
+			r.run()
+		}
 	}
 }
 
@@ -98,10 +131,10 @@ func (r *rank) compute(cost sim.Cycle, number int) {
 	r.work(item{kind: itemStep, cost: cost, number: number})
 }
 
-// run begins with the oldest work, after a time in which the core changes to this rank.
-func (r *rank) run(change sim.Cycle) {
+// run begins with the oldest work.
+func (r *rank) run() {
 	w := &r.queue[r.head]
-	begin := r.machine.clock.Now() + change
+	begin := r.machine.clock.Now()
 	switch w.kind {
 	case itemBegin:
 		r.began = begin
@@ -142,11 +175,13 @@ func (r *rank) end() {
 		r.done(w.number)
 	}
 	if r.head < len(r.queue) {
-		r.run(0)
+		r.run()
 		return
 	}
 	r.active = false
-	r.machine.yield(r)
+	if r.core != nil {
+		r.core.yield()
+	}
 }
 
 // done completes a step.
@@ -155,6 +190,9 @@ func (r *rank) done(number int) {
 	r.underWay--
 	r.over = r.machine.clock.Now()
 	r.issue()
+	if r.inBarrier && r.underWay == 0 && r.progress.Over() {
+		r.beginCall()
+	}
 }
 
 // issue begins the steps that may begin.

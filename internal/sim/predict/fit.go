@@ -109,9 +109,9 @@ func run(c *network.Cluster, of coll.Collective, n int, by choice.Choice) (netwo
 	return c.Run(a, coll.Call{Collective: of, Bytes: n, Elem: elem, Segment: by.Segment, Flows: true})
 }
 
-// predict has the model execute a case: all ranks are on the machine.
+// predict has the model execute a case as it was measured: all ranks are on the machine, and each call follows a barrier.
 func (f *Fit) predict(c *Case) error {
-	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Parameters: f.Parameters}
+	cluster := network.Cluster{Ranks: c.Ranks, PerHost: c.Ranks, Loopback: !sharesMemory(f.Class), Barrier: true, Parameters: f.Parameters}
 	if oversubscribed(f.Class) {
 		cluster.Cores = f.Cores
 	}
@@ -126,20 +126,27 @@ func (f *Fit) predict(c *Case) error {
 	return nil
 }
 
-// deviation is how far the model is from the cases.
-func (f *Fit) deviation(cases []Case) (float64, error) {
-	sum, n := 0.0, 0
+// deviation is how far the model is from the cases: the mean of |ln(predicted / measured)|. Where that is most or more, not all
+// cases are executed.
+func (f *Fit) deviation(cases []Case, most float64) (float64, error) {
+	n := 0
+	for i := range cases {
+		n += len(cases[i].By)
+	}
+	sum := 0.0
 	for i := range cases {
 		c := &cases[i]
 		if err := f.predict(c); err != nil {
 			return 0, err
 		}
 		for k := range c.By {
-			sum += math.Abs(math.Log(c.Predicted[k] / c.Measured[k]))
+			sum += math.Abs(math.Log(c.Predicted[k]/c.Measured[k])) / float64(n)
 		}
-		n += len(c.By)
+		if sum >= most {
+			break
+		}
 	}
-	return sum / float64(n), nil
+	return sum, nil
 }
 
 // fitted returns the parameters that messages and calls of the class depend on.
@@ -174,7 +181,7 @@ func (f *Fit) fit(ctx context.Context) error {
 	}
 	f.Parameters.Network.GapByte = 0
 	var err error
-	if f.Deviation, err = f.deviation(cases); err != nil {
+	if f.Deviation, err = f.deviation(cases, math.Inf(1)); err != nil {
 		return err
 	}
 	for _, step := range steps {
@@ -194,7 +201,7 @@ func (f *Fit) fit(ctx context.Context) error {
 			}
 		}
 	}
-	_, err = f.deviation(f.Cases)
+	_, err = f.deviation(f.Cases, math.Inf(1))
 	return err
 }
 
@@ -207,14 +214,15 @@ func (f *Fit) move(ctx context.Context, p *float64, factor float64, cases []Case
 			*p = before
 			return better, nil
 		}
-		d, err := f.deviation(cases)
+		most := f.Deviation * 0.9999
+		d, err := f.deviation(cases, most)
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return better, err
 		}
-		if d >= f.Deviation*0.9999 {
+		if d >= most {
 			*p = before
 			return better, nil
 		}

@@ -44,7 +44,7 @@ func table(t *testing.T, p network.Parameters) *collectives.Document {
 	d := &collectives.Document{Version: collectives.Version, Measured: collectives.Measured{Cores: 2}}
 	for _, ranks := range []int{2, 4, 8} {
 		for _, memory := range []bool{true, false} {
-			c := network.Cluster{Ranks: ranks, PerHost: ranks, Loopback: !memory, Parameters: p}
+			c := network.Cluster{Ranks: ranks, PerHost: ranks, Loopback: !memory, Barrier: true, Parameters: p}
 			if ranks > 2 {
 				c.Cores = 2
 			}
