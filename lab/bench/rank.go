@@ -39,7 +39,7 @@ type rankFlags struct {
 	config, workload, attach, profile string
 	rank, daemon, together            int
 	methods                           []method
-	settle                            time.Duration
+	warm                              time.Duration
 	// uncounted: another rank counts what the process uses.
 	uncounted bool
 }
@@ -85,8 +85,8 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 		return err
 	}
 	texts := set.Args()
-	if len(texts) > 0 && strings.HasPrefix(texts[0], settlePrefix) {
-		if f.settle, err = parseSettle(texts[0]); err != nil {
+	if len(texts) > 0 && strings.HasPrefix(texts[0], warmPrefix) {
+		if f.warm, err = parseWarm(texts[0]); err != nil {
 			return err
 		}
 		texts = texts[1:]
@@ -128,7 +128,7 @@ func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout i
 	if err != nil {
 		return err
 	}
-	s := session{ctx: ctx, out: stdout, methods: []method{{}}, settle: f.settle, used: f.used, memory: f.memory}
+	s := session{ctx: ctx, out: stdout, methods: []method{{}}, warm: f.warm, used: f.used, memory: f.memory}
 	if len(f.methods) > 0 {
 		s.methods = f.methods
 		s.order = &orderer{Device: dev}

@@ -253,8 +253,8 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	m, round := t.measurement, t.round
 	j := job{w: m.w, parts: m.parts, share: m.share, dir: r.dir}
 	if len(m.w.needs) > 0 { // idle ranks have nothing to do
-		if j.settle = settleTime; r.Quick {
-			j.settle = quickSettle
+		if j.warm = warmTime; r.Quick {
+			j.warm = quickWarmTime
 		}
 	}
 	if round == r.Rounds-1 {

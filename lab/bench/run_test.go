@@ -95,7 +95,7 @@ func TestRankMistakes(t *testing.T) {
 		{"-workload queues -config /does/not/exist", "no such file"},
 		{"-workload queues -attach /does/not/exist", "/does/not/exist"},
 		{"-workload queues 3", `"3": a step is`},
-		{"-workload queues settle:x 3:1", `"settle:x": it is settle:MILLISECONDS`},
+		{"-workload queues warm:x 3:1", `"warm:x": it is warm:MILLISECONDS`},
 		{"-depth 3", "-depth"},
 		{"daemon /does/not/exist", "no such file"},
 	} {

@@ -20,8 +20,8 @@ type session struct {
 	// costs are what the methods have cost in a step. A workload without methods
 	// has all in the first.
 	costs []cost
-	// settle is for how long the first step is done before it is measured.
-	settle time.Duration
+	// warm is for how long the first step is done before it is measured.
+	warm time.Duration
 	// order is that of broadcasts by methods; nil where there are none.
 	order *orderer
 	// verified is how many messages this rank has verified.
@@ -55,8 +55,8 @@ func (s *session) account(method int) (end func()) {
 // run does the steps. After each, rank 0 collects what all ranks have counted, and prints
 // it with the points of the methods; c/bench.h does the same.
 func (s *session) run(w *workload, steps []step) error {
-	if len(steps) > 0 && s.settle > 0 {
-		if err := s.settleBy(w, steps[0]); err != nil {
+	if len(steps) > 0 && s.warm > 0 {
+		if err := s.warmUp(w, steps[0]); err != nil {
 			return fmt.Errorf("%s %d, before it is measured: %w", w.unit, steps[0].n, err)
 		}
 	}
@@ -73,15 +73,15 @@ func (s *session) run(w *workload, steps []step) error {
 	return nil
 }
 
-// settleBy does a step until rank 0 has done so for long enough, and forgets what it has given.
-func (s *session) settleBy(w *workload, st step) error {
+// warmUp does a step until rank 0 has done so for long enough, and forgets what it has given.
+func (s *session) warmUp(w *workload, st step) error {
 	for began, more := time.Now(), true; more; {
 		s.costs = make([]cost, len(s.methods))
 		if _, err := w.run(s, st); err != nil {
 			return err
 		}
 		var err error
-		if more, err = s.decide(time.Since(began) < s.settle); err != nil {
+		if more, err = s.decide(time.Since(began) < s.warm); err != nil {
 			return err
 		}
 	}

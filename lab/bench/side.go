@@ -84,16 +84,16 @@ type job struct {
 	steps []step
 	// share is how long a step may take, about; 0 is any time.
 	share time.Duration
-	// settle is for how long the ranks of an MPI do the first step before it is measured.
-	settle time.Duration
+	// warm is for how long the ranks of an MPI do the first step before it is measured.
+	warm time.Duration
 	// dir is where files may be put, and profile the beginning of the names of
 	// CPU profiles, or "".
 	dir, profile string
 }
 
-// texts are the arguments of the ranks of an MPI: for how long to settle, and the steps.
+// texts are the arguments of the ranks of an MPI: for how long to warm up, and the steps.
 func (j *job) texts() []string {
-	return append([]string{settlePrefix + strconv.FormatInt(j.settle.Milliseconds(), 10)}, texts(j.steps)...)
+	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, texts(j.steps)...)
 }
 
 // does returns the steps that a side does of those given.

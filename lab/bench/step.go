@@ -14,14 +14,14 @@ const (
 	warmupWindows = 2
 )
 
-// settleTime is for how long the ranks of an MPI do their first step before it is measured, and settlePrefix
+// warmTime is for how long the ranks of an MPI do their first step before it is measured, and warmPrefix
 // precedes that in milliseconds, before the steps of a program. Meanwhile the system distributes the ranks over the processors,
 // connections adapt, and the monitor of Go's runtime, which looks every 20 to 80 µs at first whether there is
-// work, comes to do so every 10 ms. quickSettle is that of quick steps.
+// work, comes to do so every 10 ms. quickWarmTime is that of quick steps.
 const (
-	settleTime   = 100 * time.Millisecond
-	quickSettle  = time.Millisecond
-	settlePrefix = "settle:"
+	warmTime      = 100 * time.Millisecond
+	quickWarmTime = time.Millisecond
+	warmPrefix    = "warm:"
 )
 
 // step is one setting of a workload: a depth or a size, and how often to do there
@@ -51,11 +51,11 @@ func parseSteps(list string) ([]step, error) {
 	return steps, nil
 }
 
-// parseSettle reads how long to do the first step before it is measured.
-func parseSettle(text string) (time.Duration, error) {
-	ms, err := strconv.ParseUint(strings.TrimPrefix(text, settlePrefix), 10, 16)
+// parseWarm reads how long to do the first step before it is measured.
+func parseWarm(text string) (time.Duration, error) {
+	ms, err := strconv.ParseUint(strings.TrimPrefix(text, warmPrefix), 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("%q: it is %sMILLISECONDS", text, settlePrefix)
+		return 0, fmt.Errorf("%q: it is %sMILLISECONDS", text, warmPrefix)
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }

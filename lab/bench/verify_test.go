@@ -90,8 +90,8 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestSettle: the first step is done, before it is measured, for as long as rank 0 says, and nothing of that counts.
-func TestSettle(t *testing.T) {
+// TestWarmUp: the first step is done, before it is measured, for as long as rank 0 says, and nothing of that counts.
+func TestWarmUp(t *testing.T) {
 	worlds := worlds(t)
 	w, err := workloadNamed("pingpong")
 	if err != nil {
@@ -105,9 +105,9 @@ func TestSettle(t *testing.T) {
 		s := sessionOf(t.Context(), world)
 		s.out = &out[rank]
 		if sessions[rank] = s; rank == 0 { // the other one goes by what it says
-			s.settle = 20 * time.Millisecond
+			s.warm = 20 * time.Millisecond
 		} else {
-			s.settle = time.Nanosecond
+			s.warm = time.Nanosecond
 		}
 		group.Go(func() error { return s.run(w, steps) })
 	}
@@ -134,7 +134,7 @@ func TestSameNumbers(t *testing.T) {
 		t.Error("c/stats.h has another warm-up")
 	}
 	text, err = sources.ReadFile("c/bench.h")
-	if err != nil || !strings.Contains(string(text), "BENCH_SETTLE "+strconv.Quote(settlePrefix)) {
+	if err != nil || !strings.Contains(string(text), "BENCH_WARM "+strconv.Quote(warmPrefix)) {
 		t.Errorf("c/bench.h has another prefix: %v", err)
 	}
 	text, err = sources.ReadFile("c/collective.c")

@@ -67,11 +67,11 @@ static void bench_report(int n, const struct bench_point *p, long long cpu, long
 	bench_print_sums(mine[2], mine[1]);
 }
 
-/* BENCH_SETTLE is as in step.go. */
-#define BENCH_SETTLE "settle:"
+/* BENCH_WARM is as in step.go. */
+#define BENCH_WARM "warm:"
 
-/* bench_settle does a step until rank 0 has done so for so many milliseconds, as session.settleBy does. */
-static void bench_settle(struct bench_step s, void (*step)(struct bench_step, struct bench_point *), int ms) {
+/* bench_warm_up does a step until rank 0 has done so for so many milliseconds, as session.warmUp does. */
+static void bench_warm_up(struct bench_step s, void (*step)(struct bench_step, struct bench_point *), int ms) {
 	double began = bench_now();
 	int more;
 
@@ -86,16 +86,16 @@ static void bench_settle(struct bench_step s, void (*step)(struct bench_step, st
 	} while (more);
 }
 
-/* bench_run is main: for how long to settle, and the steps. */
+/* bench_run is main: for how long to warm up, and the steps. */
 static int bench_run(int steps, char **argv, void (*step)(struct bench_step, struct bench_point *)) {
 	int ms = 0;
 
-	if (steps > 1 && sscanf(argv[0], BENCH_SETTLE "%d", &ms) == 1) {
+	if (steps > 1 && sscanf(argv[0], BENCH_WARM "%d", &ms) == 1) {
 		argv++;
 		steps--;
 	}
 	if (ms > 0)
-		bench_settle(bench_step(argv[0]), step, ms);
+		bench_warm_up(bench_step(argv[0]), step, ms);
 	for (int i = 0; i < steps; i++) {
 		long long cpu = bench_cpu(), before = bench_verified;
 		struct bench_step s = bench_step(argv[i]);
