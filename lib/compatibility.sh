@@ -276,9 +276,8 @@ mpich() {
     finish "mpich/$folder" 0
   done
   cd "$root"
-  passed=$all
-  if [ "$passed" -lt "$expect_mpich" ]; then
-    echo "mpich: $passed runs passed, at least $expect_mpich are expected" >>"$work/failures"
+  if [ "$all" -lt "$expect_mpich" ]; then
+    echo "mpich: $all runs passed, at least $expect_mpich are expected" >>"$work/failures"
     status=1
   fi
 }
