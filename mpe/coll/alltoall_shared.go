@@ -10,10 +10,9 @@ var alltoallShared = &Algorithm{
 	fits:   sharesAll,
 	build: func(c *Call, s *Schedule) {
 		s.inChunks(c, c.Bytes, c.Ranks, func(c *Call, s *Schedule, k chunk) {
-			for _, others := range [][2]int{{0, c.Rank}, {c.Rank + 1, c.Ranks}} {
-				first, count := others[0], others[1]-others[0]
-				s.pack(k.at.at(first*k.n), c.input().at(first*c.Bytes+k.off), k.n, count, c.Bytes)
-			}
+			behind := c.Rank + 1
+			s.pack(k.at, c.input().at(k.off), k.n, c.Rank, c.Bytes)
+			s.pack(k.at.at(behind*k.n), c.input().at(behind*c.Bytes+k.off), k.n, c.Ranks-behind, c.Bytes)
 			s.publish()
 			if own := c.Rank*c.Bytes + k.off; !c.InPlace {
 				s.copy(Loc{RecvBuf, own}, c.input().at(own), k.n)

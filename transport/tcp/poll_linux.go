@@ -244,7 +244,8 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	return taken + in.hand(l, batch[taken:])
 }
 
-// placement returns the one that the next packet of a link may be for, or nil.
+// placement returns the one that the next packet of a link may be for, or nil. The rest of a packet whose place is not there any longer
+// is left out.
 func (in *inbox) placement(l *link) *mpe.Placement {
 	var at *mpe.Placement
 	if in.placements != nil {

@@ -86,7 +86,7 @@ static void bench_warm_up(struct bench_step s, void (*step)(struct bench_step, s
 	} while (more);
 }
 
-/* bench_run is main: for how long to warm up, and the steps. */
+/* bench_run is main: the steps. Before them there may be an argument that says for how long to warm up. */
 static int bench_run(int steps, char **argv, void (*step)(struct bench_step, struct bench_point *)) {
 	int ms = 0;
 
