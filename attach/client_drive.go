@@ -34,7 +34,7 @@ func (c *Client) start(source polled) error {
 		})
 		return nil
 	}
-	if err := c.group.Add(source.descriptor(), (*frames)(c)); err != nil {
+	if err := c.group.Add(source.descriptor(), (*frames)(c), progress.Network); err != nil {
 		return err
 	}
 	c.group.Watch()
@@ -82,6 +82,9 @@ func (o *owner) Now() time.Duration { return clock() }
 
 // Tick implements progress.Owner.
 func (o *owner) Tick(time.Duration) {}
+
+// Calls implements progress.Owner. What has come is for callers that poll, or wait.
+func (o *owner) Calls() uint32 { return 0 }
 
 // Armed implements progress.Owner.
 func (o *owner) Armed() {}

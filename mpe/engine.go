@@ -66,8 +66,11 @@ type Engine struct {
 	mu sync.Mutex
 	core
 
+	// posts is how many operations callers have posted. The lock guards it.
+	posts uint32
+
 	started time.Time
-	timer   *time.Timer
+	timer   timer
 	// tickAt is when tick is to be called, or never. The timer does so, unless callers or
 	// the poller poll: they do.
 	tickAt atomic.Int64
@@ -91,6 +94,12 @@ type Engine struct {
 	cutOff    []Waiting     // what was under way when Close had no time left
 }
 
+// timer is one of the Go runtime, or of the poller, which is more precise: the runtime waits for whole milliseconds.
+type timer interface {
+	Reset(d time.Duration) bool
+	Stop() bool
+}
+
 // New starts the engine of a rank. The engine owns the peers' transports from
 // here on, and closes them in Close.
 func New(cfg Config) (*Engine, error) {
@@ -98,8 +107,6 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
 	e := &Engine{started: time.Now(), stop: make(chan struct{}), placed: placed{gen: 1}}
-	e.timer = time.AfterFunc(time.Hour, e.expired)
-	e.timer.Stop()
 	e.tickAt.Store(int64(never))
 	var err error
 	if e.transports, err = e.init(cfg, e); err == nil {

@@ -21,6 +21,7 @@ func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 	r.e = e
 	e.lock()
 	defer e.unlock()
+	e.posts++
 	if err := e.startCall(r); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/poller"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
@@ -30,8 +31,11 @@ func (e *Engine) start() error {
 			plain = append(plain, tr)
 			continue
 		}
-		s := newSource(e, p)
-		if err := e.group.Add(p.Wakeup(), s); err != nil {
+		s, most := newSource(e, p), progress.Network
+		if _, memory := tr.(ShortTransport); memory {
+			most = progress.Memory
+		}
+		if err := e.group.Add(p.Wakeup(), s, most); err != nil {
 			e.group.Close()
 			return err
 		}
@@ -45,10 +49,25 @@ func (e *Engine) start() error {
 			}
 		}
 	}
+	if err := e.makeTimer(); err != nil {
+		e.group.Close()
+		return err
+	}
 	for _, tr := range plain {
 		e.goroutines.Go(func() { e.read(tr) })
 	}
 	e.group.Watch()
+	return nil
+}
+
+// makeTimer makes the timer: the poller's, if it has sources of this engine.
+func (e *Engine) makeTimer() (err error) {
+	if e.group.Len() > 0 {
+		e.timer, err = poller.NewTimer(e.expired)
+		return err
+	}
+	e.timer = time.AfterFunc(time.Hour, e.expired)
+	e.timer.Stop()
 	return nil
 }
 
@@ -147,6 +166,13 @@ func (o *owner) Tick(now time.Duration) {
 	if e := (*Engine)(o); int64(now) >= e.tickAt.Load() {
 		e.tick()
 	}
+}
+
+// Calls implements progress.Owner.
+func (o *owner) Calls() uint32 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.posts
 }
 
 // Armed implements progress.Owner.

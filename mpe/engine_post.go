@@ -59,6 +59,7 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 		return nil, err
 	}
 	e.mu.Lock()
+	e.posts++
 	r := e.request(op)
 	r.e = e
 	short := e.sendShort(r) // what can be sent at once does not wait for the clock
@@ -96,6 +97,7 @@ func (e *Engine) SendNow(op *Operation) bool {
 		e.mu.Unlock()
 		return false
 	}
+	e.posts++
 	if l.needsTime() {
 		e.begin(e.now())
 	}

@@ -31,14 +31,17 @@ const ended = -1
 // retry is how long a source that has failed is not polled.
 const retry = 10 * time.Millisecond
 
-// backgroundFirst and backgroundMost are the times between two polls of the poller of a source
-// that callers poll. Being woken by all that arrives would slow them down, and
-// so do polls on the same core. A caller that polls again within that time postpones them, so
-// what comes while callers do something else waits for no longer than backgroundMost, or the
-// postponement after the last poll.
+// Callers come and go: between their calls, they compute. Being woken then by all that arrives would slow them down, and
+// so do polls on the same core. So the poller polls such a source at intervals: the first is backgroundFirst, and each is twice
+// the one before, up to those that Add names. What comes while callers compute waits for no longer than that, or than the
+// postponement after the last call.
 const (
 	backgroundFirst = time.Millisecond
-	backgroundMost  = 2 * time.Millisecond
+	// Network is the longest interval for packets of a network: peers whose time runs off wait for what they are answered.
+	Network = 2 * time.Millisecond
+	// Memory is that for packets in shared memory, which are read where they are. On two processors a poll takes a program
+	// some 0.1 ms, as it wakes two threads.
+	Memory = 16 * time.Millisecond
 )
 
 // postponeMost is how long a poll of the poller is postponed at most, and postponeEvery after how many polls that
@@ -49,12 +52,10 @@ const (
 )
 
 // postponement is how long callers that have polled for so long, and have not been away since,
-// postpone a poll of the poller: an eighth of it. They do so when half of the last postponement is over. Each time moves a
-// timer of the kernel, which takes several microseconds on a virtual machine: with 2 ms always, that was more than one
-// message of a hundred.
-func postponement(polled time.Duration) time.Duration {
-	return min(max(polled/8, backgroundMost), postponeMost)
-}
+// postpone a poll of the poller, or the longest interval of the source if that is longer: an eighth of it. They do so when half of the
+// last postponement is over. Each time moves a timer of the kernel, which takes several microseconds on a virtual machine: with 2 ms
+// always, that was more than one message of a hundred.
+func postponement(polled time.Duration) time.Duration { return min(polled/8, postponeMost) }
 
 // backgroundPolls bounds how often the poller polls at a time, and Drain.
 const backgroundPolls = 16
@@ -72,12 +73,17 @@ type Driver struct {
 	// visits counts how often a caller owned the source, and seen is how many the poller
 	// has noted. The owner uses them.
 	visits, seen uint32
+	// calls is how many calls the owner of the group has had when the poller has polled last. The owner uses it.
+	calls uint32
 
 	// unarmed is how often callers have polled since it was armed last. The owner uses it.
 	unarmed int
 
-	// interval is the time until the poller's next poll, if it polls at intervals.
-	interval time.Duration
+	// interval is the time until the poller's next poll, if it polls at intervals, and most the longest one.
+	interval, most time.Duration
+
+	// postponed is when callers have postponed the poller's polls last.
+	postponed atomic.Int64
 
 	// broken is until when not to poll a source that has failed. The owner uses it.
 	broken time.Duration
@@ -115,6 +121,13 @@ func (d *Driver) release() {
 	d.owned.Store(false)
 	if d.g.Waiting.Load() > 0 && !d.armed.Load() {
 		d.watchUnowned()
+	}
+}
+
+// postpone has the poller poll later, unless callers have done so in the first half of that time.
+func (d *Driver) postpone(now, later time.Duration) {
+	if last := d.postponed.Load(); now-time.Duration(last) >= later/2 && d.postponed.CompareAndSwap(last, int64(now)) {
+		d.watch.Postpone(later)
 	}
 }
 
@@ -198,12 +211,12 @@ func (h *handler) PollAgain() time.Duration {
 	if d.armed.Load() {
 		return 0
 	}
-	d.interval = min(2*d.interval, backgroundMost)
+	d.interval = min(2*d.interval, d.most)
 	return d.background()
 }
 
 // background is what the poller does. It returns after what time it is to be called again,
-// if a caller has polled since the last time; otherwise it arms the source.
+// if callers have polled or called since the last time; otherwise it arms the source.
 func (d *Driver) background() time.Duration {
 	if !d.acquire() {
 		return d.interval
@@ -212,10 +225,11 @@ func (d *Driver) background() time.Duration {
 		return 0
 	}
 	d.g.owner.Tick(d.g.owner.Now())
-	visited := d.visits != d.seen
-	d.seen = d.visits
+	calls := d.g.owner.Calls()
+	came := d.visits != d.seen || calls != d.calls
+	d.seen, d.calls = d.visits, calls
 	// A broken source may be readable all the time.
-	if d.broken != 0 || visited && d.g.Waiting.Load() == 0 {
+	if d.broken != 0 || came && d.g.Waiting.Load() == 0 {
 		d.release()
 		if d.armed.Load() {
 			return 0

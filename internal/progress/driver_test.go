@@ -8,22 +8,40 @@ import (
 	"time"
 )
 
-// The poller polls at times while callers return, and watches otherwise.
+// The poller polls at times while callers return, and watches otherwise. A call that does not poll counts as well: what it wanted
+// was taken by the poller.
 func TestPolling(t *testing.T) {
+	for _, most := range []time.Duration{Network, Memory} {
+		for name, come := range map[string]func(g *Group, o *fakeOwner){
+			"polls": func(g *Group, _ *fakeOwner) { g.PollOnce() },
+			"calls": func(_ *Group, o *fakeOwner) { o.calls.Add(1) },
+		} {
+			t.Run(most.String()+"/"+name, func(t *testing.T) { testPolling(t, most, come) })
+		}
+	}
+}
+
+func testPolling(t *testing.T, most time.Duration, come func(g *Group, o *fakeOwner)) {
 	s := newSource(t)
-	g, o := newGroup(t, false, s)
+	g, o := newGroup(t, false)
+	if err := g.Add(s.r, s, most); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
 	d := g.drivers[0]
 	h := (*handler)(d)
-	g.PollOnce()
+	come(g, o)
 	for i, step := range []struct {
 		call  func() time.Duration
 		visit bool
 		want  time.Duration
 	}{
 		{h.Ready, true, backgroundFirst},
-		{h.PollAgain, true, backgroundMost},
-		{h.PollAgain, true, backgroundMost},
-		{h.PollAgain, false, backgroundMost},
+		{h.PollAgain, true, 2 * backgroundFirst},
+		{h.PollAgain, true, min(4*backgroundFirst, most)},
+		{h.PollAgain, true, min(8*backgroundFirst, most)},
+		{h.PollAgain, true, min(16*backgroundFirst, most)},
+		{h.PollAgain, false, most},
 		{h.PollAgain, false, 0}, // nobody was here
 	} {
 		if got := step.call(); got != step.want {
@@ -33,13 +51,13 @@ func TestPolling(t *testing.T) {
 			t.Errorf("call %d: armed %v, owned %v", i, d.armed.Load(), d.owned.Load())
 		}
 		if step.visit {
-			g.PollOnce()
+			come(g, o)
 		}
 	}
-	if n := o.ticks.Load(); n != 5 {
+	if n := o.ticks.Load(); n != 7 {
 		t.Errorf("%d ticks", n)
 	}
-	if h.PollAgain() != 0 || o.ticks.Load() != 5 {
+	if h.PollAgain() != 0 || o.ticks.Load() != 7 {
 		t.Error("it polls what it watches")
 	}
 }
@@ -185,29 +203,53 @@ func TestPostpone(t *testing.T) {
 		postponed bool
 	}{
 		{postponeEvery, 0, true},
-		{postponeEvery, backgroundMost/2 - 1, false},
+		{postponeEvery, Network/2 - 1, false},
 		{postponeEvery - 1, 1, false},
 		{1, 0, true},
 	} {
 		now += tt.after
 		o.now.Store(int64(now))
 		ticks := o.ticks.Load()
-		last := g.postponed.Load()
+		last := g.drivers[0].postponed.Load()
 		for range tt.polls {
 			g.PollOnce()
 		}
-		if got := g.postponed.Load() != last; got != tt.postponed {
+		if got := g.drivers[0].postponed.Load() != last; got != tt.postponed {
 			t.Errorf("%d polls %v later: postponed %v", tt.polls, tt.after, got)
 		}
 		if got := int(o.ticks.Load() - ticks); got != tt.polls/postponeEvery && tt.polls != 1 {
 			t.Errorf("%d polls: %d ticks", tt.polls, got)
 		}
 	}
-	last := g.postponed.Load()
-	o.step.Store(int64(backgroundMost / 2))
+	last := g.drivers[0].postponed.Load()
+	o.step.Store(int64(Network / 2))
 	g.Poll(t.Context(), nil, make(chan struct{}))
-	if g.postponed.Load() == last {
+	if g.drivers[0].postponed.Load() == last {
 		t.Error("a caller that polls for long does not postpone them")
+	}
+}
+
+// Callers that compute for some time between their calls postpone the poller's polls by the source's longest interval: in memory,
+// a timer is not moved for each call.
+func TestPostponeByInterval(t *testing.T) {
+	for most, want := range map[time.Duration]int{Network: 100, Memory: 13} {
+		s := newSource(t)
+		g, _ := newGroup(t, false)
+		if err := g.Add(s.r, s, most); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(g.Close)
+		n := 0
+		for at := range 100 {
+			last := g.drivers[0].postponed.Load()
+			g.postpone(time.Hour + time.Duration(at)*(backgroundFirst+1))
+			if g.drivers[0].postponed.Load() != last {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("longest interval %v: postponed %d times by 100 calls in 100 ms, want %d", most, n, want)
+		}
 	}
 }
 
@@ -217,9 +259,9 @@ func TestPostponeForLonger(t *testing.T) {
 	g, _ := newGroup(t, false, s)
 	times := func(from, length time.Duration) (n int) {
 		for now := from; now < from+length; now += 100 * time.Microsecond {
-			last := g.postponed.Load()
+			last := g.drivers[0].postponed.Load()
 			g.postpone(now)
-			if g.postponed.Load() != last {
+			if g.drivers[0].postponed.Load() != last {
 				n++
 			}
 		}

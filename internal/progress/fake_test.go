@@ -15,6 +15,7 @@ type fakeOwner struct {
 	now, step    atomic.Int64
 	asked, ticks atomic.Int32
 	armed        atomic.Int32
+	calls        atomic.Uint32
 	mu           sync.Mutex
 	errs         []error
 }
@@ -24,6 +25,7 @@ func (o *fakeOwner) Now() time.Duration {
 	return time.Duration(o.now.Add(o.step.Load()))
 }
 func (o *fakeOwner) Tick(time.Duration) { o.ticks.Add(1) }
+func (o *fakeOwner) Calls() uint32      { return o.calls.Load() }
 func (o *fakeOwner) Armed()             { o.armed.Add(1) }
 
 func (o *fakeOwner) Failed(err error) {
@@ -105,7 +107,7 @@ func newGroup(t testing.TB, oversubscribed bool, sources ...*fakeSource) (*Group
 	g := &Group{}
 	g.Init(o, oversubscribed)
 	for _, s := range sources {
-		if err := g.Add(s.r, s); err != nil {
+		if err := g.Add(s.r, s, Network); err != nil {
 			t.Fatal(err)
 		}
 	}

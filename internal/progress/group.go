@@ -20,6 +20,9 @@ type Owner interface {
 	// Tick is called every few microseconds by callers that poll, and by the poller
 	// after each of its polls: here an owner does what is due.
 	Tick(now time.Duration)
+	// Calls is how many calls callers have made: more than before if one has. A call need not poll: what it wanted may have
+	// arrived.
+	Calls() uint32
 	// Armed is called when the poller has begun to watch a source. If it watches
 	// all of them, Tick is not called until something arrives.
 	Armed()
@@ -37,9 +40,9 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	// looked is when callers have looked at the clock last, since is since when they have not been away
-	// for backgroundFirst, and postponed is when they have postponed the poller's polls last.
-	looked, since, postponed atomic.Int64
+	// looked is when callers have looked at the clock last, and since is since when they have not been away
+	// for backgroundFirst.
+	looked, since atomic.Int64
 }
 
 // Init makes a group of no sources. Oversubscribed is as in
@@ -57,10 +60,10 @@ func (g *Group) PollAlone(avoided func() int) {
 }
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It
-// is watched from the next Watch on. The error is of the system, or
-// poller.ErrUnsupported.
-func (g *Group) Add(fd int, src Source) error {
-	d := &Driver{g: g, src: src}
+// is watched from the next Watch on. While callers compute between their calls, the poller polls it at intervals of no more
+// than most. The error is of the system, or poller.ErrUnsupported.
+func (g *Group) Add(fd int, src Source, most time.Duration) error {
+	d := &Driver{g: g, src: src, most: most}
 	var err error
 	if d.watch, err = poller.Add(fd, (*handler)(d)); err != nil {
 		return err
@@ -174,12 +177,9 @@ func (g *Group) postpone(now time.Duration) {
 		g.since.Store(int64(now))
 	}
 	g.looked.Store(int64(now))
-	last, later := g.postponed.Load(), postponement(now-time.Duration(g.since.Load()))
-	if now-time.Duration(last) < later/2 || !g.postponed.CompareAndSwap(last, int64(now)) {
-		return
-	}
+	later := postponement(now - time.Duration(g.since.Load()))
 	for _, d := range g.drivers {
-		d.watch.Postpone(later)
+		d.postpone(now, max(later, d.most))
 	}
 }
 

@@ -380,7 +380,7 @@ func TestManyWaiters(t *testing.T) {
 				<-tokens <- struct{}{}
 			}
 		}
-		if err := g.Add(s.r, s); err != nil {
+		if err := g.Add(s.r, s, Network); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -412,6 +412,7 @@ type realOwner struct{ begun time.Time }
 
 func (o realOwner) Now() time.Duration { return time.Since(o.begun) }
 func (realOwner) Tick(time.Duration)   {}
+func (realOwner) Calls() uint32        { return 0 }
 func (realOwner) Armed()               {}
 func (realOwner) Failed(error)         {}
 
@@ -424,7 +425,7 @@ func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
 	defer f.Close()
 	var g Group
 	g.Init(&fakeOwner{}, false)
-	if err := g.Add(int(f.Fd()), s); err == nil || g.Len() != 0 {
+	if err := g.Add(int(f.Fd()), s, Network); err == nil || g.Len() != 0 {
 		t.Errorf("%v, %d sources", err, g.Len())
 	}
 	g.Poll(t.Context(), nil, make(chan struct{})) // there is nothing to poll
