@@ -185,13 +185,17 @@ func (d *Driver) arm() {
 		}
 	}
 	d.unarmed = 0
-	if !d.armed.Swap(true) {
+	armed := d.armed.Swap(true)
+	if !armed {
 		if err := d.watch.Arm(); err != nil { // it cannot be: the descriptor is open
 			d.g.owner.Failed(err)
 		}
+	}
+	// The poller may have come already, and could not poll what is owned.
+	d.release()
+	if !armed {
 		d.g.owner.Armed()
 	}
-	d.owned.Store(false)
 }
 
 // handler is what the poller knows of a driver.

@@ -4,9 +4,39 @@ package progress
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 )
+
+// What arrives while a source is being armed for a caller that sleeps is taken at once, not at the poller's next interval: the poller
+// may find that the source is owned.
+func TestArrivesWhileArmed(t *testing.T) {
+	for i := 0; i < 200 && !t.Failed(); i++ {
+		s := newSource(t)
+		g, o := newGroup(t, false, s)
+		taken := make(chan struct{}, 1)
+		s.polled = func(n int) {
+			if n > 0 {
+				taken <- struct{}{}
+			}
+		}
+		var arrives, armed sync.Once
+		s.slept = func() { arrives.Do(s.put) }
+		o.onArmed = func() {
+			armed.Do(func() {
+				select {
+				case <-taken:
+				case <-time.After(20 * time.Second):
+					t.Error("the source is owned until its owner knows that it is armed")
+				}
+			})
+		}
+		g.Waiting.Add(1)
+		g.Watch()
+		g.Close()
+	}
+}
 
 // The poller polls at times while callers return, and watches otherwise. A call that does not poll counts as well: what it wanted
 // was taken by the poller.

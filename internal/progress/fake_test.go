@@ -16,6 +16,7 @@ type fakeOwner struct {
 	asked, ticks atomic.Int32
 	armed        atomic.Int32
 	calls        atomic.Uint32
+	onArmed      func() // or nil
 	mu           sync.Mutex
 	errs         []error
 }
@@ -26,7 +27,13 @@ func (o *fakeOwner) Now() time.Duration {
 }
 func (o *fakeOwner) Tick(time.Duration) { o.ticks.Add(1) }
 func (o *fakeOwner) Calls() uint32      { return o.calls.Load() }
-func (o *fakeOwner) Armed()             { o.armed.Add(1) }
+
+func (o *fakeOwner) Armed() {
+	o.armed.Add(1)
+	if o.onArmed != nil {
+		o.onArmed()
+	}
+}
 
 func (o *fakeOwner) Failed(err error) {
 	o.mu.Lock()
@@ -49,8 +56,9 @@ type fakeSource struct {
 	mu  sync.Mutex
 	n   int
 	err error // of the next Poll, and of all if it is ErrEnded
-	// polled is called by Poll with what there is, by the owner of the source.
+	// polled is called by Poll with what there is, by the owner of the source, and slept by a Sleep that reports true.
 	polled func(n int)
+	slept  func()
 }
 
 func newSource(t testing.TB) *fakeSource {
@@ -60,7 +68,7 @@ func newSource(t testing.TB) *fakeSource {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { syscall.Close(ends[0]); syscall.Close(ends[1]) })
-	return &fakeSource{r: ends[0], w: ends[1], polled: func(int) {}}
+	return &fakeSource{r: ends[0], w: ends[1], polled: func(int) {}, slept: func() {}}
 }
 
 func (s *fakeSource) put() {
@@ -95,8 +103,12 @@ func (s *fakeSource) Poll() (int, error) {
 
 func (s *fakeSource) Sleep() bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.n == 0
+	n := s.n
+	s.mu.Unlock()
+	if n == 0 {
+		s.slept()
+	}
+	return n == 0
 }
 
 // newGroup returns a group of some sources, which nobody watches yet.
