@@ -70,7 +70,7 @@ type Engine struct {
 	posts uint32
 
 	started time.Time
-	timer   timer
+	timer   progress.Timer
 	// tickAt is when tick is to be called, or never. The timer does so, unless callers or
 	// the poller poll: they do.
 	tickAt atomic.Int64
@@ -92,12 +92,6 @@ type Engine struct {
 	idle      chan struct{}
 	stop      chan struct{} // closed by Close
 	cutOff    []Waiting     // what was under way when Close had no time left
-}
-
-// timer is one of the Go runtime, or of the poller, which is more precise: the runtime waits for whole milliseconds.
-type timer interface {
-	Reset(d time.Duration) bool
-	Stop() bool
 }
 
 // New starts the engine of a rank. The engine owns the peers' transports from

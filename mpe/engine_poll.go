@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
@@ -31,11 +30,11 @@ func (e *Engine) start() error {
 			plain = append(plain, tr)
 			continue
 		}
-		s, most := newSource(e, p), progress.Network
+		s, interval := newSource(e, p), progress.Network
 		if _, memory := tr.(ShortTransport); memory {
-			most = progress.Memory
+			interval = progress.Memory
 		}
-		if err := e.group.Add(p.Wakeup(), s, most); err != nil {
+		if err := e.group.Add(p.Wakeup(), s, interval); err != nil {
 			e.group.Close()
 			return err
 		}
@@ -49,7 +48,8 @@ func (e *Engine) start() error {
 			}
 		}
 	}
-	if err := e.makeTimer(); err != nil {
+	var err error
+	if e.timer, err = e.group.NewTimer(e.expired); err != nil {
 		e.group.Close()
 		return err
 	}
@@ -57,17 +57,6 @@ func (e *Engine) start() error {
 		e.goroutines.Go(func() { e.read(tr) })
 	}
 	e.group.Watch()
-	return nil
-}
-
-// makeTimer makes the timer: the poller's, if it has sources of this engine.
-func (e *Engine) makeTimer() (err error) {
-	if e.group.Len() > 0 {
-		e.timer, err = poller.NewTimer(e.expired)
-		return err
-	}
-	e.timer = time.AfterFunc(time.Hour, e.expired)
-	e.timer.Stop()
 	return nil
 }
 

@@ -37,3 +37,6 @@ func Lock(e *Engine) (unlock func()) {
 
 // Deliver takes packets as from the first transport.
 func (e *Engine) Deliver(batch ...RxPacket) { e.receiveBatch(e.transports[0], batch, 0) }
+
+// Calls is how many calls callers have made.
+func (e *Engine) Calls() uint32 { return (*owner)(e).Calls() }

@@ -32,27 +32,27 @@ const ended = -1
 const retry = 10 * time.Millisecond
 
 // Callers come and go: between their calls, they compute. Being woken then by all that arrives would slow them down, and
-// so do polls on the same core. So the poller polls such a source at intervals: the first is backgroundFirst, and each is twice
-// the one before, up to those that Add names. What comes while callers compute waits for no longer than that, or than the
-// postponement after the last call.
+// so do polls on the same core. So the poller polls such a source at intervals, which Add names. What comes while callers compute
+// waits for no longer than that, or than the postponement after the last call.
 const (
-	backgroundFirst = time.Millisecond
-	// Network is the longest interval for packets of a network: peers whose time runs off wait for what they are answered.
+	// Network is the interval for packets of a network: peers whose time runs off wait for what they are answered.
 	Network = 2 * time.Millisecond
 	// Memory is that for packets in shared memory, which are read where they are. On two processors a poll takes a program
 	// some 0.1 ms, as it wakes two threads.
 	Memory = 16 * time.Millisecond
 )
 
-// postponeMost is how long a poll of the poller is postponed at most, and postponeEvery after how many polls that
-// found something at once callers look at the clock for it.
 const (
+	// postponeMost is how long a poll of the poller is postponed at most, and postponeEvery after how many polls that
+	// found something at once callers look at the clock for it.
 	postponeMost  = 16 * time.Millisecond
 	postponeEvery = 16
+	// away is after what time without a look at the clock callers have been away.
+	away = time.Millisecond
 )
 
 // postponement is how long callers that have polled for so long, and have not been away since,
-// postpone a poll of the poller, or the longest interval of the source if that is longer: an eighth of it. They do so when half of the
+// postpone a poll of the poller, or the source's interval if that is longer: an eighth of it. They do so when half of the
 // last postponement is over. Each time moves a timer of the kernel, which takes several microseconds on a virtual machine: with 2 ms
 // always, that was more than one message of a hundred.
 func postponement(polled time.Duration) time.Duration { return min(polled/8, postponeMost) }
@@ -79,8 +79,8 @@ type Driver struct {
 	// unarmed is how often callers have polled since it was armed last. The owner uses it.
 	unarmed int
 
-	// interval is the time until the poller's next poll, if it polls at intervals, and most the longest one.
-	interval, most time.Duration
+	// interval is the time until the poller's next poll, if it polls at intervals.
+	interval time.Duration
 
 	// postponed is when callers have postponed the poller's polls last.
 	postponed atomic.Int64
@@ -205,7 +205,6 @@ type handler Driver
 func (h *handler) Ready() time.Duration {
 	d := (*Driver)(h)
 	d.armed.Store(false)
-	d.interval = backgroundFirst
 	return d.background()
 }
 
@@ -215,7 +214,6 @@ func (h *handler) PollAgain() time.Duration {
 	if d.armed.Load() {
 		return 0
 	}
-	d.interval = min(2*d.interval, d.most)
 	return d.background()
 }
 

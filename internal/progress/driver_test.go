@@ -41,20 +41,20 @@ func TestArrivesWhileArmed(t *testing.T) {
 // The poller polls at times while callers return, and watches otherwise. A call that does not poll counts as well: what it wanted
 // was taken by the poller.
 func TestPolling(t *testing.T) {
-	for _, most := range []time.Duration{Network, Memory} {
+	for _, interval := range []time.Duration{Network, Memory} {
 		for name, come := range map[string]func(g *Group, o *fakeOwner){
 			"polls": func(g *Group, _ *fakeOwner) { g.PollOnce() },
 			"calls": func(_ *Group, o *fakeOwner) { o.calls.Add(1) },
 		} {
-			t.Run(most.String()+"/"+name, func(t *testing.T) { testPolling(t, most, come) })
+			t.Run(interval.String()+"/"+name, func(t *testing.T) { testPolling(t, interval, come) })
 		}
 	}
 }
 
-func testPolling(t *testing.T, most time.Duration, come func(g *Group, o *fakeOwner)) {
+func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fakeOwner)) {
 	s := newSource(t)
 	g, o := newGroup(t, false)
-	if err := g.Add(s.r, s, most); err != nil {
+	if err := g.Add(s.r, s, interval); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
@@ -66,12 +66,9 @@ func testPolling(t *testing.T, most time.Duration, come func(g *Group, o *fakeOw
 		visit bool
 		want  time.Duration
 	}{
-		{h.Ready, true, backgroundFirst},
-		{h.PollAgain, true, 2 * backgroundFirst},
-		{h.PollAgain, true, min(4*backgroundFirst, most)},
-		{h.PollAgain, true, min(8*backgroundFirst, most)},
-		{h.PollAgain, true, min(16*backgroundFirst, most)},
-		{h.PollAgain, false, most},
+		{h.Ready, true, interval},
+		{h.PollAgain, true, interval},
+		{h.PollAgain, false, interval},
 		{h.PollAgain, false, 0}, // nobody was here
 	} {
 		if got := step.call(); got != step.want {
@@ -84,10 +81,10 @@ func testPolling(t *testing.T, most time.Duration, come func(g *Group, o *fakeOw
 			come(g, o)
 		}
 	}
-	if n := o.ticks.Load(); n != 7 {
+	if n := o.ticks.Load(); n != 4 {
 		t.Errorf("%d ticks", n)
 	}
-	if h.PollAgain() != 0 || o.ticks.Load() != 7 {
+	if h.PollAgain() != 0 || o.ticks.Load() != 4 {
 		t.Error("it polls what it watches")
 	}
 }
@@ -115,7 +112,7 @@ func TestPollerWithoutOwnership(t *testing.T) {
 	g, _ := newGroup(t, false, s)
 	d := g.drivers[0]
 	d.acquire()
-	if again := (*handler)(d).Ready(); again != backgroundFirst || s.polls.Load() != 0 {
+	if again := (*handler)(d).Ready(); again != Network || s.polls.Load() != 0 {
 		t.Errorf("again after %v, %d polls", again, s.polls.Load())
 	}
 	g.Watch()
@@ -186,7 +183,7 @@ func TestFailure(t *testing.T) {
 	s.fail(broken)
 	g.PollOnce()
 	d := g.drivers[0]
-	if again := (*handler)(d).Ready(); again != backgroundFirst || d.armed.Load() {
+	if again := (*handler)(d).Ready(); again != Network || d.armed.Load() {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 }
@@ -259,26 +256,26 @@ func TestPostpone(t *testing.T) {
 	}
 }
 
-// Callers that compute for some time between their calls postpone the poller's polls by the source's longest interval: in memory,
+// Callers that compute for some time between their calls postpone the poller's polls by the source's interval: in memory,
 // a timer is not moved for each call.
 func TestPostponeByInterval(t *testing.T) {
-	for most, want := range map[time.Duration]int{Network: 100, Memory: 13} {
+	for interval, want := range map[time.Duration]int{Network: 100, Memory: 13} {
 		s := newSource(t)
 		g, _ := newGroup(t, false)
-		if err := g.Add(s.r, s, most); err != nil {
+		if err := g.Add(s.r, s, interval); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(g.Close)
 		n := 0
 		for at := range 100 {
 			last := g.drivers[0].postponed.Load()
-			g.postpone(time.Hour + time.Duration(at)*(backgroundFirst+1))
+			g.postpone(time.Hour + time.Duration(at)*(away+1))
 			if g.drivers[0].postponed.Load() != last {
 				n++
 			}
 		}
 		if n != want {
-			t.Errorf("longest interval %v: postponed %d times by 100 calls in 100 ms, want %d", most, n, want)
+			t.Errorf("interval %v: postponed %d times by 100 calls in 100 ms, want %d", interval, n, want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type Group struct {
 	spin    SpinPolicy
 	drivers []*Driver
 	// looked is when callers have looked at the clock last, and since is since when they have not been away
-	// for backgroundFirst.
+	// for so long that they are away.
 	looked, since atomic.Int64
 }
 
@@ -60,10 +60,10 @@ func (g *Group) PollAlone(avoided func() int) {
 }
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It
-// is watched from the next Watch on. While callers compute between their calls, the poller polls it at intervals of no more
-// than most. The error is of the system, or poller.ErrUnsupported.
-func (g *Group) Add(fd int, src Source, most time.Duration) error {
-	d := &Driver{g: g, src: src, most: most}
+// is watched from the next Watch on. While callers compute between their calls, the poller polls it at intervals. The error is of the
+// system, or poller.ErrUnsupported.
+func (g *Group) Add(fd int, src Source, interval time.Duration) error {
+	d := &Driver{g: g, src: src, interval: interval}
 	var err error
 	if d.watch, err = poller.Add(fd, (*handler)(d)); err != nil {
 		return err
@@ -173,13 +173,13 @@ func (g *Group) polled() {
 
 // postpone has the poller poll later, as a caller does.
 func (g *Group) postpone(now time.Duration) {
-	if now-time.Duration(g.looked.Load()) > backgroundFirst {
+	if now-time.Duration(g.looked.Load()) > away {
 		g.since.Store(int64(now))
 	}
 	g.looked.Store(int64(now))
 	later := postponement(now - time.Duration(g.since.Load()))
 	for _, d := range g.drivers {
-		d.postpone(now, max(later, d.most))
+		d.postpone(now, max(later, d.interval))
 	}
 }
 
