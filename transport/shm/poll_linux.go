@@ -41,8 +41,7 @@ type inbox struct {
 	// linksPending: a link has to be reported, or to be removed, as soon as its
 	// time has come.
 	linksPending bool
-	// asleep: the flag was set when Sleep was last called; if it is clear
-	// now, the bell has been rung.
+	// asleep: the flag was set when Sleep was last called, so the bell may have been rung.
 	asleep bool
 }
 

@@ -217,4 +217,8 @@ func TestPollWhileAsleep(t *testing.T) {
 	if !b.Sleep() || rung() {
 		t.Error("the bell rings for what has been read")
 	}
+	b.inbox.doorbell.ring() // by a peer that was interrupted after it had cleared the flag
+	if !rung() || !b.Sleep() || rung() {
+		t.Error("the bell that was rung late rings on")
+	}
 }

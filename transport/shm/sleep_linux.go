@@ -30,7 +30,7 @@ func (c *Conn) Sleep() bool {
 	}
 	in.all = true // a poll of them follows, now or when the bell has rung
 	asleep := in.doorbell.asleep()
-	if in.asleep && asleep.Load() == 0 {
+	if in.asleep { // it may be rung, also while the flag is set: a peer clears that first, and may be interrupted then
 		in.doorbell.reset()
 	}
 	// Either a peer sees that we sleep, or we see what it has written.
