@@ -13,7 +13,7 @@ type Timer interface {
 }
 
 // NewTimer makes a timer for the group's owner that is not set. Where there are sources it is the poller's: one of the Go runtime waits for
-// whole milliseconds, and in C programs for up to 10 ms more. The function must not wait then.
+// whole milliseconds. The function must not wait then.
 func (g *Group) NewTimer(call func()) (Timer, error) {
 	if g.Len() > 0 {
 		return poller.NewTimer(call)
