@@ -70,7 +70,7 @@ type Engine struct {
 	posts uint32
 
 	started time.Time
-	timer   progress.Timer
+	timer   *time.Timer
 	// tickAt is when tick is to be called, or never. The timer does so, unless callers or
 	// the poller poll: they do.
 	tickAt atomic.Int64
@@ -101,6 +101,8 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
 	e := &Engine{started: time.Now(), stop: make(chan struct{}), placed: placed{gen: 1}}
+	e.timer = time.AfterFunc(time.Hour, e.expired)
+	e.timer.Stop()
 	e.tickAt.Store(int64(never))
 	var err error
 	if e.transports, err = e.init(cfg, e); err == nil {

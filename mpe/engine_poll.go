@@ -48,11 +48,6 @@ func (e *Engine) start() error {
 			}
 		}
 	}
-	var err error
-	if e.timer, err = e.group.NewTimer(e.expired); err != nil {
-		e.group.Close()
-		return err
-	}
 	for _, tr := range plain {
 		e.goroutines.Go(func() { e.read(tr) })
 	}

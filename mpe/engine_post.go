@@ -59,7 +59,6 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	e.posts++
 	r := e.request(op)
 	r.e = e
 	short := e.sendShort(r) // what can be sent at once does not wait for the clock
@@ -97,7 +96,6 @@ func (e *Engine) SendNow(op *Operation) bool {
 		e.mu.Unlock()
 		return false
 	}
-	e.posts++
 	if l.needsTime() {
 		e.begin(e.now())
 	}
@@ -108,8 +106,9 @@ func (e *Engine) SendNow(op *Operation) bool {
 	return true
 }
 
-// unlockAndPoll is unlock, and polls if that is due.
+// unlockAndPoll is unlock for a caller that has posted an operation, and polls if that is due.
 func (e *Engine) unlockAndPoll() {
+	e.posts++
 	poll := e.acksDue
 	e.acksDue = false
 	e.unlock()

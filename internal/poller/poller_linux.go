@@ -19,7 +19,7 @@ type Watch struct {
 	fd    int
 	h     Handler
 	armed atomic.Bool
-	again entry // calls PollAgain
+	again time.Duration // when PollAgain is due, or 0; guarded by p.mu
 	// registered: the kernel knows it, and calls the epoll instance for all that arrives.
 	registered bool
 
@@ -79,7 +79,6 @@ func Add(fd int, h Handler) (*Watch, error) {
 		p.lastID++
 	}
 	w := &Watch{p: p, id: p.lastID, fd: fd, h: h, registered: true}
-	w.again.call = func() { w.call(Handler.PollAgain) }
 	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: w.id}); err != nil {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
 	}
@@ -127,7 +126,7 @@ func (w *Watch) disarmed() {
 func (w *Watch) Remove() {
 	w.p.mu.Lock()
 	delete(w.p.watches, w.id)
-	w.p.timer.stop(&w.again)
+	w.p.timer.remove(w)
 	w.p.mu.Unlock()
 	_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // unless it is unregistered
 	w.disarmed()
@@ -198,7 +197,7 @@ func (w *Watch) call(what func(Handler) time.Duration) {
 	}
 	if again := what(w.h); again > 0 {
 		w.p.mu.Lock()
-		w.p.timer.reset(&w.again, again)
+		w.p.timer.add(w, again)
 		w.p.mu.Unlock()
 	}
 }

@@ -30,15 +30,3 @@ func (*Watch) Unregister() {}
 
 // Postpone does nothing.
 func (*Watch) Postpone(time.Duration) {}
-
-// Timer is not made.
-type Timer struct{}
-
-// NewTimer returns ErrUnsupported.
-func NewTimer(func()) (*Timer, error) { return nil, ErrUnsupported }
-
-// Reset does nothing.
-func (*Timer) Reset(time.Duration) bool { return false }
-
-// Stop does nothing.
-func (*Timer) Stop() bool { return false }

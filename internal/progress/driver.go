@@ -51,12 +51,6 @@ const (
 	away = time.Millisecond
 )
 
-// postponement is how long callers that have polled for so long, and have not been away since,
-// postpone a poll of the poller, or the source's interval if that is longer: an eighth of it. They do so when half of the
-// last postponement is over. Each time moves a timer of the kernel, which takes several microseconds on a virtual machine: with 2 ms
-// always, that was more than one message of a hundred.
-func postponement(polled time.Duration) time.Duration { return min(polled/8, postponeMost) }
-
 // backgroundPolls bounds how often the poller polls at a time, and Drain.
 const backgroundPolls = 16
 
@@ -185,17 +179,13 @@ func (d *Driver) arm() {
 		}
 	}
 	d.unarmed = 0
-	armed := d.armed.Swap(true)
-	if !armed {
+	if !d.armed.Swap(true) {
 		if err := d.watch.Arm(); err != nil { // it cannot be: the descriptor is open
 			d.g.owner.Failed(err)
 		}
-	}
-	// The poller may have come already, and could not poll what is owned.
-	d.release()
-	if !armed {
 		d.g.owner.Armed()
 	}
+	d.release() // which arms it again: the poller may have come already, and could not poll what is owned
 }
 
 // handler is what the poller knows of a driver.

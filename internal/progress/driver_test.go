@@ -4,37 +4,46 @@ package progress
 
 import (
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // What arrives while a source is being armed for a caller that sleeps is taken at once, not at the poller's next interval: the poller
-// may find that the source is owned.
+// has found that the source is owned.
 func TestArrivesWhileArmed(t *testing.T) {
-	for i := 0; i < 200 && !t.Failed(); i++ {
-		s := newSource(t)
-		g, o := newGroup(t, false, s)
-		taken := make(chan struct{}, 1)
-		s.polled = func(n int) {
-			if n > 0 {
-				taken <- struct{}{}
+	s := newSource(t)
+	g, o := newGroup(t, false)
+	if err := g.Add(s.r, s, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	var taken atomic.Bool
+	s.polled = func(n int) {
+		if n > 0 {
+			taken.Store(true)
+		}
+	}
+	var once sync.Once
+	o.onArmed = func() {
+		once.Do(func() {
+			s.put()
+			for g.Armed() {
+				runtime.Gosched()
 			}
-		}
-		var arrives, armed sync.Once
-		s.slept = func() { arrives.Do(s.put) }
-		o.onArmed = func() {
-			armed.Do(func() {
-				select {
-				case <-taken:
-				case <-time.After(20 * time.Second):
-					t.Error("the source is owned until its owner knows that it is armed")
-				}
-			})
-		}
-		g.Waiting.Add(1)
-		g.Watch()
-		g.Close()
+			if err := g.Heartbeat(t.Context()); err != nil { // the poller has come and is gone
+				t.Error(err)
+			}
+			if taken.Load() {
+				t.Error("it was polled while it is owned")
+			}
+		})
+	}
+	g.Waiting.Add(1)
+	g.Watch()
+	if !taken.Load() || !g.Armed() {
+		t.Errorf("taken %v, armed %v", taken.Load(), g.Armed())
 	}
 }
 

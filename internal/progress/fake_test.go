@@ -56,9 +56,8 @@ type fakeSource struct {
 	mu  sync.Mutex
 	n   int
 	err error // of the next Poll, and of all if it is ErrEnded
-	// polled is called by Poll with what there is, by the owner of the source, and slept by a Sleep that reports true.
+	// polled is called by Poll with what there is, by the owner of the source.
 	polled func(n int)
-	slept  func()
 }
 
 func newSource(t testing.TB) *fakeSource {
@@ -68,7 +67,7 @@ func newSource(t testing.TB) *fakeSource {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { syscall.Close(ends[0]); syscall.Close(ends[1]) })
-	return &fakeSource{r: ends[0], w: ends[1], polled: func(int) {}, slept: func() {}}
+	return &fakeSource{r: ends[0], w: ends[1], polled: func(int) {}}
 }
 
 func (s *fakeSource) put() {
@@ -103,12 +102,8 @@ func (s *fakeSource) Poll() (int, error) {
 
 func (s *fakeSource) Sleep() bool {
 	s.mu.Lock()
-	n := s.n
-	s.mu.Unlock()
-	if n == 0 {
-		s.slept()
-	}
-	return n == 0
+	defer s.mu.Unlock()
+	return s.n == 0
 }
 
 // newGroup returns a group of some sources, which nobody watches yet.

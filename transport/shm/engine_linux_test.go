@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -95,6 +98,35 @@ func enginesOverBrokenLinks(t *testing.T, pipelined, moves bool) {
 		if err := <-failed; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A rank that calls between its computations is not rung for each packet, also if its calls find their messages without a poll: the
+// poller polls it at intervals, and watches it again after one without a call.
+func TestNotRungWhileItCalls(t *testing.T) {
+	conns, engines := engines(t, false)
+	until := func(what func() bool) {
+		for !what() {
+			runtime.Gosched()
+		}
+	}
+	watched := func() bool { return conns[1].inbox.doorbell.asleep().Load() != 0 }
+	send := func() {
+		if _, err := engines[0].Send(t.Context(), 1, []byte{1}, mpe.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		until(func() bool { return engines[1].Depths().Unexpected == 1 })
+	}
+	send()
+	until(watched)
+	if _, err := engines[1].Recv(t.Context(), 0, make([]byte, 1), mpe.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	send()
+	until(watched)
+	if d := time.Since(begun); d < progress.Memory {
+		t.Errorf("watched again after %v, less than the interval of %v", d, progress.Memory)
 	}
 }
 
