@@ -86,9 +86,7 @@ import "C"
 
 import (
 	"os"
-	"runtime"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/lib/capi"
@@ -104,22 +102,8 @@ func zrl_load(abi C.int) {
 
 //export zrl_call
 func zrl_call(call C.int, args *C.zrl_arg) C.int {
-	return ended(library.Load().Call(int(call), unsafe.Pointer(args)))
+	return C.int(library.Load().Call(int(call), unsafe.Pointer(args)))
 }
-
-// ended ends a call with its code.
-func ended(code int) C.int {
-	if yielding.due(sinceStart) {
-		runtime.Gosched()
-	}
-	return C.int(code)
-}
-
-var yielding yields
-
-var start = time.Now()
-
-func sinceStart() time.Duration { return time.Since(start) }
 
 //export zrl_start
 func zrl_start(argc C.int, argv **C.char) C.int {
