@@ -82,8 +82,8 @@ osu() {
     for program in pt2pt/osu_latency collective/osu_{barrier,bcast,reduce,allreduce,allgather,alltoall}; do
       for ranks in 2 4; do
         if [ "$program $ranks" = 'pt2pt/osu_latency 4' ]; then continue; fi
-        short=20000 long=500
-        if [ "$ranks" -gt "$cores" ]; then short=500 long=50; fi
+        short=20000 long=2000
+        if [ "$ranks" -gt "$cores" ]; then short=5000 long=200; fi
         name="${program#*/osu_}, $ranks ranks"
         for side in library go mpich openmpi; do
           # MPICH polls without yielding: with more ranks than processors a call may take forever.

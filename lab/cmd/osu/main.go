@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -137,9 +138,12 @@ func (o order) measure(ctx context.Context, world *mpi.Comm, to io.Writer) error
 	return nil
 }
 
+// buffer returns memory that is written once, as OSU's programs do: all that is only read would be one page of zeros.
+func buffer(length int) []byte { return bytes.Repeat([]byte{1}, length) }
+
 // pingPong returns half the mean of a round trip between ranks 0 and 1 in µs, as osu_latency.
 func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations int) (float64, error) {
-	send, recv := make([]byte, length), make([]byte, length)
+	send, recv := buffer(length), buffer(length)
 	if err := mpi.Barrier(ctx, world); err != nil {
 		return 0, err
 	}
@@ -172,7 +176,7 @@ func pingPong(ctx context.Context, world *mpi.Comm, length, warmUp, iterations i
 // collectives returns the mean over all ranks of the time of a call in µs, as OSU's collective
 // programs: each call with a length is followed by a barrier, which is not in the time.
 func collectives(ctx context.Context, world *mpi.Comm, collective call, length, warmUp, iterations int) (float64, error) {
-	send, recv := make([]byte, length*world.Size()), make([]byte, length*world.Size())
+	send, recv := buffer(length*world.Size()), buffer(length*world.Size())
 	if err := mpi.Barrier(ctx, world); err != nil {
 		return 0, err
 	}
