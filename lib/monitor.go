@@ -6,24 +6,25 @@ package main
 //
 // How often it wakes follows from the timer slack of its thread (prctl(2)): by so much the kernel may wake it later than it asks for. A
 // thread has the slack of the one that makes it. Only the monitor's is changed: the others of Go sleep for 3 µs where they take a goroutine
-// from another processor. It is the second thread that Go makes: the first one runs the Go program, and begins with the monitor.
+// from another processor. It is the second thread that Go makes: the first one runs the Go program, and begins with the monitor. That is so in
+// a shared library, so lib/build.sh has the linker put this in the place of pthread_create (--wrap), and tests are built without.
 
-// #cgo LDFLAGS: -Wl,--wrap=pthread_create
 // #include <pthread.h>
 // #include <sys/prctl.h>
 //
 // enum { SLACK = 10000000 }; // ns: the monitor's longest interval
 //
-// int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+// int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) __attribute__((weak));
 //
 // // Go's pthread_create. The program's own is another one: it is not linked with this library's objects.
 // int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *arg) {
 //     static int made, program; // program: the slack of the program's thread that has loaded the library
-//     int own = prctl(PR_GET_TIMERSLACK), n = __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
+//     int own = prctl(PR_GET_TIMERSLACK), n = __atomic_load_n(&made, __ATOMIC_RELAXED);
 //     if (n == 0) program = own;
 //     prctl(PR_SET_TIMERSLACK, n == 1 && program < SLACK ? SLACK : program);
 //     int code = __real_pthread_create(thread, attributes, start, arg);
 //     prctl(PR_SET_TIMERSLACK, own);
+//     if (code == 0) __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED); // Go tries again
 //     return code;
 // }
 import "C"
