@@ -14,6 +14,7 @@ package main
 //
 // enum { SLACK = 10000000 }; // ns: the monitor's longest interval
 //
+// // There is none without --wrap.
 // int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) __attribute__((weak));
 //
 // // Go's pthread_create. The program's own is another one: it is not linked with this library's objects.
