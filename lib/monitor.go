@@ -20,12 +20,12 @@ package main
 // // Go's pthread_create. The program's own is another one: it is not linked with this library's objects.
 // int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *arg) {
 //     static int made, program; // program: the slack of the program's thread that has loaded the library
-//     int own = prctl(PR_GET_TIMERSLACK), n = __atomic_load_n(&made, __ATOMIC_RELAXED);
+//     int own = prctl(PR_GET_TIMERSLACK), n = __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED); // before the thread makes another one
 //     if (n == 0) program = own;
 //     prctl(PR_SET_TIMERSLACK, n == 1 && program < SLACK ? SLACK : program);
 //     int code = __real_pthread_create(thread, attributes, start, arg);
 //     prctl(PR_SET_TIMERSLACK, own);
-//     if (code == 0) __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED); // Go tries again
+//     if (code != 0) __atomic_fetch_sub(&made, 1, __ATOMIC_RELAXED); // Go tries again
 //     return code;
 // }
 import "C"
