@@ -344,18 +344,21 @@ func (p *pair) ended(i int, transport, how string) {
 			p.victim.terminate()
 		}
 		// Over UDP nothing says that a process was killed, but what it does not answer.
-		unknown := transport == "udp" && how == "killed" && (state.posted || s.op == nil)
+		silent := transport == "udp" && how == "killed"
+		unknown := silent && (state.posted || s.op == nil)
+		complete := false
 		if s.op != nil && !state.late && !unknown {
 			switch err := outcome(t, s.op); {
 			case err == nil && !state.posted: // all of it was sent before the end, or in stop_timeout
 				if s.want != nil && !bytes.Equal(s.buf, s.want) {
 					t.Error("wrong data")
 				}
+				complete = true
 			case !isLost(err), state.name == "receive posted" && !errors.Is(err, mpe.ErrPeerLost):
 				t.Errorf("error %v", err)
 			}
 		}
-		if state.late && !(transport == "udp" && how == "killed") {
+		if (state.late || complete) && !silent {
 			until(t, "the end is known", func() bool { return p.peer().Extended.PeerSession == 0 && p.survivor.rank(0).Unexpected == 0 })
 		}
 		if s.op == nil {
@@ -371,6 +374,8 @@ func (p *pair) ended(i int, transport, how string) {
 			if err := outcome(t, s.op); !errors.Is(err, mpe.ErrPeerLost) {
 				t.Errorf("error %v", err)
 			}
+		case complete && silent: // what is sent to the one that has ended is lost
+			p.sendOther()
 		case state.late:
 			if isOver(s.op) {
 				t.Errorf("it has ended: %v", outcome(t, s.op))
