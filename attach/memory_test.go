@@ -153,6 +153,44 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	}
 }
 
+// TestUnreadMessagesAreReturned: a program that does not read a message that is being written to it, and goes, leaves that memory to others.
+func TestUnreadMessagesAreReturned(t *testing.T) {
+	const length = 2 * maxShare // of which a half is drawn from what is common
+	for name, end := range map[string]func(c *rawClient){
+		"it closes the connection": func(c *rawClient) { c.conn.Close() },
+		"it says that it goes":     func(c *rawClient) { c.write(appendHeader(nil, frameBye, 0)) },
+		"it breaks a rule":         func(c *rawClient) { c.write(appendHeader(nil, frameWelcome, 0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := serve(t, newWorld(2, 0), Options{})
+			h.dial(t, 0).Close(within(t))
+			idle := h.common()
+			c := h.attach(t, 0)
+			r := recvStart(1000, length)
+			r.peer = 0
+			c.write(startFrame(r, nil))
+			s := sendStart(1001, length)
+			s.peer = 0
+			c.write(startFrame(s, nil))
+			for range length / chunkLen {
+				c.write(dataFrame(1001, make([]byte, chunkLen)))
+			}
+			ses := h.session(0)
+			until(t, "the message has arrived", func() bool {
+				ses.mu.Lock()
+				defer ses.mu.Unlock()
+				op := ses.ops[1000]
+				return op != nil && op.ended
+			})
+			if h.common() == idle {
+				t.Fatal("the message takes nothing of what is common")
+			}
+			end(c)
+			until(t, "its memory is common", func() bool { return h.common() == idle })
+		})
+	}
+}
+
 // TestKeptMemoryIsReturned: what a program keeps for later operations is another one's if
 // it is needed.
 func TestKeptMemoryIsReturned(t *testing.T) {

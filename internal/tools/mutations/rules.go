@@ -27,6 +27,7 @@ var (
 	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
 	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
 	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
+	unread     = test{"a test of its own", []string{"./attach", "-run", "TestUnreadMessagesAreReturned$"}}
 	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
 	paths      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
 	memory     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
@@ -142,7 +143,7 @@ var mutations = []mutation{
 	{"attach: a program that is gone takes the messages with it that it has matched", "attach/memory.go",
 		"\tif gone {\n\t\treturn l.Abandon", "\tif false {\n\t\treturn l.Abandon", []test{killed}},
 	{"attach: a program that is gone has its memory returned", "attach/session.go",
-		"\ts.returnMemory(true)\n", "", []test{killed}},
+		"\ts.returnMemory(true)\n", "", []test{unread}},
 	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
 		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)", "for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},
 	{"shared buffers: a half is written to when all have ended the call before the last", "mpe/collective/shared.go",
