@@ -106,7 +106,7 @@ func TestCallAllocations(t *testing.T) {
 		}
 		for i := range list {
 			m := &list[i]
-			m.Call.Ranks, m.Comm, m.Send, m.Recv, m.Members = 2, uint32(i), send, recv, []int{0, 1}
+			m.Call.Ranks, m.Comm, m.Tag, m.Send, m.Recv, m.Members = 2, uint32(i)+1, 1, send, recv, []int{0, 1}
 			round := func() {
 				o, err := c.StartCollective(m)
 				if err == nil {

@@ -16,6 +16,9 @@ func (op *operation) end(st *mpe.Status, found bool, err error) {
 // finish makes the answer.
 func (op *operation) finish(st *mpe.Status, found bool, err error) {
 	s := op.s
+	if err != nil {
+		err = s.server.opts.Explain(err)
+	}
 	op.done.id, op.done.found, op.done.status, op.done.err = op.id, found, *st, err
 	if op.dev != nil {
 		op.dev.Free()

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
@@ -46,7 +48,8 @@ type Client struct {
 
 	mu      sync.Mutex
 	ops     table
-	spare   []*Op // that have been freed
+	fewer   []chan struct{} // of callers that wait for operations to complete
+	spare   []*Op           // that have been freed
 	leaving bool
 	hung    error // why this side has closed the connection
 	err     error // why no operation can be started
@@ -54,21 +57,39 @@ type Client struct {
 
 var _ mpe.Device = (*Client)(nil)
 
-// Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if
-// that is AnyRank. The error is a *RefusedError if the daemon says no.
+// attachTime is how long the daemon may take until a program has its rank: longer than it waits for programs that say
+// nothing.
+const attachTime = 30 * time.Second
+
+// Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if that is AnyRank. The error is
+// a *RefusedError if the daemon refuses the program, and a *ForeignError if CheckServer refuses the daemon.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
 	return dial(ctx, socket, rank, flagRings|flagArena)
 }
 
 // dial is Dial with the flags of HELLO.
 func dial(ctx context.Context, socket string, rank int, flags uint32) (*Client, error) {
+	return dialFor(ctx, socket, rank, flags, attachTime)
+}
+
+// dialFor is dial with the time that the daemon may take.
+func dialFor(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("no answer for %v: the daemon is stopped or overloaded, or no zrlmpid listens there: %w",
+			limit, context.DeadlineExceeded))
+	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
-		if ctx.Err() == nil {
+		err = rlimit.Descriptor(err)
+		if !rlimit.Is(err) && ctx.Err() == nil {
 			err = fmt.Errorf("no zrlmpid lets programs attach at %s: %w", socket, err)
 		}
 		return nil, err
+	}
+	if err := CheckServer(conn.(*net.UnixConn), socket); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("attaching to %s: %w", rankName(rank), err)
 	}
 	greeting := newGreeting(conn.(*net.UnixConn))
 	from := &source{greeting}
@@ -76,7 +97,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32) (*Client, 
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = c.greet(conn, rank, flags)
 	if !stop() { // the deadline is set, or will be
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	var stream polled
 	if err == nil {
@@ -89,7 +110,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32) (*Client, 
 	}
 	if err != nil {
 		greeting.Close()
-		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(rank), socket, err)
+		return nil, fmt.Errorf("attaching to %s at %s: %w", rankName(rank), socket, rlimit.Descriptor(err))
 	}
 	return c, nil
 }
@@ -221,7 +242,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.stream.HangUp()
 	c.wait(c.ended)
-	return context.Cause(ctx)
+	return ctxerr.Of(ctx)
 }
 
 // fail ends everything because the connection has ended with err.
@@ -238,6 +259,7 @@ func (c *Client) fail(err error) {
 	c.mu.Lock()
 	c.err, c.leaving = why, true
 	ops := c.ops.drop()
+	c.wakeFewer()
 	c.mu.Unlock()
 	for _, op := range ops {
 		op.reply(&done{err: why})
@@ -255,6 +277,9 @@ type work struct {
 func (c *Client) enter(w *work) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err == nil && c.ops.len() >= c.limits.Operations {
+		c.awaitEnd()
+	}
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -273,6 +298,40 @@ func (c *Client) enter(w *work) (*Op, error) {
 		op.block = c.arena.take(n)
 	}
 	return op, nil
+}
+
+// endPatience is how long an operation waits in its call for another one to end, if the program has as many as it may:
+// most do soon, as small sends.
+const endPatience = time.Second
+
+// endsAwaited is how many operations a caller waits for that there may be no more of, so that not each of the next ones
+// waits.
+const endsAwaited = 1024
+
+// awaitEnd waits until some operations have ended, or until none has for endPatience. The lock is held; it is not while
+// this waits.
+func (c *Client) awaitEnd() {
+	for most := c.limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
+		had := c.ops.ended
+		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+		more := make(chan struct{}, 1)
+		c.fewer = append(c.fewer, more)
+		c.mu.Unlock()
+		_ = c.Await(ctx, more) // the completed operation has the result
+		cancel()
+		c.mu.Lock()
+		if c.ops.ended == had {
+			return
+		}
+	}
+}
+
+// wakeFewer wakes those that wait for operations to end. The lock is held.
+func (c *Client) wakeFewer() {
+	for _, more := range c.fewer {
+		notify(more)
+	}
+	c.fewer = nil
 }
 
 // maxSpare is how many operations are kept to be used again. A rush leaves more.
@@ -301,6 +360,9 @@ func (c *Client) remove(id uint64) *Op {
 	op := c.ops.get(id)
 	if op != nil {
 		c.ops.remove(id)
+		if len(c.fewer) > 0 && c.ops.ended%64 == 0 {
+			c.wakeFewer()
+		}
 		c.arena.put(op.block)
 	}
 	return op

@@ -37,6 +37,7 @@ func (s *session) readCall() error {
 		return err
 	}
 	if answer != nil {
+		s.unsent.add(c.id, c.length-uint64(s.in.left))
 		s.refuse(op, answer)
 		return s.in.skip()
 	}
@@ -62,6 +63,12 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	*x = collective.Operation{
 		Call: c.asked(), Comm: c.comm, Tag: int(c.tag), Op: c.op, Type: c.typ,
 		Datatype: op.datatype, AnyDatatype: op.anyDatatype,
+	}
+	if c.comm == 0 {
+		return nil, c.refuse("it is in communicator 0, which has the messages between two ranks: give calls another one")
+	}
+	if c.tag < 1 || c.tag > collective.Tags {
+		return nil, c.refuse("its tag is %d: number the calls of a communicator from 1 to %d", c.tag, collective.Tags)
 	}
 	if size := s.dev.Size(); c.ranks == 0 || int64(c.ranks) > int64(size) {
 		return nil, c.refuse("there are %d ranks in the world, and %d in the communicator", size, c.ranks)

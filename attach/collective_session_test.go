@@ -84,7 +84,7 @@ func TestInvalidCalls(t *testing.T) {
 	list := func(f func(*call)) call {
 		return all(func(c *call) { c.flags, c.length = flagListed, 16+4; f(c) })
 	}
-	gather := call{id: 7, collective: coll.Allgather, ranks: 3, elem: 1, flags: flagVector, length: 32 + 1, result: 3}
+	gather := call{id: 7, collective: coll.Allgather, comm: 3, tag: 1, ranks: 3, elem: 1, flags: flagVector, length: 32 + 1, result: 3}
 	sound := root(1, 4) // after which the communicator is known
 	sound.ranks = 3
 	c.write(callFrame(sound, "abcd"))
@@ -98,6 +98,10 @@ func TestInvalidCalls(t *testing.T) {
 		is      error
 		text    string
 	}{
+		{"communicator 0", all(func(c *call) { c.comm = 0 }), "abcd", coll.ErrCall, "it is in communicator 0"},
+		{"tag 0", all(func(c *call) { c.tag = 0 }), "abcd", coll.ErrCall, "its tag is 0: number the calls of a communicator from 1"},
+		{"negative tag", all(func(c *call) { c.tag = -1 }), "abcd", coll.ErrCall, "its tag is -1"},
+		{"tag beyond the last", all(func(c *call) { c.tag = collective.Tags + 1 }), "abcd", coll.ErrCall, "its tag is 536870912"},
 		{"no ranks", all(func(c *call) { c.ranks = 0 }), "abcd", coll.ErrCall, "there are 3 ranks in the world, and 0"},
 		{"too many ranks", all(func(c *call) { c.ranks = 4 }), "abcd", coll.ErrCall, "there are 3 ranks in the world, and 4"},
 		{"a part of the world", all(func(c *call) { c.ranks = 2 }), "abcd", coll.ErrCall, "list them"},
@@ -182,10 +186,10 @@ func TestBudgetOfCalls(t *testing.T) {
 		text string
 	}{
 		{"payload", root(2, 1<<20+1), handshake.ErrTooLong, "a program may have 1048576 bytes under way"},
-		{"result", call{id: 2, collective: coll.Bcast, ranks: 2, root: 1, bytes: 1<<20 + 1, result: 1<<20 + 1}, handshake.ErrTooLong, "a program may have"},
-		{"both", call{id: 2, collective: coll.Scan, ranks: 2, bytes: 1 << 19, length: 1<<19 + 1, result: 1 << 19}, handshake.ErrTooLong, "a program may have"},
-		{"more than can be counted", call{id: 2, collective: coll.Scan, ranks: 2, bytes: 1, length: math.MaxUint64, result: math.MaxUint64}, handshake.ErrTooLong, "a program may have"},
-		{"work", call{id: 2, collective: coll.Scatter, rank: 1, ranks: 2, bytes: 1<<19 + 1, result: 1<<19 + 1}, handshake.ErrTooLong, "may be needed to work on it"},
+		{"result", call{id: 2, collective: coll.Bcast, comm: 3, tag: 1, ranks: 2, root: 1, bytes: 1<<20 + 1, result: 1<<20 + 1}, handshake.ErrTooLong, "a program may have"},
+		{"both", call{id: 2, collective: coll.Scan, comm: 3, tag: 1, ranks: 2, bytes: 1 << 19, length: 1<<19 + 1, result: 1 << 19}, handshake.ErrTooLong, "a program may have"},
+		{"more than can be counted", call{id: 2, collective: coll.Scan, comm: 3, tag: 1, ranks: 2, bytes: 1, length: math.MaxUint64, result: math.MaxUint64}, handshake.ErrTooLong, "a program may have"},
+		{"work", call{id: 2, collective: coll.Scatter, comm: 3, tag: 1, rank: 1, ranks: 2, bytes: 1<<19 + 1, result: 1<<19 + 1}, handshake.ErrTooLong, "may be needed to work on it"},
 	} {
 		c.write(callFrame(tt.call, ""))
 		if d := c.done(); d.id != 2 || !errors.Is(d.err, tt.is) || !strings.Contains(d.err.Error(), tt.text) {
@@ -198,7 +202,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	if d := c.done(); d.id != 2 || !errors.Is(d.err, mpe.ErrFull) || !strings.Contains(d.err.Error(), "5 bytes would be more than the 1048576") {
 		t.Errorf("%v", d.err)
 	}
-	c.write(callFrame(call{id: 2, collective: coll.Scatter, rank: 1, ranks: 2, bytes: 4, result: 4}, ""))
+	c.write(callFrame(call{id: 2, collective: coll.Scatter, comm: 3, tag: 1, rank: 1, ranks: 2, bytes: 4, result: 4}, ""))
 	if d := c.done(); d.id != 2 || !errors.Is(d.err, mpe.ErrFull) || !strings.Contains(d.err.Error(), "8 bytes to work on it") {
 		t.Errorf("%v", d.err)
 	}
@@ -217,7 +221,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	// Communicators are remembered.
 	const most = groupsLen / (groupLen + groupMemberLen)
 	go func() {
-		alone := call{collective: coll.Barrier, ranks: 1, flags: flagListed, length: 16}
+		alone := call{collective: coll.Barrier, tag: 1, ranks: 1, flags: flagListed, length: 16}
 		for i := range uint64(most + 1) {
 			alone.id, alone.comm = i, uint32(i)*2+1
 			c.conn.Write(callFrame(alone, strings.Repeat("\x00", 16)))

@@ -2,7 +2,6 @@ package attach
 
 import (
 	"net"
-	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -11,22 +10,15 @@ import (
 // CredentialsOf returns the credentials of the process that connected, as they were at the
 // moment of connect(2). Source: SO_PEERCRED and SO_PEERGROUPS.
 func CredentialsOf(conn *net.UnixConn) (c Credentials, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return c, err
-	}
-	var inner error
-	err = raw.Control(func(fd uintptr) {
-		var u *unix.Ucred
-		if u, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); inner != nil {
-			return
+	err = getsockopt(conn, func(fd int) error {
+		u, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err != nil {
+			return err
 		}
 		c.PID, c.UID, c.GID = int(u.Pid), int(u.Uid), int(u.Gid)
-		c.Groups, inner = groupsOf(fd)
+		c.Groups, err = groupsOf(uintptr(fd))
+		return err
 	})
-	if err == nil && inner != nil {
-		err = os.NewSyscallError("getsockopt", inner)
-	}
 	return c, err
 }
 

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // TestOtherUser: the kernel says who a program is, and each rank has its own users and groups.
 func TestOtherUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user")
-	}
+	needs.Root(t, "programs of other users", "can be another user")
 	const user, group, extra = 54321, 54322, 54323
 	me, none := Access{UIDs: []int{user}}, Access{}
 	for _, tt := range []struct {

@@ -20,6 +20,8 @@ type details struct {
 	Timeout        *handshake.TimeoutError   `json:"timeout,omitempty"`
 	Partial        *handshake.PartialError   `json:"partial,omitempty"`
 	Remote         *handshake.RemoteError    `json:"remote,omitempty"`
+	Restart        *handshake.RestartError   `json:"restart,omitempty"`
+	DeadEnd        *deadEndDetails           `json:"dead_end,omitempty"`
 	Call           *coll.CallError           `json:"call,omitempty"`
 	// Step is that of a collective call which has failed because of the others.
 	Step *stepDetails `json:"step,omitempty"`
@@ -37,6 +39,13 @@ type stepDetails struct {
 	Others      []int `json:",omitempty"`
 	Cause       string
 	Set         uint64 `json:",omitempty"`
+}
+
+// deadEndDetails is handshake.DeadEndError, whose cause travels as its text and the set of what it is.
+type deadEndDetails struct {
+	Local, Remote uint32
+	Cause         string
+	Set           uint64 `json:",omitempty"`
 }
 
 // maxOthers is how many ranks stepDetails lists at most.
@@ -66,6 +75,11 @@ func detailsOf(err error) (d details) {
 	d.Lost, _ = errors.AsType[*mpe.PeerLostError](err)
 	d.TruncatedWords, _ = errors.AsType[*handshake.TruncatedError](err)
 	d.Remote, _ = errors.AsType[*handshake.RemoteError](err)
+	d.Restart, _ = errors.AsType[*handshake.RestartError](err)
+	if e, ok := errors.AsType[*handshake.DeadEndError](err); ok && e.Cause != nil {
+		d.DeadEnd = &deadEndDetails{Local: e.Local, Remote: e.Remote, Cause: clip(e.Cause.Error()),
+			Set: sentinelSet(e.Cause)}
+	}
 	d.Call, _ = errors.AsType[*coll.CallError](err)
 	d.Failed, _ = errors.AsType[*collective.CallFailedError](err)
 	if e, ok := errors.AsType[*collective.StepError](err); ok && e.Err != nil {
@@ -97,6 +111,12 @@ func (d *details) errors() (list []error) {
 	add(d.Lost != nil, d.Lost)
 	add(d.TruncatedWords != nil, d.TruncatedWords)
 	add(d.Remote != nil, d.Remote)
+	add(d.Restart != nil, d.Restart)
+	if e := d.DeadEnd; e != nil {
+		list = []error{&handshake.DeadEndError{
+			Local: e.Local, Remote: e.Remote, Cause: &Error{text: e.Cause, set: e.Set, parts: list},
+		}}
+	}
 	add(d.Call != nil, d.Call)
 	add(d.Failed != nil, d.Failed)
 	if s := d.Step; s != nil {

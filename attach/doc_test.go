@@ -267,10 +267,13 @@ func TestDocumentLimits(t *testing.T) {
 	if defaultHelloTime.Seconds() != 5 {
 		t.Errorf("HELLO has to come within %v", defaultHelloTime)
 	}
-	all := encodeError(errors.Join(&coll.CallError{}, &collective.CallFailedError{}, &collective.StepError{Err: collective.ErrMismatch}, &mpe.WaitError{}, &mpe.TruncatedError{}, &handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{}))
+	all := encodeError(errors.Join(&coll.CallError{}, &collective.CallFailedError{},
+		&collective.StepError{Err: collective.ErrMismatch}, &mpe.WaitError{}, &mpe.TruncatedError{},
+		&handshake.TruncatedError{}, &handshake.TimeoutError{}, &handshake.PartialError{}, &handshake.RemoteError{},
+		&handshake.DeadEndError{Cause: handshake.ErrPartial}, &handshake.RestartError{}))
 	js := all[12+order.Uint32(all[8:]):]
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(js, &members); err != nil || len(members) != 9 {
+	if err := json.Unmarshal(js, &members); err != nil || len(members) != 11 {
 		t.Fatalf("%v: %s", err, js)
 	}
 	for name := range members {

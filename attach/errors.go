@@ -50,6 +50,8 @@ var sentinels = [...]struct {
 	{"extended.ErrAborted", extended.ErrAborted},
 	{"collective.ErrCallFailed", collective.ErrCallFailed},
 	{"mpe.ErrPeerLost", mpe.ErrPeerLost},
+	{"handshake.ErrDeadEnd", handshake.ErrDeadEnd},
+	{"handshake.ErrRestart", handshake.ErrRestart},
 }
 
 // sentinelSet returns the set of those that err is.
@@ -158,6 +160,13 @@ func refusedFrame(e *RefusedError) []byte {
 	text := clip(e.Text)
 	b := appendHeader(nil, frameRefused, 2+len(text))
 	return append(order.AppendUint16(b, uint16(e.Reason)), text...)
+}
+
+// IsRefusal reports whether an answer, of which b is the beginning, is REFUSED: the socket is one by which programs
+// attach to ranks.
+func IsRefusal(b []byte) bool {
+	return len(b) >= frameHeaderLen && string(b[4:frameHeaderLen]) == string([]byte{byte(frameRefused), 0, 0, 0}) &&
+		order.Uint32(b) <= 2+maxText
 }
 
 // readRefused returns the error that REFUSED is, or another one.

@@ -120,10 +120,12 @@ func TestStructuredErrorsCross(t *testing.T) {
 	w := handshake.Wait{ID: 7, State: handshake.WaitData, Local: 1, Remote: 2, For: 3, Since: 4, Retransmissions: 5, Words: 6, Got: 1 << 40, Deferred: 1, HasDeferred: true}
 	for _, tt := range []struct{ err, sentinel error }{
 		{&handshake.TimeoutError{Wait: w, Elapsed: 12345}, handshake.ErrTimeout},
-		{&handshake.PartialError{Remote: 3, Words: 5, Datagrams: 6, Elapsed: 7, Earlier: true}, handshake.ErrPartial},
+		{&handshake.PartialError{Remote: 3, Words: 5, Datagrams: 6, Elapsed: 7, FPGA: true}, handshake.ErrPartial},
 		{&handshake.TruncatedError{Remote: 3, Posted: 5, Sent: 8}, handshake.ErrTruncated},
 		{&mpe.TruncatedError{Source: 3, Posted: 5, Sent: 8}, mpe.ErrTruncated},
 		{&handshake.RemoteError{Remote: 3, State: handshake.WaitAck}, handshake.ErrRemote},
+		{&handshake.RestartError{Remote: 3, Interrupted: handshake.InOurSend, Words: 5, Before: 6, Rebooted: true},
+			handshake.ErrRestart},
 		{&mpe.WaitError{Wait: w, Queued: 4, InTransfer: true, Network: errors.New("unreachable")}, nil},
 		{&collective.CallFailedError{Rank: 3, Collective: coll.Scan, Comm: 5, Number: 6, Cause: collective.CauseClosing}, collective.ErrCallFailed},
 		{&coll.CallError{Collective: coll.Scan, Algorithm: "chain", Problem: "nothing"}, coll.ErrCall},
@@ -162,6 +164,27 @@ func TestStepErrorsCross(t *testing.T) {
 	}
 	if got := crossed(t, &collective.StepError{}); got.Error() != (&collective.StepError{}).Error() { // without a cause it is a text
 		t.Errorf("%v", got)
+	}
+}
+
+// TestDeadEndsCross: with their causes.
+func TestDeadEndsCross(t *testing.T) {
+	cause := &handshake.PartialError{Remote: 3, Words: 1000, Datagrams: 3, FPGA: true}
+	sent := &handshake.DeadEndError{Local: 1, Remote: 3, Cause: cause}
+	got := crossed(t, fmt.Errorf("rank 1: %w", sent))
+	dead, ok := errors.AsType[*handshake.DeadEndError](got)
+	if !ok || dead.Error() != sent.Error() || dead.Local != 1 || dead.Remote != 3 ||
+		got.Error() != "rank 1: "+sent.Error() {
+		t.Fatalf("%v, %v", got, dead)
+	}
+	for _, err := range []error{got, dead, dead.Cause} {
+		p, ok := errors.AsType[*handshake.PartialError](err)
+		if !ok || *p != *cause || !errors.Is(err, handshake.ErrPartial) {
+			t.Errorf("%#v", err)
+		}
+	}
+	if !errors.Is(got, handshake.ErrDeadEnd) || errors.Is(dead.Cause, handshake.ErrDeadEnd) {
+		t.Errorf("%#v", got)
 	}
 }
 

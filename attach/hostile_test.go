@@ -1,8 +1,10 @@
 package attach
 
 import (
+	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,11 @@ func TestHostileHello(t *testing.T) {
 		{"reserved", change(5, 1), Violation, "are not zero"},
 		{"too long", change(2, 1), Violation, "the first frame is not HELLO"},
 		{"version", change(frameHeaderLen+8, Version+1), WrongVersion, "of the same release"},
+		{"shorter, of an older version", append(appendHeader(nil, frameHello, 12), "ZRLMPIAT\x01\x00\x00\x00"...), WrongVersion, "version 1 of"},
+		{"longer, of a newer version", append(append(appendHeader(nil, frameHello, 40), "ZRLMPIAT\x06\x00\x00\x00"...), make([]byte, 28)...), WrongVersion, "version 6 of"},
+		{"too short", append(appendHeader(nil, frameHello, 12), "ZRLMPIAT\x05\x00\x00\x00"...), Violation, "HELLO is 8 bytes too short"},
+		{"length in the other byte order", []byte("\x00\x00\x00\x14\x01\x00\x00\x00ZRLMPIAT\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00"), Violation, "HELLO has its length, 20, with the most significant byte first"},
+		{"version in the other byte order", append(appendHeader(nil, frameHello, helloLen), "ZRLMPIAT\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00"...), Violation, "HELLO has its version, 5, with the most significant byte first"},
 		{"flags", change(frameHeaderLen+16, 4), Violation, "HELLO with flags"},
 		{"rank", change(frameHeaderLen+12, 1), NoRank, "ranks to attach to: [0]"},
 		{"nothing", nil, Late, "no HELLO came"},
@@ -78,6 +85,10 @@ func TestHostileFrames(t *testing.T) {
 		{"empty DATA", append(startFrame(sendStart(1, 5), []byte("abcd")), dataFrame(1, nil)...), "DATA has 0 bytes"},
 		{"piece too long", append(startFrame(sendStart(1, 1<<20), nil), dataFrame(1, make([]byte, chunkLen+1))...), "in pieces of 262144 at most"},
 		{"DATA of a receive", append(startFrame(recvStart(1, 4), nil), dataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
+		{"DATA of no operation", dataFrame(5, []byte("of nobody")), "DATA has 9 bytes for operation 5, which is not a send or a call that lacks them"},
+		{"DATA of an operation that is complete", append(startFrame(sendStart(1, 2), []byte("ab")), dataFrame(1, []byte("cd"))...), "DATA has 2 bytes for operation 1"},
+		{"more DATA than an operation lacked", slices.Concat(startFrame(sendStart(1, 4), []byte("ab")), cancelFrame(1), dataFrame(1, []byte("cde"))), "DATA has 3 bytes for operation 1, which is not"},
+		{"DATA of an operation that lacks no more", slices.Concat(startFrame(sendStart(1, 4), []byte("ab")), cancelFrame(1), dataFrame(1, []byte("cd")), dataFrame(1, []byte("e"))), "DATA has 1 bytes for operation 1, which is not"},
 		{"id in use", append(startFrame(recvStart(1, 4), nil), startFrame(recvStart(1, 4), nil)...), "id 1, which another operation has"},
 		{"id of a send in use", append(startFrame(sendStart(1, 4), nil), appendProbe(nil, &probe{id: 1})...), "id 1, which another operation has"},
 		{"PROBE with flags", frame(frameProbe, probeLen, "\x00\x00\x00\x00\x00\x00\x00\x00\x04"+strings.Repeat("\x00", 15)), "PROBE with flags"},
@@ -104,7 +115,7 @@ func TestTolerated(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	for _, b := range [][]byte{
-		dataFrame(5, []byte("of nobody")), cancelFrame(5), abortFrame(5, mpe.ErrFull),
+		cancelFrame(5), abortFrame(5, mpe.ErrFull),
 		startFrame(sendStart(3, 10), []byte("ab")), cancelFrame(3), dataFrame(3, []byte("late")),
 	} {
 		c.write(b)
@@ -115,6 +126,37 @@ func TestTolerated(t *testing.T) {
 	c.write(startFrame(sendStart(3, 0), nil))
 	if d := c.done(); d.id != 3 || d.err != nil {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestUnsent: a program may go on to send what an operation lacked that was refused, or stop, however many were.
+func TestUnsent(t *testing.T) {
+	h := serve(t, newWorld(2, 0), Options{Limits: Limits{Operations: 2, Bytes: 1 << 20}})
+	c := h.attach(t, 0)
+	for id := range uint64(2) {
+		c.write(startFrame(recvStart(id, 4), nil))
+	}
+	for id := uint64(2); id < 2+2*maxUnsent; id++ {
+		c.write(startFrame(sendStart(id, 10), []byte("ab")))
+		if d := c.done(); d.id != id || !errors.Is(d.err, mpe.ErrFull) {
+			t.Fatalf("%+v", d)
+		}
+		if id%2 == 0 {
+			c.write(dataFrame(id, []byte("cde")))
+			c.write(dataFrame(id, []byte("fghij")))
+		}
+	}
+	c.write(callFrame(root(9999, 10), "ab"))
+	c.write(dataFrame(9999, []byte("cdefghij")))
+	if d := c.done(); d.id != 9999 || !errors.Is(d.err, mpe.ErrFull) {
+		t.Errorf("%+v", d)
+	}
+	var u unsent
+	for id := range uint64(maxUnsent + 1) {
+		u.add(id, 1)
+	}
+	if !u.overflowed || len(u.left) != 0 || !u.take(maxUnsent+5, 1) {
+		t.Errorf("%+v after %d", u, maxUnsent+1)
 	}
 }
 

@@ -190,11 +190,11 @@ type detacher interface {
 func (s *session) detach(op *operation, cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.dev.(detacher)
 	large := max(cap(op.memory), len(op.buf)) >= anonmem.Least
-	if !ok || op.kind == opCall || !large && !gone {
+	if !ok || !gone && (op.kind == opCall || !large) {
 		return op.dev.Wait(endedContext(cause))
 	}
 	var keep mpe.Keep
-	if large {
+	if large && op.kind != opCall {
 		keep = op.detachPayload
 	}
 	if gone {

@@ -1,6 +1,9 @@
 package attach
 
 import (
+	"encoding/binary"
+	"math/bits"
+
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -8,12 +11,14 @@ import (
 // The bodies of frames. What makes one makes the frame's header, too.
 
 const (
-	helloLen   = 20
-	welcomeLen = 40
-	startLen   = 32
-	placeLen   = 8 // of START: where its payload lies
-	probeLen   = 24
-	idLen      = 8
+	helloLen = 20
+	// helloVersionLen is the length of HELLO up to its version, which is the same in every version.
+	helloVersionLen = 12
+	welcomeLen      = 40
+	startLen        = 32
+	placeLen        = 8 // of START: where its payload lies
+	probeLen        = 24
+	idLen           = 8
 	// longestHello is what HELLO of a later version may grow to.
 	longestHello = 256
 )
@@ -48,20 +53,46 @@ func (r *frameReader) readHello() (h hello, err error) {
 	if err != nil {
 		return h, err
 	}
-	if n := order.Uint32(b); frameType(b[4]) != frameHello || n < helloLen || n > longestHello {
+	switch {
+	case isHello(frameType(b[4]), order.Uint32(b)):
+	case isHello(frameType(b[4]), binary.BigEndian.Uint32(b)):
+		return h, byteOrder("length", order.Uint32(b))
+	default:
 		return h, violation("the first frame is not HELLO: this is the socket by which programs attach to ranks of zrlmpid")
 	}
 	if err := r.next(); err != nil {
 		return h, err
 	}
-	if b, err = r.take(helloLen); err != nil {
+	if b, err = r.take(helloVersionLen); err != nil {
 		return h, err
 	}
 	if string(b[:8]) != magic {
 		return h, violation("HELLO begins with %q and not with %q", b[:8], magic)
 	}
-	h.version, h.rank, h.flags = order.Uint32(b[8:]), int32(order.Uint32(b[12:])), order.Uint32(b[16:])
+	switch h.version = order.Uint32(b[8:]); h.version {
+	case Version:
+	case bits.ReverseBytes32(Version):
+		return h, byteOrder("version", h.version)
+	default:
+		return h, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: "+
+			"use a library and a daemon of the same release", h.version, Version)
+	}
+	if b, err = r.take(helloLen - helloVersionLen); err != nil {
+		return h, err
+	}
+	h.rank, h.flags = int32(order.Uint32(b)), order.Uint32(b[4:])
 	return h, r.skip()
+}
+
+// isHello reports whether a frame's header can be that of HELLO, of any version.
+func isHello(t frameType, length uint32) bool {
+	return t == frameHello && length >= helloVersionLen && length <= longestHello
+}
+
+// byteOrder is the violation of a program whose HELLO has its numbers in the other byte order.
+func byteOrder(field string, value uint32) error {
+	return violation("HELLO has its %s, %d, with the most significant byte first: numbers of the attach protocol have the least significant byte first",
+		field, bits.ReverseBytes32(value))
 }
 
 // Limits are what the daemon grants a program.

@@ -87,6 +87,7 @@ func (s *session) account(op *operation, bytes, work uint64) (answer, err error)
 	if s.ops[op.id] != nil {
 		return nil, violation("%v has id %d, which another operation has", s.in.typ, op.id)
 	}
+	s.unsent.remove(op.id)
 	switch {
 	case len(s.ops) >= limits.Operations:
 		return fmt.Errorf("rank %d: %w: a program may have %d under way", s.rank, mpe.ErrFull, limits.Operations), nil
@@ -152,6 +153,9 @@ func (s *session) readStart() error {
 		return err
 	}
 	if answer != nil {
+		if r.kind != mpe.OpRecv {
+			s.unsent.add(r.id, own-min(own, uint64(s.in.left)))
+		}
 		s.refuse(op, answer)
 		return s.in.skip()
 	}
@@ -182,8 +186,7 @@ func (s *session) collect(op *operation) error {
 	return s.in.read(op.buf[have:])
 }
 
-// readData goes on with the payload of a send. One that has ended already, or
-// was refused, is of no interest.
+// readData goes on with the payload of a send or a call. What comes for one that has ended without it is discarded.
 func (s *session) readData() error {
 	id, err := s.in.readID()
 	if err != nil {
@@ -191,6 +194,9 @@ func (s *session) readData() error {
 	}
 	op := s.find(id)
 	if op == nil {
+		if n := uint64(s.in.left); !s.unsent.take(id, n) {
+			return violation("DATA has %d bytes for operation %d, which is not a send or a call that lacks them", n, id)
+		}
 		return s.in.skip()
 	}
 	if n := uint64(s.in.left); op.kind == mpe.OpRecv || n == 0 || n > chunkLen || n > op.length-op.got {
@@ -231,6 +237,7 @@ func (s *session) post(op *operation) (mpe.Op, error) {
 	return s.dev.Start(mpe.Operation{
 		Kind: op.kind, Peer: int(op.peer), Tag: int(op.tag), Comm: op.comm,
 		Buf: op.buf, Datatype: op.datatype, AnyDatatype: op.anyDatatype,
+		NoWait: true, // other programs' operations are carried by the same goroutine
 	})
 }
 
@@ -279,6 +286,7 @@ func (op *operation) take() bool {
 
 // endUnstarted ends a send or a call that waits for its payload or its place in the queue.
 func (s *session) endUnstarted(op *operation, err error) {
+	s.unsent.add(op.id, op.length-op.got)
 	s.dequeue(op)
 	op.end(&mpe.Status{}, false, err)
 	s.proceed()

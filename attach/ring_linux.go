@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/progress"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
@@ -252,7 +253,7 @@ func newGreeting(conn *net.UnixConn) *greeting { return &greeting{conn, -1} }
 // Read implements io.Reader.
 func (g *greeting) Read(b []byte) (int, error) {
 	var oob [64]byte
-	n, used, _, _, err := g.ReadMsgUnix(b, oob[:])
+	n, used, flags, _, err := g.ReadMsgUnix(b, oob[:])
 	if err == nil && n == 0 && len(b) > 0 {
 		err = io.EOF
 	}
@@ -265,6 +266,9 @@ func (g *greeting) Read(b []byte) (int, error) {
 			}
 			g.fd = fd
 		}
+	}
+	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+		return 0, rlimit.Received()
 	}
 	return max(n, 0), err // -1 after an error
 }

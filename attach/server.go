@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -47,6 +48,9 @@ type Options struct {
 	HelloTime time.Duration
 	// Log is called with every event, concurrently; nil is not called.
 	Log func(Event)
+	// Explain completes the error of an operation with what the daemon knows about its cause. It is called
+	// concurrently; nil leaves errors as they are.
+	Explain func(error) error
 }
 
 const (
@@ -91,6 +95,9 @@ func NewServer(ranks Ranks, opts Options) *Server {
 	if opts.Log == nil {
 		opts.Log = func(Event) {}
 	}
+	if opts.Explain == nil {
+		opts.Explain = func(err error) error { return err }
+	}
 	return &Server{ranks: ranks, opts: opts, uid: os.Geteuid(), greeting: make(chan struct{}, maxGreeting), attached: make(map[int]*session)}
 }
 
@@ -105,6 +112,9 @@ func (s *Server) begin() {
 // program has been disconnected and its operations have been canceled.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.begun.Do(s.begin)
+	var reserve rlimit.Reserve // spent when the process has no other descriptor left
+	reserve.Open()
+	defer reserve.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
 	defer conns.Wait()
@@ -126,7 +136,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil:
+			err = rlimit.Descriptor(err)
 			s.opts.Log(Event{Kind: EventFailed, Rank: AnyRank, Err: err})
+			if sockets, ok := l.(*net.UnixListener); ok && rlimit.Is(err) {
+				reserve.Spend(func() { refuseNext(sockets, err) })
+			}
 			select {
 			case <-time.After(acceptPause):
 			case <-ctx.Done():
@@ -141,6 +155,21 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		conns.Go(func() { s.serve(ctx, unix) })
 	}
+}
+
+// refuseNext reports to the next program why it was not accepted.
+func refuseNext(l *net.UnixListener, reason error) {
+	if l.SetDeadline(time.Now().Add(acceptPause)) != nil {
+		return
+	}
+	conn, err := l.Accept()
+	_ = l.SetDeadline(time.Time{}) // it was possible before
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetWriteDeadline(time.Now().Add(farewellTime))
+	_, _ = conn.Write(refusedFrame(refused(Failed, "%v", reason))) // it may have gone
 }
 
 // serve serves one program.
@@ -180,7 +209,7 @@ func (s *Server) admit(conn *net.UnixConn, from *source) (*session, Stream, erro
 	_ = conn.SetDeadline(time.Time{})
 	stream, err := s.stream(ses, conn)
 	if err != nil {
-		s.release(ses)
+		s.release(ses, true)
 		return nil, nil, err
 	}
 	return ses, stream, nil
@@ -242,8 +271,11 @@ func newSocket(conn *net.UnixConn, oversubscribed bool) (Stream, error) {
 // refusal logs and returns what a program is sent that may not attach, if it has not gone.
 func (s *Server) refusal(err error) (answer *RefusedError) {
 	_, broken := errors.AsType[*protocolError](err)
+	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
 	switch {
 	case errors.As(err, &answer):
+	case limited:
+		answer = refused(Failed, "%v", limit)
 	case broken:
 		answer = refused(Violation, "%v", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -267,8 +299,6 @@ func (s *Server) greet(from *source, to io.Writer, who Credentials) (*session, e
 	switch {
 	case err != nil:
 		return nil, err
-	case h.version != Version:
-		return nil, refused(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: use a library and a daemon of the same release", h.version, Version)
 	case h.flags&^(flagRings|flagArena) != 0:
 		return nil, violation("HELLO with flags %#x: there are bits 0 and 1", h.flags)
 	}
@@ -277,7 +307,7 @@ func (s *Server) greet(from *source, to io.Writer, who Credentials) (*session, e
 		return nil, err
 	}
 	if err := s.grant(ses, to, h.flags); err != nil {
-		s.release(ses)
+		s.release(ses, true)
 		return nil, err
 	}
 	return ses, nil
@@ -402,16 +432,16 @@ func (s *Server) holders(ranks []int) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
-// collectiveResetter is a device that keeps something of a program's collective calls for the next
-// ones. Another program's communicators may have the same numbers, and other members.
-type collectiveResetter interface{ ResetCollectives() }
+// programDevice is a device that keeps something of a program, of its collective calls and of messages under way, which
+// is not for the next program.
+type programDevice interface{ ProgramEnded(clean bool) }
 
-// release makes a session's rank free.
-func (s *Server) release(ses *session) {
+// release makes a session's rank free. Clean says that its program has detached.
+func (s *Server) release(ses *session, clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.attached, ses.rank)
-	if d, ok := ses.dev.(collectiveResetter); ok {
-		d.ResetCollectives()
+	if d, ok := ses.dev.(programDevice); ok {
+		d.ProgramEnded(clean)
 	}
 }

@@ -49,6 +49,7 @@ type session struct {
 	// likely room; deferredAnswers is set while answers are deferred. All of them belong
 	// to the reading goroutine.
 	sendQueues      map[int32]sendQueue
+	unsent          unsent
 	ready           []*operation
 	groups          groups
 	posting         collective.Operation
@@ -175,10 +176,10 @@ func (s *session) run(ctx context.Context) (why error) {
 	if last := farewell(why); last == nil {
 		s.stream.HangUp()
 		s.cancelAll(gone)
-		s.server.release(s)
+		s.server.release(s, errors.Is(why, errBye))
 	} else {
 		s.cancelAll(gone)
-		s.server.release(s)
+		s.server.release(s, errors.Is(why, errBye))
 		s.out.closeWith(last)
 	}
 	written()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
 // Stream is a connection between a program and a daemon, and runs the goroutines that serve
@@ -67,6 +69,6 @@ func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 }

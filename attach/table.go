@@ -5,6 +5,7 @@ package attach
 type table struct {
 	slots []slot
 	free  []uint32
+	ended uint64 // how many were removed
 }
 
 type slot struct {
@@ -43,6 +44,7 @@ func (t *table) remove(id uint64) {
 	i := uint32(id)
 	t.slots[i].op = nil
 	t.free = append(t.free, i)
+	t.ended++
 }
 
 // drop empties the table.

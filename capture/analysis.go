@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
 
@@ -256,20 +255,13 @@ func (a *Analysis) Report() *Report {
 		Source: a.source, Comment: a.stats.Comment, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
 		Extended: a.extended, Depths: a.depths, Calls: a.calls,
 		Summary: Summary{
-			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.stats.Skipped, NotFollowed: a.tracker.notFollowed,
+			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.tracker.Skipped(a.stats.Skipped), NotFollowed: a.tracker.notFollowed,
 			Seconds: a.tracker.End().Sub(a.tracker.Start()).Seconds(), FindingsByKind: a.perKind,
 			MessagesNotListed: a.all.Messages - int64(len(a.messages)),
 			All:               a.all.summary(),
 			Pairs:             []PairSummary{},
 			Extended:          a.tracker.Extended(),
 		},
-	}
-	if n := a.tracker.cutShort; n > 0 {
-		r.Summary.Skipped = maps.Clone(r.Summary.Skipped)
-		if r.Summary.Skipped == nil {
-			r.Summary.Skipped = map[string]int64{}
-		}
-		r.Summary.Skipped[skipNames[skipCutShort]] += n
 	}
 	for _, n := range a.perKind {
 		r.Summary.FindingsNotListed += int64(max(n-maxFindings, 0))

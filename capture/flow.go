@@ -28,6 +28,8 @@ type flow struct {
 	msg  *message // in progress
 	last *message // the one before, for copies and retransmissions of it
 	redo bool     // DATA of last is being retransmitted
+	// withdrawn is 1 more than the number of the last SEND_REQUEST that was revoked.
+	withdrawn uint32
 	// early are CLEAR_TO_SENDs that answer no request so far.
 	early clears
 	// sum and length are those of the last continuation datagram; sums is memory for those
@@ -117,6 +119,20 @@ func (f *flow) request(e *Event) {
 // reports false if a new message begins.
 func (f *flow) requestedAgain(m *message, e *Event) bool {
 	since := e.Time.Sub(m.lastRequest)
+	if m.unclear && m.state == requested { // as its CLEAR_TO_SEND was revoked
+		m.unclear = false
+		m.lastRequest = e.Time
+		m.requests = retransmissions{}
+		m.requests.sent(e.Time)
+		m.step(e, "SEND_REQUEST", true, false)
+		return true
+	}
+	if e.Header.Size > m.number && m.state != received { // the one before was revoked, which is not in the recording
+		m.verdict("withdrawn by its sender")
+		m.withdrawn = true
+		f.end(m, e, false)
+		return false
+	}
 	switch m.state {
 	case requested, cleared:
 		if m.crossed && m.state == requested && f.back.msg == nil {
@@ -162,6 +178,10 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 func (f *flow) clear(e *Event) {
 	f.reportUnsolicited()
 	m := f.msg
+	if f.withdrawn > 0 && e.Header.Size < f.withdrawn || m != nil && m.unclear {
+		e.Reason = handshake.ReasonStale // it answers a SEND_REQUEST that was revoked
+		return
+	}
 	if m == nil {
 		f.redo = false
 		if f.early.n == 0 {

@@ -40,7 +40,11 @@ type message struct {
 	lost                             string // what a retransmission or an answer shows to be lost
 	verdicts                         string
 	stale, crossed, mixed            bool
-	explained, reported              bool
+	// number of its SEND_REQUEST (P28). unclear: its CLEAR_TO_SEND was revoked, and it was not requested since.
+	// withdrawn: its SEND_REQUEST was revoked.
+	number              uint32
+	unclear, withdrawn  bool
+	explained, reported bool
 	// next is when its sender made another call without having been cleared, with nextPacket.
 	next       time.Time
 	nextPacket int64
@@ -96,6 +100,7 @@ func (f *flow) open(e *Event) *message {
 		call: call, firstPacket: e.Packet, keep: f.t.opts.KeepSteps, lastRequest: e.Time,
 	}
 	if e.Header.Type == protocol.SendRequest {
+		m.number = e.Header.Size
 		m.requests.sent(e.Time)
 	}
 	f.msg, f.redo, f.sum, f.length = m, false, 0, 0
@@ -181,6 +186,7 @@ func (f *flow) reportLast() {
 	switch {
 	case !m.next.IsZero():
 		f.abandoned(m)
+	case m.withdrawn:
 	case m.lost != "":
 		m.verdict(m.lost + " lost")
 		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.retransmissionText(m))

@@ -11,9 +11,16 @@ import (
 // Advice names the flags of zrlctl.
 func (r *Report) Nothing() string {
 	s := &r.Summary
-	switch {
-	case s.All.Messages > 0 || len(s.Extended) > 0 || len(r.Findings) > 0:
+	if s.All.Messages > 0 || len(s.Extended) > 0 || len(r.Findings) > 0 {
 		return ""
+	}
+	stats := Stats{Packets: s.Packets, Units: s.Units, Skipped: s.Skipped}
+	return stats.Nothing()
+}
+
+// Nothing returns why a recording of these counts has no ZRLMPI packet, if none was found, and what to do about it.
+func (s *Stats) Nothing() string {
+	switch {
 	case s.Packets == 0:
 		return "the recording has no packets: check the interface and the filter of the recorder"
 	case s.Units == 0:
@@ -23,7 +30,7 @@ func (r *Report) Nothing() string {
 }
 
 // ignoredAdvice says what to do about the most frequent reason for which packets were ignored.
-func (s *Summary) ignoredAdvice() string {
+func (s *Stats) ignoredAdvice() string {
 	most := ""
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
 		if most == "" || s.Skipped[reason] > s.Skipped[most] {
@@ -39,9 +46,15 @@ func (s *Summary) ignoredAdvice() string {
 	return "record IP packets on an interface between the ranks"
 }
 
+// Ignored is that of Stats.
+func (s *Summary) Ignored() []string {
+	stats := Stats{Skipped: s.Skipped}
+	return stats.Ignored()
+}
+
 // Ignored returns the reasons for which packets were ignored, with their number, in the order of
 // their names.
-func (s *Summary) Ignored() []string {
+func (s *Stats) Ignored() []string {
 	var words []string
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
 		words = append(words, fmt.Sprintf("%s %d", reason, s.Skipped[reason]))

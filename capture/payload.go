@@ -12,6 +12,10 @@ import (
 func (f *flow) data(e *Event, payload []byte, truncated int) {
 	f.sent = true
 	m := f.msg
+	if m != nil && m.unclear { // it answers the CLEAR_TO_SEND that was revoked
+		e.Reason = handshake.ReasonUnsolicited
+		return
+	}
 	switch {
 	case m == nil && f.early.n > 0:
 		m = f.open(e)
@@ -77,6 +81,10 @@ func (f *flow) dataAgain(m *message, e *Event) {
 func (f *flow) payload(e *Event, b []byte, truncated int) {
 	e.Kind = PayloadEvent
 	m := f.current()
+	if m != nil && m.unclear { // of DATA that answers the CLEAR_TO_SEND that was revoked
+		e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
+		return
+	}
 	if m != nil && m.state == cleared {
 		// The datagram with the header is not in the recording.
 		m.headless++
@@ -168,7 +176,8 @@ func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
 		m.arrival.bytes += e.Bytes
 	}
 	switch {
-	case reason == handshake.ReasonLength:
+	case reason == handshake.ReasonLength,
+		reason == handshake.ReasonGap && protocol.CPUShape().Skips(e.Total-e.Offset, int64(len(b))):
 		e.InData, e.Reason = false, reason
 		f.badLength(m, e, int64(len(b)), begins)
 	case reason != handshake.ReasonNone:
@@ -248,15 +257,13 @@ func (f *flow) badLength(m *message, e *Event, n int64, begins bool) {
 	}
 	m.explained = true
 	left := e.Total - e.Offset
-	padding := -e.Total & (protocol.LineLen - 1)
 	switch {
 	case begins:
 		m.state, m.dataEnd = received, e.Time
 		m.verdict("size mismatch")
 		f.t.find(SizeMismatch, e, "DATA from rank %d announces %d words, %d bytes, but its datagram carries %d", m.Src, m.Words, e.Total, n).about(m, e.Packet)
-	case n < left && (left-n)%protocol.MaxDatagram == 0:
-		f.lastTooSoon(m, n)
-	case n < left && (left+padding-n)%protocol.MaxDatagram == 0:
+	case protocol.CPUShape().Skips(left, n):
+		padding := (n - left) & (protocol.LineLen - 1)
 		f.lastTooSoon(m, n-padding)
 	case m.duplicateAt != 0:
 		m.verdict("a datagram of DATA was delivered twice")

@@ -35,6 +35,8 @@ type ngReader struct {
 	// order is that of the section.
 	order  binary.ByteOrder
 	ifaces []ngInterface
+	// begin is the byte of the file at which the last block begins.
+	begin int64
 	// left is how many bytes there are in front of the end of the block that
 	// was given out last, and total its length.
 	left  int64
@@ -57,7 +59,6 @@ type ngInterface struct {
 // next implements recordReader.
 func (g *ngReader) next(rec *record) error {
 	for {
-		start := g.w.offset
 		got, err := g.block(rec)
 		switch {
 		case got:
@@ -69,7 +70,7 @@ func (g *ngReader) next(rec *record) error {
 			if _, ok := errors.AsType[*recordError](err); ok {
 				return err
 			}
-			return &recordError{offset: start, err: err}
+			return &recordError{offset: g.begin, err: err}
 		}
 	}
 }
@@ -79,6 +80,7 @@ func (g *ngReader) block(rec *record) (bool, error) {
 	if err := g.closeBlock(); err != nil {
 		return false, err
 	}
+	g.begin = g.w.offset
 	b, err := g.w.need(8)
 	if err != nil {
 		return false, err

@@ -30,6 +30,8 @@ type Line struct {
 	// Size is that of the header, in words.
 	Size *uint32 `json:"size,omitempty"`
 	Tag  *uint8  `json:"tag,omitempty"`
+	// Revokes names the packet that the packet revokes.
+	Revokes string `json:"revokes,omitempty"`
 	// Message numbers the messages of the recording from 1.
 	Message int64 `json:"message,omitempty"`
 	// Offset, Bytes, Padding and Total place payload in its message, in
@@ -69,11 +71,17 @@ func (e *Event) Line() Line {
 	if e.InData {
 		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total), e.DataPacket
 	}
-	l.Reason = e.reason()
+	l.Reason, l.Revokes = e.reason(), e.revocationText()
 	if e.namesByte() {
 		l.Byte = new(e.Byte)
 	}
 	return l
+}
+
+// IsPacket reports whether the event shows a packet of ZRLMPI, valid or not, rather than bytes of something else.
+func (e *Event) IsPacket() bool {
+	return e.Extended != nil || e.hasHeader() ||
+		e.Kind == BadEvent && e.Reason != handshake.ReasonShort && e.Reason != handshake.ReasonStartMark
 }
 
 // hasHeader reports whether the event has a header that could be read.
@@ -120,6 +128,9 @@ func (e *Event) Text() string {
 		s.WriteString(", duplicate")
 	case e.Retransmitted:
 		s.WriteString(", retransmitted")
+	}
+	if text := e.revocationText(); text != "" {
+		s.WriteString(", " + text)
 	}
 	if reason := e.reason(); reason != "" {
 		fmt.Fprintf(&s, " [%s", reason)

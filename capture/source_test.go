@@ -252,7 +252,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 		if len(whole) != 4 {
 			t.Fatalf("%s: %d units", name, len(whole))
 		}
-		complete := 0
+		complete, boundary := 0, 0 // boundary is where the last complete block ends
 		for n := range file {
 			units, stats, err := readAll(t, Options{}, file[:n])
 			var cut *TruncatedError
@@ -262,11 +262,11 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 				if !errors.Is(err, io.ErrUnexpectedEOF) || cut.Packet != int64(len(units)) || stats.Packets != cut.Packet {
 					t.Fatalf("%s, %d bytes: %d units, %d packets, %+v", name, n, len(units), stats.Packets, cut)
 				}
-				if name == "gzip" != (cut.Offset == -1) || cut.Offset > int64(n) {
+				if name == "gzip" != (cut.Offset == -1) || name != "gzip" && cut.Offset != int64(boundary) {
 					t.Fatalf("%s, %d bytes: offset %d", name, n, cut.Offset)
 				}
 			case err == io.EOF:
-				complete++ // between two records
+				complete, boundary = complete+1, n // between two records
 			case errors.As(err, &format) && n < 4:
 			default:
 				t.Fatalf("%s, %d bytes: %v", name, n, err)

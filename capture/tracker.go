@@ -163,6 +163,21 @@ func (t *Tracker) begin(u *Unit, data []byte) *Event {
 	return &t.event
 }
 
+// Skipped returns the packets that a source has skipped, by reason, and those that the tracker could not use.
+func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
+	if t.cutShort == 0 {
+		return bySource
+	}
+	all := map[string]int64{skipNames[skipCutShort]: t.cutShort}
+	for reason, n := range bySource {
+		all[reason] += n
+	}
+	return all
+}
+
+// NotFollowed returns the number of packets that are in no event, as there are too many pairs of addresses.
+func (t *Tracker) NotFollowed() int64 { return t.notFollowed }
+
 func (t *Tracker) emit(e *Event) {
 	if t.opts.OnEvent != nil {
 		t.opts.OnEvent(e)
@@ -251,6 +266,17 @@ func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int)
 	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == UDP {
 		e.Kind, e.Reason = BadEvent, handshake.ReasonLength
 		t.find(BadHeader, e, "%v with %d bytes behind its header: an FPGA drops it", h, len(payload)+truncated)
+		return
+	}
+	if h.Call == protocol.Barrier {
+		switch revoked, _, ok := revocation(h); {
+		case !ok:
+			e.Reason = handshake.ReasonBarrier
+		case revoked == protocol.SendRequest:
+			out.unrequest(e)
+		default:
+			in.unclear(e)
+		}
 		return
 	}
 	switch h.Type {

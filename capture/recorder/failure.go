@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
@@ -17,12 +18,13 @@ import (
 const Suffix = ".pcapng.gz"
 
 // Worth reports whether the packets before a failure may show its cause: a time-out, its caller's too, and a fragmented message that
-// was not acknowledged. Messages that are refused for an earlier one are not.
+// was not acknowledged. Operations that end because of an earlier one are not.
 func Worth(err error) bool {
-	if e, ok := errors.AsType[*handshake.PartialError](err); ok {
-		return !e.Earlier
+	if errors.Is(err, handshake.ErrDeadEnd) {
+		return false
 	}
-	return errors.Is(err, handshake.ErrTimeout) || errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, handshake.ErrPartial) || errors.Is(err, handshake.ErrTimeout) ||
+		errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Name returns the name of the record of a failure of a rank with a peer, which is negative for none in particular. Names sort by time. of
@@ -38,6 +40,11 @@ func Name(now time.Time, of string, rank, peer int) string {
 	}
 	return name
 }
+
+var recordName = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d+)?$`)
+
+// IsName reports whether a name is one that Name returns.
+func IsName(name string) bool { return recordName.MatchString(name) }
 
 // Encode returns a record as a compressed file of at most so many bytes: if it does not fit, it begins later.
 func Encode(r Recorded, most int64, now time.Time, profile protocol.Profile, comment string) ([]byte, error) {

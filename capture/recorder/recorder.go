@@ -7,6 +7,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/anonmem"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -45,9 +46,13 @@ type Plan struct {
 	Peers []Peer
 }
 
-// New returns a recorder that takes at most so many bytes of memory, but for one entry of each rank at least. It is outside Go's heap, and
-// is taken as entries are written; it is never given back.
+// New returns a recorder that takes at most the given number of bytes, but at least one entry of each rank. It is
+// outside Go's heap, and is taken as entries are written; it is never given back. Where the address space is limited,
+// it takes at most an eighth of what is left.
 func New(memory int, plans []Plan) *Recorder {
+	if left, limited := rlimit.AddressSpaceLeft(); limited {
+		memory = int(min(uint64(memory), left/8))
+	}
 	pairs := 0
 	for i := range plans {
 		pairs += plans[i].recorded()

@@ -2,41 +2,76 @@ package jobs
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// Socket is that of a rank.
-type Socket struct {
+// EnvDirectory names an environment variable with the directory of a job, which its launcher has made for the ranks on
+// this host.
+const EnvDirectory = "ZRLMPI_JOB_DIRECTORY"
+
+// Job is a job that has ranks on this host.
+type Job struct {
+	// Name of its launcher, as the function Name returns it.
+	Name string
 	UID  int
-	Job  string
-	Rank int
+	// Directory is the path of the directory in which its ranks have their sockets.
+	Directory string
+	// Ranks are those whose processes listen, in ascending order.
+	Ranks []int
+	// Near: a process of the job has the caller's network namespace, as that of the same container.
+	Near bool
 }
 
-// ErrForeign: the socket belongs to another user than its name says.
-var ErrForeign = errors.New("the socket belongs to another user than its name says")
+// ID is the name of the job's directory: the name of the job and a random part, by which jobs of one name differ.
+func (j *Job) ID() string { return filepath.Base(j.Directory) }
 
+// Answers are the answers of a rank to the requests of tools.
+type Answers struct {
+	// Report returns the state of the rank, and Metrics the same with its counters and histograms.
+	Report, Metrics func() []byte
+	// Others returns the answers of other ranks to this one, which may take seconds.
+	Others func() []byte
+	// Packets, if not nil, writes the packets that there are, and those that follow, until gone is closed or writing
+	// fails.
+	Packets func(to io.Writer, gone <-chan struct{})
+	// Reset ends the dead end of a peer, which was restarted.
+	Reset func(peer int) error
+}
+
+// The requests of tools.
 const (
-	prefix = "@zrlmpi/"
-	// asking begins the name of the socket of a tool that wants to know what other ranks answer. It is no rank's socket.
-	asking = "@zrlmpi-asking/"
-	// packetsSuffix ends the name of the socket that has the packets of a rank. No name of a rank's own socket has it.
-	packetsSuffix = "/packets"
-	// maxJob is the most bytes of the name of a job: a socket's name has at most 107.
-	maxJob = 64
-	// maxDocument is the most bytes that are read of an answer.
-	maxDocument = 256 << 20
+	report  = "report"
+	metrics = "metrics"
+	others  = "others"
+	packets = "packets"
+	reset   = "reset " // and the peer
 )
 
-func (s Socket) String() string {
-	return fmt.Sprintf("%s%d/%s/%d", prefix, s.UID, s.Job, s.Rank)
-}
+// done is the answer to a request that was carried out. Another one says why not.
+const done = "done"
 
-// Name returns the name of a job as sockets have it: that of its launcher, in characters that all tools take.
+// following begins the answer of a rank that has packets.
+const following = packets + "\n"
+
+// ErrNoPackets: the rank has no packets.
+var ErrNoPackets = errors.New("the rank records no packets")
+
+// ErrTooLong: an answer has more bytes than the caller wants.
+var ErrTooLong = errors.New("the answer is too long")
+
+const (
+	// maxJob is the most bytes of the name of a job.
+	maxJob = 64
+	// separator is between the name of a job and the random part of its directory's name. No random part has it.
+	separator = "."
+)
+
+// Name returns the name of a job as tools have it: that of its launcher, in characters that all tools take.
 func Name(launcher string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_' {
@@ -47,37 +82,47 @@ func Name(launcher string) string {
 	return cmp.Or(name[:min(len(name), maxJob)], "_")
 }
 
-// parse reads the name of a socket.
-func parse(name string) (s Socket, ok bool) {
-	rest, ok := strings.CutPrefix(name, prefix)
-	fields := strings.Split(rest, "/")
-	if !ok || len(fields) != 3 || fields[1] == "" || fields[1] != Name(fields[1]) {
-		return s, false
+// newID returns a name for the directory of a job, with 130 random bits.
+func newID(launcher string) string { return Name(launcher) + separator + rand.Text() }
+
+// NameOf returns the name of the job that has a directory.
+func NameOf(directory string) (name string, ok bool) {
+	id := filepath.Base(directory)
+	i := strings.LastIndex(id, separator)
+	if i <= 0 || len(id)-i-len(separator) != len(rand.Text()) || id[:i] != Name(id[:i]) {
+		return "", false
 	}
-	uid, err1 := strconv.ParseUint(fields[0], 10, 32)
-	rank, err2 := strconv.ParseUint(fields[2], 10, 31)
-	return Socket{int(uid), fields[1], int(rank)}, err1 == nil && err2 == nil
+	return id[:i], true
 }
 
-// list returns the sockets that listen, by the content of /proc/net/unix.
-func list(table io.Reader) ([]Socket, error) {
-	const listens = "00010000"
-	text, err := io.ReadAll(table)
-	if err != nil {
-		return nil, err
+// HandedOver returns the directory that the launcher of a job has handed over in the environment, or "": that of
+// another job, whose process started this job's launcher, is none.
+func HandedOver(launcher string, getenv func(string) string) string {
+	dir := getenv(EnvDirectory)
+	if name, ok := NameOf(dir); !ok || name != Name(launcher) || !filepath.IsAbs(dir) {
+		return ""
 	}
-	var found []Socket
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) != 8 || fields[3] != listens {
-			continue
-		}
-		if s, ok := parse(fields[7]); ok {
-			found = append(found, s)
-		}
-	}
-	slices.SortFunc(found, func(a, b Socket) int {
-		return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Rank, b.Rank))
-	})
-	return slices.Compact(found), nil
+	return dir
 }
+
+// rankOf reads the name of a rank's socket.
+func rankOf(socket string) (rank int, ok bool) {
+	n, err := strconv.ParseUint(socket, 10, 31)
+	return int(n), err == nil && socket == strconv.Itoa(int(n))
+}
+
+// UnsafeError: there may be jobs of this user that are not found, as another user has taken a place of their
+// directories, or could replace it.
+type UnsafeError struct{ Errs []error }
+
+// Error names the places.
+func (e *UnsafeError) Error() string {
+	texts := make([]string, len(e.Errs))
+	for i, err := range e.Errs {
+		texts[i] = err.Error()
+	}
+	return "jobs may run that are not found: " + strings.Join(texts, "; ")
+}
+
+// Unwrap returns an error for each place.
+func (e *UnsafeError) Unwrap() []error { return e.Errs }

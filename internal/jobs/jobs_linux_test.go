@@ -2,98 +2,261 @@ package jobs
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
+	"io"
+	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/starve"
 )
 
-// TestServe: ranks are found as long as they are served, and answer.
-func TestServe(t *testing.T) {
-	job := fmt.Sprintf("test_%d_%s", os.Getpid(), t.Name())
-	ranks := func() (ranks []int) {
-		found, err := Find()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range found {
-			if s.Job == job && s.UID == os.Geteuid() {
-				ranks = append(ranks, s.Rank)
-			}
-		}
-		return ranks
+// makeJob makes a job's directory in one of the test's own.
+func makeJob(t *testing.T, launcher string) string {
+	t.Helper()
+	directory, warning, err := Make(launcher)
+	if err != nil || warning != nil {
+		t.Fatal(warning, err)
 	}
+	return directory
+}
+
+// find returns the only job in the test's directories: others may run on this host.
+func find(t *testing.T) *Job {
+	t.Helper()
+	found, err := Find()
+	found = slices.DeleteFunc(found, func(j Job) bool {
+		return !strings.HasPrefix(j.Directory, os.Getenv("XDG_RUNTIME_DIR"))
+	})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	return &found[0]
+}
+
+// TestServe: ranks are found as long as they are served, and answer each request.
+func TestServe(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory := makeJob(t, "a job")
 	long := strings.Repeat("state ", 1<<18)
+	var served []io.Closer
 	for rank, text := range []string{"", "state", long} {
-		c, err := Serve(job, rank, func() []byte { return []byte(text) }, func() []byte { return []byte("others: " + text) })
+		follow := func(to io.Writer, gone <-chan struct{}) {
+			_, _ = io.WriteString(to, "packets: "+text)
+			<-gone
+		}
+		c, err := Serve(directory, rank, Answers{
+			Report: func() []byte { return []byte(text) }, Metrics: func() []byte { return []byte("metrics: " + text) },
+			Others: func() []byte { return []byte("others: " + text) }, Packets: follow,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.Close() })
+		served = append(served, c)
+		j := find(t)
 		for range 3 {
-			got, err := (Socket{os.Geteuid(), job, rank}).Ask(t.Context())
-			if err != nil || string(got) != text {
-				t.Errorf("rank %d: %d bytes, %v", rank, len(got), err)
+			got, pid, err := j.Ask(t.Context(), rank, NewBudget(1<<30))
+			if err != nil || string(got) != text || pid != os.Getpid() {
+				t.Errorf("rank %d: %d bytes of process %d, %v", rank, len(got), pid, err)
 			}
-			got, err = (Socket{os.Geteuid(), job, rank}).AskOthers(t.Context())
+			got, pid, err = j.AskMetrics(t.Context(), rank)
+			if err != nil || string(got) != "metrics: "+text || pid != os.Getpid() {
+				t.Errorf("the metrics of rank %d: %d bytes of process %d, %v", rank, len(got), pid, err)
+			}
+			got, err = j.AskOthers(t.Context(), rank)
 			if err != nil || string(got) != "others: "+text {
 				t.Errorf("rank %d asks others: %d bytes, %v", rank, len(got), err)
 			}
+			p, err := j.Packets(t.Context(), rank)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, len("packets: "+text))
+			if _, err := io.ReadFull(p, b); err != nil || string(b) != "packets: "+text {
+				t.Errorf("rank %d has %d bytes of packets, %v", rank, len(b), err)
+			}
+			p.Close()
 		}
-		if _, err := Serve(job, rank, nil, nil); err == nil {
-			t.Error("two processes serve one rank")
+		var taken *rendezvous.TakenError
+		if _, err := Serve(directory, rank, Answers{}); !errors.As(err, &taken) || taken.PID != os.Getpid() {
+			t.Errorf("two processes serve one rank: %v", err)
 		}
 	}
-	if got := ranks(); !slices.Equal(got, []int{0, 1, 2}) {
+	j := find(t)
+	if j.Name != "a_job" || !j.Matches("a_job") || !j.Matches(j.ID()) || j.Matches("a") ||
+		!slices.Equal(j.Ranks, []int{0, 1, 2}) || j.UID != os.Geteuid() {
+		t.Errorf("%+v", j)
+	}
+	if got := Ranks(directory); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Error(got)
 	}
-	stuck := make(chan struct{}) // it does not keep Close waiting
-	defer close(stuck)
-	c, err := Serve(job, 7, func() []byte { <-stuck; return nil }, nil)
+	for _, c := range served {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := j.Ask(t.Context(), 1); !errors.Is(err, rendezvous.ErrNoProcess) {
+		t.Errorf("a rank that is gone: %v", err)
+	}
+	RemoveEmpty(directory)
+	if _, err := os.Stat(directory); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is left: %v", err)
+	}
+}
+
+// TestWithoutDescriptors: a rank that has had no descriptor for a tool answers when it has.
+func TestWithoutDescriptors(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory := makeJob(t, "a job")
+	c, err := Serve(directory, 0, Answers{Report: func() []byte { return []byte("state") }})
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer c.Close()
+	tool, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(tool)
+	restore, err := starve.Descriptors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer restore()
+	if err := unix.Connect(tool, &unix.SockaddrUnix{Name: filepath.Join(directory, "0")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(tool, []byte(report+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	// The rank fails to accept, unless accept has had a descriptor at hand.
+	fds := []unix.PollFd{{Fd: int32(tool), Events: unix.POLLIN}}
+	if _, err := unix.Poll(fds, int(2*acceptPause.Milliseconds())); err != nil && err != unix.EINTR {
+		t.Fatal(err)
+	}
+	restore()
+	limit := unix.NsecToTimeval(int64(10 * time.Second))
+	b := make([]byte, 100)
+	if err := unix.SetsockoptTimeval(tool, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := unix.Read(tool, b); string(b[:max(n, 0)]) != "state" {
+		t.Errorf("%q, %v", b[:max(n, 0)], err)
+	}
+}
+
+// TestBounds: no more is read of answers than the budgets allow, an endless answer ends with its context, and a rank
+// that is stuck keeps no tool waiting, nor its own end.
+func TestBounds(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory := makeJob(t, "bounds")
+	stuck := make(chan struct{})
+	defer close(stuck)
+	long := make([]byte, 1<<20)
+	for rank, report := range []func() []byte{func() []byte { return long }, func() []byte { <-stuck; return nil }} {
+		c, err := Serve(directory, rank, Answers{Report: report})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	j := find(t)
+	shared := NewBudget(5 << 19)
+	for i, want := range []error{nil, nil, ErrTooLong} {
+		if _, _, err := j.Ask(t.Context(), 0, NewBudget(1<<20), shared); !errors.Is(err, want) {
+			t.Errorf("answer %d: %v", i, err)
+		}
+	}
+	if _, _, err := j.Ask(t.Context(), 0, NewBudget(1<<20-1)); !errors.Is(err, ErrTooLong) {
+		t.Errorf("an answer that is a byte too long: %v", err)
+	}
+	if _, err := j.Packets(t.Context(), 0); !errors.Is(err, ErrNoPackets) {
+		t.Errorf("a rank without packets: %v", err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
-	if _, err := (Socket{os.Geteuid(), job, 7}).Ask(ctx); err == nil {
-		t.Error("a rank that is stuck has answered")
-	}
-	c.Close()
-	if _, err := (Socket{os.Geteuid(), job, 7}).Ask(t.Context()); err == nil {
-		t.Error("a rank that is gone has answered")
-	}
-	if got := ranks(); !slices.Equal(got, []int{0, 1, 2}) {
-		t.Error(got)
+	if _, pid, err := j.Ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || pid != os.Getpid() {
+		t.Errorf("a rank that is stuck, process %d: %v", pid, err)
 	}
 }
 
-// TestForeign: a socket in the name of another user is not believed.
-func TestForeign(t *testing.T) {
-	s := Socket{UID: os.Geteuid() + 1, Job: "foreign", Rank: 0}
-	l, err := serve(s.String(), func(fd int, _ string) { answer(fd, func() []byte { return nil }) })
+// TestRequests: a rank closes a connection without an answer if the request is unknown.
+func TestRequests(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory := makeJob(t, "requests")
+	c, err := Serve(directory, 0, Answers{Report: func() []byte { return []byte("state") }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	if _, err := s.Ask(t.Context()); !errors.Is(err, ErrForeign) {
-		t.Error(err)
+	defer c.Close()
+	for request, want := range map[string]string{
+		"report\n": "state", "report\nmore": "state", "report": "", "\n": "", "packets\n": "", "repor\n": "",
+		strings.Repeat("x", 1000) + "\n": "",
+	} {
+		conn, err := net.Dial("unix", filepath.Join(directory, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(conn, request)
+		err = errors.Join(err, conn.(*net.UnixConn).CloseWrite())
+		got, readErr := io.ReadAll(conn)
+		if string(got) != want || err != nil || readErr != nil && !errors.Is(readErr, unix.ECONNRESET) {
+			t.Errorf("%.20q: %q, %v, %v", request, got, err, readErr)
+		}
+		conn.Close()
 	}
 }
 
-func TestList(t *testing.T) {
-	const head = "Num       RefCount Protocol Flags    Type St Inode Path\n"
-	line := func(flags, path string) string {
-		return "0000000000000000: 00000002 00000000 " + flags + " 0001 01 1234 " + path + "\n"
+// TestSweep: the remains of killed processes are removed a minute later, and nothing else.
+func TestSweep(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	old := time.Now().Add(-2 * time.Minute)
+	kill := func(directory, socket string, when time.Time) {
+		d, fd, err := rendezvous.Listen(directory, socket, unix.SOCK_SEQPACKET)
+		if err == nil {
+			err = errors.Join(d.Close(), unix.Close(fd), os.Chtimes(filepath.Join(directory, socket), when, when))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	text := head + line("00010000", "@zrlmpi/1000/kvs_7/2") + line("00000000", "@zrlmpi/1000/kvs_7/3") + line("00010000", "@zrlmpi/1000/kvs_7/1") +
-		line("00010000", "@zrlmpi/1000/kvs_7/1") + line("00010000", "/run/x.sock") + line("00010000", "") + line("00010000", "@zrlmpi/x/kvs/1") +
-		line("00010000", "@zrlmpi/1/a b/1") + line("00010000", "@zrlmpi/1//1") + line("00010000", "@zrlmpi/1/a/-1") + line("00010000", "@zrlmpi/0/a/99999999999")
-	got, err := list(strings.NewReader(text))
-	if want := []Socket{{1000, "kvs_7", 1}, {1000, "kvs_7", 2}}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
+	killed, young, alive, empty := makeJob(t, "killed"), makeJob(t, "young"), makeJob(t, "alive"), makeJob(t, "empty")
+	kill(killed, "0", old)
+	kill(killed, "0.memory", old)
+	if err := os.Chtimes(killed, old, old); err != nil {
+		t.Fatal(err)
+	}
+	kill(young, "0", time.Now())
+	kill(alive, "1", old)
+	c, err := Serve(alive, 0, Answers{Report: func() []byte { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := os.Chtimes(filepath.Join(alive, "0"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if j := find(t); j.Directory != alive || !slices.Equal(j.Ranks, []int{0}) {
+		t.Errorf("%+v", j)
+	}
+	for path, want := range map[string]bool{
+		killed: false, empty: true, young: true, filepath.Join(young, "0"): true, filepath.Join(alive, "0"): true,
+		filepath.Join(alive, "1"): false,
+	} {
+		if _, err := os.Lstat(path); (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := Remove(young); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -103,6 +266,70 @@ func TestName(t *testing.T) {
 	} {
 		if got := Name(launcher); got != want {
 			t.Errorf("%q: %q", launcher, got)
+		}
+		if got, ok := NameOf("/run/zrlmpi/jobs/" + newID(launcher)); !ok || got != want {
+			t.Errorf("the directory of %q is of %q", launcher, got)
+		}
+	}
+	random := rand.Text()
+	for _, id := range []string{"", "x", random, "." + random, "x." + random[1:], "x/y", "a b." + random,
+		strings.Repeat("x", maxJob+1) + "." + random} {
+		if name, ok := NameOf(id); ok {
+			t.Errorf("%q is of %q", id, name)
+		}
+	}
+}
+
+// TestHandedOver: a directory that was handed over to another job is not used.
+func TestHandedOver(t *testing.T) {
+	id := newID("job_1")
+	for dir, want := range map[string]string{
+		"/run/zrlmpi/jobs/" + id: "/run/zrlmpi/jobs/" + id, "/run/" + newID("job_2"): "", id: "", "": "",
+		"/run/job_1": "",
+	} {
+		if got := HandedOver("job_1", func(string) string { return dir }); got != want {
+			t.Errorf("%q: %q", dir, got)
+		}
+	}
+}
+
+// TestReset: a rank resets the peer that a tool names, and says why it does not.
+func TestReset(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory := makeJob(t, "a job")
+	peers := make(chan int, 2)
+	c, err := Serve(directory, 0, Answers{Reset: func(peer int) error {
+		if peer > 63 {
+			return errors.New("there is no such rank")
+		}
+		peers <- peer
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	older, err := Serve(directory, 1, Answers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer older.Close()
+	j := find(t)
+	for _, peer := range []int{1, 63} {
+		if err := j.Reset(t.Context(), 0, peer); err != nil {
+			t.Fatalf("rank %d: %v", peer, err)
+		}
+		if got := <-peers; got != peer {
+			t.Errorf("it has reset rank %d, want %d", got, peer)
+		}
+	}
+	if err := j.Reset(t.Context(), 0, 64); err == nil || err.Error() != `the process answers "there is no such rank"` {
+		t.Errorf("rank 64: %v", err)
+	}
+	for rank, peer := range map[int]int{0: -1, 1: 1} {
+		if err := j.Reset(t.Context(), rank, peer); err == nil ||
+			!strings.Contains(err.Error(), "does not know the request") {
+			t.Errorf("peer %d of rank %d: %v", peer, rank, err)
 		}
 	}
 }

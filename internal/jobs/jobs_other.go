@@ -8,27 +8,59 @@ import (
 	"io"
 )
 
-// Serve has nothing to answer on.
-func Serve(string, int, func() []byte, func() []byte) (io.Closer, error) {
-	return nil, errors.ErrUnsupported
-}
+// Budget is the number of bytes that may still be read of answers.
+type Budget struct{}
 
-// ServePackets has nothing to answer on.
-func ServePackets(string, int, func(io.Writer, <-chan struct{})) (io.Closer, error) {
-	return nil, errors.ErrUnsupported
-}
+// NewBudget returns a budget.
+func NewBudget(int64) *Budget { return new(Budget) }
+
+// Propose has no directory to propose.
+func Propose(string) (string, error) { return "", errors.ErrUnsupported }
+
+// Make has no directory to make.
+func Make(string) (path string, warning, err error) { return "", nil, nil }
+
+// Remove has nothing to remove.
+func Remove(string) error { return nil }
+
+// RemoveEmpty has nothing to remove.
+func RemoveEmpty(string) {}
+
+// Sweep has nothing to remove.
+func Sweep() {}
+
+// Serve has nothing to answer on.
+func Serve(string, int, Answers) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
 // Find finds nothing.
-func Find() ([]Socket, error) { return nil, nil }
+func Find() ([]Job, error) { return nil, nil }
+
+// FindOf finds nothing.
+func FindOf(int, string) ([]Job, error) { return nil, nil }
+
+// Ranks finds nothing.
+func Ranks(string) []int { return nil }
+
+// Matches reports whether a user names the job by name.
+func (j *Job) Matches(name string) bool { return j.Name == name }
 
 // Ask cannot ask.
-func (Socket) Ask(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (*Job) Ask(context.Context, int, ...*Budget) (text []byte, pid int, err error) {
+	return nil, 0, errors.ErrUnsupported
+}
+
+// AskMetrics cannot ask.
+func (*Job) AskMetrics(context.Context, int, ...*Budget) (text []byte, pid int, err error) {
+	return nil, 0, errors.ErrUnsupported
+}
 
 // AskOthers cannot ask.
-func (Socket) AskOthers(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (*Job) AskOthers(context.Context, int, ...*Budget) ([]byte, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Reset cannot ask.
+func (*Job) Reset(context.Context, int, int) error { return errors.ErrUnsupported }
 
 // Packets cannot ask.
-func (Socket) Packets(context.Context) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
-
-// PID fails.
-func (Socket) PID() (int, error) { return 0, errors.ErrUnsupported }
+func (*Job) Packets(context.Context, int) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }

@@ -41,6 +41,8 @@ type Job struct {
 	Signals <-chan os.Signal
 	// Progress is called with what the job waits for if that takes long.
 	Progress func(text string)
+	// Verbose is called with the MPI library that a rank of each program uses; may be nil.
+	Verbose func(text string)
 }
 
 // Place is the rank of a process among all ranks, and its address.

@@ -76,6 +76,18 @@ var programs = map[string]func(){
 		}
 		forever()
 	},
+	"abort256": func() { try(connect().Abort(256)); forever() },
+	"close":    func() { connect(); try(syscall.Close(pmiFD)); forever() },
+	"longline": func() { _, _ = os.NewFile(pmiFD, "").WriteString(strings.Repeat("x", 1<<20)); forever() },
+	"unread": func() {
+		conn := os.NewFile(pmiFD, "")
+		for range 1 << 20 {
+			if _, err := conn.WriteString("cmd=init pmi_version=9\n"); err != nil {
+				break
+			}
+		}
+		forever()
+	},
 	"deaf": func() { // it does not end when it is asked to
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
 		fmt.Println("ready")
@@ -196,11 +208,19 @@ func TestFailures(t *testing.T) {
 		{"barrier finalize", 1, "rank 1 (PROGRAM) has called MPI_Finalize: rank 0 would wait for it forever; the other rank was ended", 1},
 		{"abort", 4, "rank 2 (PROGRAM) has aborted the job with code 33; 3 other ranks were ended", 33},
 		{"nonsense", 2, "rank 1 (PROGRAM) has sent its launcher what cannot be answered: not a line of PMI-1", 1},
+		{"abort256", 1, "rank 0 (PROGRAM) has aborted the job with code 256", 1},
+		{"close finalize", 1, "rank 0 (PROGRAM) has closed its connection to the launcher without MPI_Finalize, and runs on; the other rank was ended", 1},
+		{"longline", 1, "rank 0 (PROGRAM) has sent its launcher a line of more than 65536 bytes", 1},
+		{"unread", 1, "rank 0 (PROGRAM) does not read the answers of its launcher", 1},
 		{"deaf fail", 1, "rank 1 (PROGRAM) has ended with exit code 9; the other rank was ended", 9},
 	} {
 		j, _ := job(t, tt.ranks, strings.Fields(tt.programs)...)
 		want := strings.ReplaceAll(tt.want, "PROGRAM", j.Programs[0].Args[0])
+		signals := make(chan os.Signal, 1)
+		j.Signals = signals
+		hangs := time.AfterFunc(30*time.Second, func() { signals <- syscall.SIGINT })
 		err := j.Run()
+		hangs.Stop()
 		if ExitCode(err) != tt.code || want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%s: %v (code %d), want %s (%d)", tt.programs, err, ExitCode(err), want, tt.code)
 		}
@@ -224,6 +244,57 @@ func TestCannotStart(t *testing.T) {
 		if !errors.As(err, &e) || e.Rank != 2 || e.Code != tt.code || e.Ended != 2 || !strings.Contains(err.Error(), tt.name) || tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+	}
+}
+
+func TestNoWorkingDirectory(t *testing.T) {
+	j, _ := job(t, 1, "forever")
+	j.Programs[0].Dir = "/no-such-directory"
+	err := j.Run()
+	if ExitCode(err) != CodeCannotStart || !strings.Contains(err.Error(), "could not be started: working directory: stat /no-such-directory/.: no such file") {
+		t.Errorf("%v, code %d", err, ExitCode(err))
+	}
+}
+
+// TestChildren: what a rank has started ends with the job.
+func TestChildren(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	j := &Job{Stdout: io.Discard, Stderr: os.Stderr, Programs: []Program{{Ranks: 1, Args: []string{"sh", "-c", "sleep 1000 >" + fifo + " 2>&1 &"}}}}
+	if err := j.Run(); err != nil {
+		t.Fatal(err)
+	}
+	_ = in.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := in.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the child of the rank runs: %v", err)
+	}
+}
+
+// TestUnreadInput: input that no rank reads is left to the next program.
+func TestUnreadInput(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(name, []byte("left"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	j, _ := job(t, 2, "nothing")
+	j.Stdin = in
+	if err := j.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(in); string(rest) != "left" || err != nil {
+		t.Errorf("%q, %v", rest, err)
 	}
 }
 

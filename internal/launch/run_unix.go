@@ -17,21 +17,26 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 // Signals are those that a launcher passes on to the ranks.
 var Signals = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGTSTP, syscall.SIGCONT,
 }
 
 // Times of the end of a job.
 const (
 	// endTime is how long ranks have to end by themselves when they are asked to.
 	endTime = time.Second
-	// outputTime is how long what processes of a rank may print after it has ended.
+	// outputTime limits how long the children of ranks may print, and run, after the last rank has exited.
 	outputTime = time.Second
+	// closeTime is the time between a rank's last line to its launcher and its exit, at most.
+	closeTime = time.Second
 )
 
 // Times of what is said about a start that takes long.
@@ -59,6 +64,8 @@ type running struct {
 	failed      bool
 	// kill is when what is left is killed.
 	kill <-chan time.Time
+	// reported are the programs whose MPI library was reported.
+	reported map[*Program]bool
 }
 
 // proc is the process of a rank.
@@ -66,14 +73,16 @@ type proc struct {
 	cmd      *exec.Cmd
 	launcher *os.File // the launcher's end of the connection
 	exited   bool
+	children bool // its process group is left when it has exited
 }
 
-// event is something that has happened to a rank: a line of it, or its end.
+// event is something that has happened to a rank: a line of it, its exit, or the end of its connection.
 type event struct {
-	rank int
-	line string
-	end  *os.ProcessState
-	err  error
+	rank   int
+	line   string
+	end    *os.ProcessState
+	err    error
+	closed error // why there are no more lines
 }
 
 // Run runs the job until all of its ranks have ended. The error is a *RankError if a rank has
@@ -89,7 +98,7 @@ func (j *Job) Run() error {
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
 		Job: j, server: pmi.NewServer(j.size(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
-		procs: make([]*proc, j.size()), events: make(chan event, j.size()), done: make(chan struct{}),
+		procs: make([]*proc, j.size()), events: make(chan event, j.size()), done: make(chan struct{}), reported: map[*Program]bool{},
 	}
 	var readers, outputs, starter sync.WaitGroup
 	out, errs := &output{to: j.Stdout}, &output{to: j.Stderr}
@@ -128,6 +137,7 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 	})
 	outputs.Wait()
 	cut.Stop()
+	r.all(syscall.SIGKILL)
 	switch {
 	case r.failure != nil:
 		return r.failure
@@ -148,7 +158,7 @@ func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) 
 	for rank := range r.procs {
 		p, err := r.start(rank, out, errs, outputs)
 		if err != nil {
-			return r.failureOf(rank, startCode(err), fmt.Errorf("could not be started: %w", err))
+			return r.failureOf(rank, startCode(err), fmt.Errorf("could not be started: %w", rlimit.Descriptor(err)))
 		}
 		r.procs[rank] = p
 		r.alive++
@@ -164,9 +174,11 @@ func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) 
 	return nil
 }
 
+var errDirectory = errors.New("working directory")
+
 // startCode is the exit code of a program that could not be started.
 func startCode(err error) int {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, errDirectory) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
 		return CodeNotFound
 	}
 	return CodeCannotStart
@@ -178,7 +190,11 @@ const pmiFD = 3
 func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {
 	p := r.program(rank)
 	cmd := exec.Command(p.Args[0], p.Args[1:]...)
-	cmd.Dir = p.Dir
+	if cmd.Dir = p.Dir; p.Dir != "" {
+		if _, err := os.Stat(p.Dir + "/."); err != nil {
+			return nil, fmt.Errorf("%w: %w", errDirectory, err)
+		}
+	}
 	cmd.SysProcAttr = processAttributes() // the signals of a terminal reach the ranks through this process only
 	cmd.Env = append(append(append(cmd.Environ(), r.Env...), p.Env...),
 		fmt.Sprintf("%s=%d", pmi.EnvFD, pmiFD), fmt.Sprintf("%s=%d", pmi.EnvRank, rank), fmt.Sprintf("%s=%d", pmi.EnvSize, len(r.procs)),
@@ -212,7 +228,9 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 		return nil, err
 	}
 	var in *os.File
-	if rank == 0 && r.Stdin != nil {
+	if file, ok := r.Stdin.(*os.File); rank == 0 && ok && !term.IsTerminal(int(file.Fd())) {
+		cmd.Stdin = file // what the rank does not read is left to others
+	} else if rank == 0 && r.Stdin != nil {
 		read, write, err := os.Pipe()
 		if err != nil {
 			return nil, err
@@ -237,20 +255,33 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	outputs.Go(func() { errs.copy(ours[2], label); ours[2].Close() })
 	if in != nil {
 		go func() { // it may wait for a terminal forever
-			_, _ = io.Copy(in, r.Stdin) // a rank need not read all
+			_, _ = io.Copy(in, foreground(r.Stdin)) // a rank need not read all
 			in.Close()
 		}()
 	}
 	return &proc{cmd: cmd, launcher: ours[0]}, nil
 }
 
+// errClosed is the failure of a rank without a connection to its launcher.
+var errClosed = errors.New("has closed its connection to the launcher without MPI_Finalize, and runs on")
+
 // read adds the lines of a rank to the events.
 func (r *running) read(rank int, conn *os.File) {
-	lines := bufio.NewScanner(conn) // a line that is too long ends it
+	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
 		r.add(event{rank: rank, line: lines.Text()})
 	}
 	conn.Close()
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		err := fmt.Errorf("has sent its launcher a line of more than %d bytes", bufio.MaxScanTokenSize)
+		r.add(event{rank: rank, closed: err})
+		return
+	}
+	select {
+	case <-time.After(closeTime): // a rank that exits closes it, too
+		r.add(event{rank: rank, closed: errClosed})
+	case <-r.done:
+	}
 }
 
 func (r *running) add(e event) {
@@ -261,15 +292,20 @@ func (r *running) add(e event) {
 }
 
 func (r *running) handle(e event) {
-	if e.end == nil && e.err == nil {
+	p, state := r.procs[e.rank], r.server.State(e.rank)
+	switch {
+	case e.closed != nil:
+		if !p.exited && (state == pmi.Connected || state == pmi.Waiting || !errors.Is(e.closed, errClosed)) {
+			r.fail(r.failureOf(e.rank, 1, e.closed))
+		}
+		return
+	case e.end == nil && e.err == nil:
 		r.answer(e.rank, e.line)
 		return
 	}
-	p := r.procs[e.rank]
-	p.exited = true
+	p.exited, p.children = true, syscall.Kill(-p.cmd.Process.Pid, 0) == nil
 	p.launcher.Close()
 	r.alive--
-	state := r.server.State(e.rank)
 	switch status := e.end.Sys().(syscall.WaitStatus); {
 	case e.err != nil:
 		r.fail(r.failureOf(e.rank, 1, e.err))
@@ -283,6 +319,7 @@ func (r *running) handle(e event) {
 		r.fail(r.failureOf(e.rank, e.end.ExitCode(), fmt.Errorf("has ended with exit code %d", e.end.ExitCode())))
 	case state == pmi.Connected || state == pmi.Waiting:
 		r.fail(r.failureOf(e.rank, 1, errors.New("has ended, with exit code 0, without MPI_Finalize")))
+	case r.failIfOpenMPI(e.rank):
 	default:
 		r.checkBarrier()
 	}
@@ -292,17 +329,34 @@ func (r *running) handle(e event) {
 func (r *running) answer(rank int, line string) {
 	replies, err := r.server.Handle(rank, line, nil)
 	for _, reply := range replies {
-		_, _ = io.WriteString(r.procs[reply.Rank].launcher, reply.Line) // the end of a process is an event
+		if !r.procs[reply.Rank].accepts(reply.Line) {
+			r.fail(r.failureOf(reply.Rank, 1, errors.New("does not read the answers of its launcher")))
+		}
 	}
 	if err == nil {
+		r.reportLibrary(rank)
 		r.checkBarrier()
 		return
 	}
 	if abort, is := errors.AsType[*pmi.AbortError](err); is {
-		r.fail(r.failureOf(rank, abort.Code, fmt.Errorf("has aborted the job with code %d", abort.Code)))
+		r.fail(r.failureOf(rank, cmp.Or(abort.Code&0xff, 1), fmt.Errorf("has aborted the job with code %d", abort.Code)))
 		return
 	}
 	r.fail(r.failureOf(rank, 1, fmt.Errorf("has sent its launcher what cannot be answered: %w", err)))
+}
+
+// accepts sends a line to the rank, and reports false if there is no room for it: the rank has not read those before.
+func (p *proc) accepts(line string) bool {
+	conn, err := p.launcher.SyscallConn()
+	if err != nil {
+		return true // closed: the exit of a process is an event
+	}
+	n := len(line)
+	_ = conn.Write(func(fd uintptr) bool {
+		n, err = unix.Write(int(fd), []byte(line))
+		return true
+	})
+	return err != nil && !errors.Is(err, unix.EAGAIN) || n == len(line)
 }
 
 // checkBarrier ends the job if ranks wait for one that will not come.
@@ -364,15 +418,18 @@ func (r *running) signal(s syscall.Signal) {
 			s = syscall.SIGKILL
 		}
 		r.end(s)
+	case syscall.SIGTSTP:
+		r.all(s)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // until SIGCONT, which is passed on
 	default:
 		r.all(s)
 	}
 }
 
-// all sends a signal to the processes of all ranks, and what they have started.
+// all sends a signal to the processes of all ranks and their children.
 func (r *running) all(s syscall.Signal) {
 	for _, p := range r.procs {
-		if p != nil && !p.exited {
+		if p != nil && (!p.exited || p.children) {
 			_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may have ended
 		}
 	}
@@ -385,6 +442,9 @@ func (r *running) progress() {
 	for rank, p := range r.procs {
 		switch state := r.server.State(rank); {
 		case state == pmi.Started && p != nil && !p.exited:
+			if r.failIfOpenMPI(rank) {
+				return
+			}
 			missing = append(missing, rank)
 		case state == pmi.Waiting:
 			connected = true

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,12 +29,16 @@ func names(t *testing.T, dir string) (list []string, bytes int64) {
 	return list, bytes
 }
 
+// kind is the kind of files whose names begin with an r.
+var kind = Kind{Suffix: ".gz", IsName: func(name string) bool { return strings.HasPrefix(name, "r") }}
+
 func open(t *testing.T, dir string, size int64) *Spool {
 	t.Helper()
-	s, err := Open(dir, ".gz", size)
+	s, err := Open(dir, kind, size)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() })
 	return s
 }
 
@@ -49,7 +54,8 @@ func TestOldestGoFirst(t *testing.T) {
 	if got, _ := names(t, dir); !slices.Equal(got, []string{"r3.gz", "r4.gz"}) || s.Has(s.Path("r2")) || !s.Has(s.Path("r3")) {
 		t.Errorf("there is %v", got)
 	}
-	for _, name := range []string{"mine", "r5.gz.partial"} {
+	for _, name := range []string{"mine", "mine.gz", "r5.gz.partial", "r5.gz.ABCDEFGHIJKLMNOPQRSTUVWXYZ.partial",
+		"m.gz.ABCDEFGHIJKLMNOPQRSTUVWXYZ.partial"} {
 		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 1000), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +63,8 @@ func TestOldestGoFirst(t *testing.T) {
 	if s = open(t, dir, 79); !s.Has(s.Path("r4")) {
 		t.Error("the newest is gone")
 	}
-	if got, _ := names(t, dir); !slices.Equal(got, []string{"mine", "r4.gz"}) {
+	if got, _ := names(t, dir); !slices.Equal(got,
+		[]string{"m.gz.ABCDEFGHIJKLMNOPQRSTUVWXYZ.partial", "mine", "mine.gz", "r4.gz", "r5.gz.partial"}) {
 		t.Errorf("after a start with less room there is %v", got)
 	}
 }
@@ -92,7 +99,7 @@ func TestUnwritable(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(filepath.Join(file, "spool"), ".gz", 100); err == nil {
+	if _, err := Open(filepath.Join(file, "spool"), kind, 100); err == nil {
 		t.Error("a directory in a file was made")
 	}
 }

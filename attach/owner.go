@@ -1,0 +1,69 @@
+package attach
+
+import (
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+)
+
+// EnvOwner names the user, by name or number, as which the daemon at a socket runs, if that is not root, this process's
+// user, or the user to whom root has given the directory of the socket in /run.
+const EnvOwner = "ZRLMPI_SOCKET_OWNER"
+
+// ForeignError: a process of a user who is not trusted listens on a socket.
+type ForeignError struct {
+	Socket string
+	UID    int
+}
+
+// Error names the user, and says how to trust it.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s: a process of user %d listens there, which is neither root nor user %d: nothing was "+
+		"sent to it; if that is the daemon's user, set %s=%d", e.Socket, e.UID, os.Geteuid(), EnvOwner, e.UID)
+}
+
+// Is reports whether target is fs.ErrPermission.
+func (e *ForeignError) Is(target error) bool { return target == fs.ErrPermission }
+
+// CheckServer returns an error unless the process that listens at the other end of a connection to a socket is trusted:
+// it runs as root, as this process's user, as the user that EnvOwner names, or as the user to whom root has given the
+// socket's directory in /run, as the service manager does. It is a *ForeignError if the kernel says that it runs as
+// another user.
+func CheckServer(conn *net.UnixConn, socket string) error {
+	uid, err := ownerOf(conn)
+	if err != nil {
+		return fmt.Errorf("%s: the user of the process that listens there is unknown: %w", socket, err)
+	}
+	if uid == 0 || uid == os.Geteuid() {
+		return nil
+	}
+	if name := os.Getenv(EnvOwner); name != "" {
+		switch owner, err := userID(name); {
+		case err != nil:
+			return fmt.Errorf("%s=%q: %w", EnvOwner, name, err)
+		case uid == owner:
+			return nil
+		}
+	}
+	if owner, ok := privatedir.ServiceOwner(socket); ok && uid == owner {
+		return nil
+	}
+	return &ForeignError{socket, uid}
+}
+
+// userID returns the number of a user.
+func userID(name string) (int, error) {
+	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return int(id), nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, fmt.Errorf("%w: give the number of a user that only a directory service knows", err)
+	}
+	return strconv.Atoi(u.Uid)
+}

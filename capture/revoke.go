@@ -1,0 +1,60 @@
+package capture
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// revocation returns the type and the number of the packet that one with call BARRIER revokes (P28), if it revokes one.
+func revocation(h protocol.Header) (revoked protocol.Type, number uint32, ok bool) {
+	ok = h.Call == protocol.Barrier && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
+	return h.Type, h.Size - 1, ok
+}
+
+// revocationText names the packet that an event revokes; it is empty for other events.
+func (e *Event) revocationText() string {
+	if e.Extended != nil {
+		return ""
+	}
+	revoked, number, ok := revocation(e.Header)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("revokes %v, number %d", revoked, number)
+}
+
+// unrequest takes the revocation of a SEND_REQUEST: its sender no longer sends the message.
+func (f *flow) unrequest(e *Event) {
+	f.reportUnsolicited()
+	f.withdrawn = max(f.withdrawn, e.Header.Size)
+	m := f.msg
+	if m == nil || m.number >= e.Header.Size { // again, as the peer has answered the request that was revoked
+		e.Reason = handshake.ReasonStale
+		return
+	}
+	m.step(e, "SEND_REQUEST revoked", true, false)
+	m.verdict("withdrawn by its sender")
+	m.withdrawn = true
+	// A program that has waited for less has changed its mind.
+	if waited := e.Time.Sub(m.request); m.state == requested && waited >= duplicateWindow {
+		f.t.find(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
+			"CLEAR_TO_SEND: rank %d has not posted the matching receive, is not running, or drops what rank %d sends",
+			m.ID, m.Src, m.Dst, handshake.Round(waited), m.Dst, m.Src).about(m, m.firstPacket, e.Packet)
+	}
+	f.end(m, e, false)
+}
+
+// unclear takes the revocation of a CLEAR_TO_SEND: the receive is gone, and the sender asks again with the next number.
+func (f *flow) unclear(e *Event) {
+	f.reportUnsolicited()
+	m := f.msg
+	if m == nil || m.number >= e.Header.Size || m.state == requested {
+		e.Reason = handshake.ReasonStale
+		return
+	}
+	m.step(e, "CLEAR_TO_SEND revoked", false, false)
+	m.state, m.number, m.unclear = requested, e.Header.Size, true
+	f.pair = nil
+}

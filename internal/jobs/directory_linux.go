@@ -1,0 +1,216 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
+)
+
+// folder is the directory of jobs in a user's directory for sockets.
+const folder = "jobs"
+
+// Propose returns the path of a directory for a job, which nobody has made yet.
+func Propose(launcher string) (path string, err error) {
+	base, err := privatedir.Runtime()
+	if err != nil {
+		return "", err
+	}
+	defer base.Close()
+	return filepath.Join(base.Path(), folder, newID(launcher)), nil
+}
+
+// Make makes a directory for a job, and removes the remains of killed processes of others. Where the usual places
+// cannot be used, as another user has taken them, it is in a directory for temporary files: then the job runs, and
+// tools do not find it. The error of such a job is warning. The caller removes the directory.
+func Make(launcher string) (path string, warning, err error) {
+	Sweep()
+	if path, warning = Propose(launcher); warning == nil {
+		if warning = makeDirectory(path); warning == nil {
+			return path, nil, nil
+		}
+	}
+	errs := []error{warning}
+	for _, temp := range []string{os.TempDir(), "/dev/shm"} {
+		path = filepath.Join(temp, newID(launcher))
+		err := makeDirectory(path)
+		if err == nil {
+			return path, fmt.Errorf("tools do not find this job: %w", warning), nil
+		}
+		errs = append(errs, err)
+	}
+	return "", nil, errors.Join(errs...)
+}
+
+func makeDirectory(path string) error {
+	d, err := rendezvous.Make(path)
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+// Remove removes the directory of a job that is over, with the sockets that are in it.
+func Remove(directory string) error { return os.RemoveAll(directory) }
+
+// RemoveEmpty removes the directory of a job if no rank has a socket there any more.
+func RemoveEmpty(directory string) { _ = unix.Rmdir(directory) }
+
+// Sweep removes the remains of killed processes of this user's jobs.
+func Sweep() {
+	for _, place := range privatedir.RuntimePlaces() {
+		d, err := rendezvous.Open(filepath.Join(place, folder))
+		if err != nil {
+			continue // there is none, or it is not to be trusted
+		}
+		ids, _ := d.Names(fs.ModeDir)
+		for _, id := range ids {
+			if j, err := rendezvous.Open(filepath.Join(d.Path(), id)); err == nil {
+				if j.Sweep() {
+					RemoveEmpty(j.Path())
+				}
+				j.Close()
+			}
+		}
+		d.Close()
+	}
+}
+
+// Find returns this user's jobs on this host, with the ranks that listen. The error is an *UnsafeError if none is found
+// and jobs may have used other directories.
+func Find() ([]Job, error) {
+	Sweep()
+	var found []Job
+	var unsafe []error
+	for _, place := range privatedir.RuntimePlaces() {
+		d, err := rendezvous.Open(filepath.Join(place, folder))
+		switch {
+		case err == nil:
+		case errors.Is(err, privatedir.ErrUnsafe):
+			unsafe = append(unsafe, err)
+			continue
+		default:
+			continue // there is none
+		}
+		jobs, err := jobsIn(d, rendezvous.Open)
+		d.Close()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, jobs...)
+	}
+	if unsafe != nil && found == nil {
+		return nil, &UnsafeError{unsafe}
+	}
+	return found, nil
+}
+
+// FindOf returns the jobs of another user, of whose processes nothing is known but that they are that user's. name is
+// that of a job or of its directory.
+func FindOf(uid int, name string) ([]Job, error) {
+	open := func(path string) (*rendezvous.Dir, error) { return rendezvous.OpenOf(path, uid) }
+	var found []Job
+	var errs []error
+	for _, place := range privatedir.RuntimePlacesOf(uid) {
+		d, err := open(filepath.Join(place, folder))
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+			continue
+		}
+		jobs, err := jobsIn(d, func(path string) (*rendezvous.Dir, error) {
+			if !matches(path, name) {
+				return nil, fs.ErrNotExist
+			}
+			return open(path)
+		})
+		d.Close()
+		if err != nil {
+			errs = append(errs, err)
+		}
+		found = append(found, jobs...)
+	}
+	if len(found) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return found, nil
+}
+
+// matches reports whether a directory belongs to a job of the given name.
+func matches(directory, name string) bool {
+	of, ok := NameOf(directory)
+	return ok && (of == name || filepath.Base(directory) == name)
+}
+
+// Matches reports whether a user names the job by name: the name of the job or of its directory.
+func (j *Job) Matches(name string) bool { return matches(j.Directory, name) }
+
+// jobsIn returns the jobs in a directory that have ranks.
+func jobsIn(d *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)) ([]Job, error) {
+	ids, err := d.Names(fs.ModeDir)
+	if err != nil {
+		return nil, err
+	}
+	var found []Job
+	for _, id := range ids {
+		name, ok := NameOf(id)
+		if !ok {
+			continue
+		}
+		j, err := open(filepath.Join(d.Path(), id))
+		if err != nil {
+			continue // it is over
+		}
+		if ranks, near := ranksIn(j); len(ranks) > 0 {
+			found = append(found, Job{Name: name, UID: j.UID(), Directory: j.Path(), Ranks: ranks, Near: near})
+		}
+		j.Close()
+	}
+	return found, nil
+}
+
+// Ranks returns the ranks of a job whose processes listen on this host.
+func Ranks(directory string) []int {
+	d, err := rendezvous.Open(directory)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	ranks, _ := ranksIn(d)
+	return ranks
+}
+
+// ranksIn returns the ranks that listen in the directory of a job, and whether one of them is near.
+func ranksIn(d *rendezvous.Dir) (ranks []int, near bool) {
+	names, _ := d.Names(fs.ModeSocket)
+	for _, name := range names {
+		rank, ok := rankOf(name)
+		if !ok {
+			continue
+		}
+		if p, listens := d.Listens(name, unix.SOCK_STREAM); listens {
+			ranks = append(ranks, rank)
+			near = near || isNear(p.PID)
+		}
+	}
+	slices.Sort(ranks)
+	return ranks, near
+}
+
+// isNear reports whether a process has the network namespace of this one.
+func isNear(pid int) bool {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return false
+	}
+	other, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+	return err == nil && own == other
+}

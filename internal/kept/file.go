@@ -1,0 +1,284 @@
+package kept
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+)
+
+// ErrCorrupt: a file is not one of this package and version, or was corrupted.
+var ErrCorrupt = errors.New("not a file of this version, or corrupt")
+
+const (
+	magic   = "zrlkept1"
+	version = 1
+
+	headerLen = 64
+	recordLen = 256
+	// maxPeers bounds the file of a rank: deployed clusters have up to 128 ranks, those of software ranks may have
+	// more.
+	maxPeers = 4096
+
+	// A record has the digest of its peer, the number of its valid entry, and two entries.
+	digestLen = sha256.Size
+	indexAt   = digestLen
+	entriesAt = 64
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Peer is a peer of a rank. What was kept of it is used as long as nothing of it changes.
+type Peer struct {
+	Rank                   int
+	Address, Kind, Profile string
+}
+
+func (p Peer) digest() [digestLen]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", p.Rank, p.Address, p.Kind, p.Profile))
+}
+
+// Owner is the rank that a file is of.
+type Owner struct {
+	Rank    int
+	Address string
+}
+
+// name is the name of the owner's file.
+func (o Owner) name() string {
+	address := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz.", r) {
+			return r
+		}
+		return '-'
+	}, o.Address)
+	return fmt.Sprintf("rank%d-%s.kept", o.Rank, address)
+}
+
+// header returns the beginning of the owner's file with records of n peers.
+func (o Owner) header(n int) []byte {
+	b := make([]byte, headerLen)
+	copy(b, magic)
+	binary.LittleEndian.PutUint32(b[8:], version)
+	binary.LittleEndian.PutUint32(b[12:], uint32(n))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%d %q", o.Rank, o.Address))
+	copy(b[16:], digest[:])
+	binary.LittleEndian.PutUint32(b[headerLen-4:], crc32.Checksum(b[:headerLen-4], castagnoli))
+	return b
+}
+
+// File is the file of a rank.
+type File struct {
+	mem     []byte
+	dir     *privatedir.Dir
+	name    string
+	made    fs.FileInfo
+	entries []*Entry
+	// Discarded says why the state that an earlier process kept is not used, or is nil.
+	Discarded error
+}
+
+// maxFiles bounds the files in a directory: those of ranks whose processes were killed stay until a process has the
+// rank again.
+const maxFiles = 256
+
+// Open opens the file of a rank in a directory, which Close closes, and makes it if there is none. Only one process at
+// a time has a rank: what another one keeps is lost from now on.
+func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
+	if len(peers) > maxPeers {
+		return nil, fmt.Errorf("%d peers: at most %d are kept", len(peers), maxPeers)
+	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	f := &File{dir: dir, name: owner.name()}
+	prune(dir)
+	content := owner.header(len(peers))
+	old, err := read(dir, owner)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.Discarded = err
+	}
+	for _, p := range peers {
+		digest := p.digest()
+		record := make([]byte, recordLen)
+		if was := old[digest]; was != nil {
+			copy(record, was)
+		} else {
+			copy(record, digest[:])
+			encode(record[entriesAt:][:entryLen], &stored{boot: boot})
+		}
+		content = append(content, record...)
+	}
+	if f.mem, f.made, err = create(dir, f.name, content); err != nil {
+		return nil, err
+	}
+	for i := range peers {
+		f.entries = append(f.entries, &Entry{boot: boot, mem: f.mem[headerLen+i*recordLen:][:recordLen]})
+	}
+	return f, nil
+}
+
+// read returns the records of the owner's file by digest. They are valid.
+func read(dir *privatedir.Dir, owner Owner) (map[[digestLen]byte][]byte, error) {
+	b, err := dir.ReadFile(owner.name(), headerLen+maxPeers*recordLen)
+	if err != nil {
+		return nil, err
+	}
+	corrupt := fmt.Errorf("%s: %w", dir.Join(owner.name()), ErrCorrupt)
+	if len(b) < headerLen || (len(b)-headerLen)%recordLen != 0 {
+		return nil, corrupt
+	}
+	n := (len(b) - headerLen) / recordLen
+	if string(b[:headerLen]) != string(owner.header(n)) {
+		return nil, corrupt
+	}
+	records := make(map[[digestLen]byte][]byte, n)
+	for i := range n {
+		r := b[headerLen+i*recordLen:][:recordLen]
+		if _, err := current(r); err != nil {
+			return nil, corrupt
+		}
+		records[[digestLen]byte(r)] = r
+	}
+	return records, nil
+}
+
+// current returns the valid entry of a record.
+func current(record []byte) (stored, error) {
+	i := binary.LittleEndian.Uint32(record[indexAt:])
+	if i > 1 {
+		return stored{}, ErrCorrupt
+	}
+	return decode(record[entriesAt+int(i)*entryLen:][:entryLen])
+}
+
+// Peer returns the entry of the peer at an index of Open's.
+func (f *File) Peer(i int) *Entry { return f.entries[i] }
+
+// Close ends the use of the file and the directory. It removes the file if nothing in it depends on this process: the
+// rank has answered its peers for as long as they could ask.
+func (f *File) Close() error {
+	if f.mem == nil {
+		return nil
+	}
+	idle := true
+	for _, e := range f.entries {
+		s, err := current(e.mem)
+		idle = idle && err == nil && !s.DeadEnd && s.In.Progress == handshake.NoMessage &&
+			s.Out.Progress == handshake.NoMessage
+		e.mem = nil
+	}
+	err := unmap(f.mem)
+	f.mem = nil
+	if idle && f.isCurrent() {
+		err = errors.Join(err, f.dir.Remove(f.name))
+	}
+	return errors.Join(err, f.dir.Close())
+}
+
+// isCurrent reports whether no other process has made the file anew.
+func (f *File) isCurrent() bool {
+	file, err := f.dir.Open(f.name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	return err == nil && os.SameFile(info, f.made)
+}
+
+// prune removes the oldest files of a directory that has too many.
+func prune(dir *privatedir.Dir) {
+	files, err := dir.Files()
+	if err != nil || len(files) < maxFiles {
+		return // Open reports the error
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, f := range files[:len(files)-maxFiles+1] {
+		_ = dir.Remove(f.Name()) // the next process tries again
+	}
+}
+
+// Entry is the state of a peer.
+type Entry struct {
+	boot [bootLen]byte
+	mem  []byte // a record; nil after Close
+	// base is added to an Instant of this process: the clock of all processes at its 0.
+	base handshake.Instant
+}
+
+// Restore returns the state that an earlier process kept, in Instants of this one, of which now is the present.
+func (e *Entry) Restore(now handshake.Instant) handshake.Kept {
+	e.base = clock() - now
+	s, err := current(e.mem)
+	if err != nil { // Open has checked it
+		return handshake.Kept{}
+	}
+	k := s.Kept
+	if k == (handshake.Kept{}) {
+		return k
+	}
+	k.Rebooted = k.Rebooted || s.boot != e.boot
+	shift(&k, -e.base)
+	k.In.At, k.Out.At, k.Acked = min(k.In.At, now), min(k.Out.At, now), min(k.Acked, now)
+	return k
+}
+
+// shift adds by to the times of k that are set.
+func shift(k *handshake.Kept, by handshake.Instant) {
+	if k.In.Progress != handshake.NoMessage {
+		k.In.At += by
+	}
+	if k.Out.Progress != handshake.NoMessage {
+		k.Out.At += by
+	}
+	if k.Received {
+		k.Acked += by
+	}
+}
+
+// Keep keeps k from now on.
+func (e *Entry) Keep(k *handshake.Kept) {
+	if e.mem == nil {
+		return
+	}
+	s := stored{boot: e.boot, Kept: *k}
+	shift(&s.Kept, e.base)
+	index := (*uint32)(unsafe.Pointer(&e.mem[indexAt]))
+	next := 1 - atomic.LoadUint32(index)&1
+	encode(e.mem[entriesAt+int(next)*entryLen:][:entryLen], &s)
+	atomic.StoreUint32(index, next) // a process that ends before leaves the last entry valid
+}
+
+// Forget discards the state of a peer that was kept by a rank of which no process runs, and reports whether there was
+// anything.
+func Forget(dir *privatedir.Dir, owner Owner, peer Peer) (bool, error) {
+	records, err := read(dir, owner)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	digest := peer.digest()
+	if records[digest] == nil {
+		return false, nil
+	}
+	delete(records, digest)
+	content := owner.header(len(records))
+	for _, r := range records {
+		content = append(content, r...)
+	}
+	return true, dir.WriteFile(owner.name(), content)
+}

@@ -1,0 +1,90 @@
+package kept
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+)
+
+// bootID identifies this boot of the host.
+func bootID() (id [bootLen]byte, err error) {
+	const path = "/proc/sys/kernel/random/boot_id"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return id, err
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(text)), "-", ""))
+	if err != nil || len(b) != bootLen {
+		return id, fmt.Errorf("%s has %.80q: %w", path, text, errors.ErrUnsupported)
+	}
+	return [bootLen]byte(b), nil
+}
+
+// clock is the time since the boot of the host, the same for all processes.
+func clock() handshake.Instant {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0 // every kernel has it
+	}
+	return time.Duration(ts.Nano())
+}
+
+// create makes a file with that content, in place of one of that name, and maps it. Its blocks are allocated: a write
+// to the memory does not fail when the file system is full.
+func create(dir *privatedir.Dir, name string, content []byte) (mem []byte, made fs.FileInfo, err error) {
+	removePartial(dir, name)
+	f, err := dir.Create(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if mem, err = write(f, content); err == nil {
+		made, err = f.Stat()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Discard())
+	}
+	if err := f.Commit(); err != nil {
+		return nil, nil, errors.Join(err, unmap(mem))
+	}
+	return mem, made, nil
+}
+
+func write(f *privatedir.File, content []byte) ([]byte, error) {
+	if _, err := f.Write(content); err != nil {
+		return nil, err
+	}
+	mem, err := unix.Mmap(int(f.Fd()), 0, len(content), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", f.Name(), err)
+	}
+	return mem, nil
+}
+
+// removePartial removes the files of processes that ended in create.
+func removePartial(dir *privatedir.Dir, name string) {
+	files, err := dir.Files()
+	if err != nil {
+		return // create reports the error
+	}
+	for _, f := range files {
+		if of, ok := privatedir.PartialOf(f.Name()); ok && of == name {
+			_ = dir.Remove(f.Name()) // the next process tries again
+		}
+	}
+}
+
+func unmap(mem []byte) error {
+	if mem == nil {
+		return nil
+	}
+	return unix.Munmap(mem)
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package launch
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
+)
+
+// openMPI matches the libraries of Open MPI that programs are linked with, and those that these load.
+var openMPI = regexp.MustCompile(`^lib(mpi(_\w+)?\.so\.[4-9]\d|open-(pal|rte)\.so)`)
+
+// anyMPI matches the libraries of C programs that have MPI's functions.
+var anyMPI = regexp.MustCompile(`^lib(mpi|mpich|mpi_abi|zrlmpi)[.-]`)
+
+// errOpenMPI is the failure of a rank that is a program of Open MPI.
+var errOpenMPI = errors.New("its programs find the other ranks only through its own launcher, so that each process is a " +
+	"world of one rank: build the program with zrlmpicc, or start it with Open MPI's mpirun, without FPGAs")
+
+// failIfOpenMPI fails a job with several ranks if one that has not contacted the launcher is a program of Open MPI.
+func (r *running) failIfOpenMPI(rank int) bool {
+	if r.server.State(rank) != pmi.Started || len(r.procs) == 1 && r.Places == nil {
+		return false
+	}
+	p := r.procs[rank]
+	libraries := linked(p.cmd.Path)
+	if !p.exited {
+		libraries = append(libraries, loaded(p.cmd.Process.Pid)...)
+	}
+	i := slices.IndexFunc(libraries, func(path string) bool { return openMPI.MatchString(filepath.Base(path)) })
+	if i < 0 {
+		return false
+	}
+	r.fail(r.failureOf(rank, 1, fmt.Errorf("has not contacted its launcher, and uses %s of Open MPI: %w", libraries[i], errOpenMPI)))
+	return true
+}
+
+// reportLibrary reports which MPI library a rank uses that has contacted the launcher, once for each program.
+func (r *running) reportLibrary(rank int) {
+	p := r.program(rank)
+	if r.Verbose == nil || r.reported[p] {
+		return
+	}
+	r.reported[p] = true
+	found := slices.DeleteFunc(loaded(r.procs[rank].cmd.Process.Pid), func(path string) bool { return !anyMPI.MatchString(filepath.Base(path)) })
+	text := fmt.Sprintf("rank %d (%s) uses no shared MPI library", r.number(rank), p.Args[0])
+	if len(found) > 0 {
+		text = fmt.Sprintf("rank %d (%s) uses %s", r.number(rank), p.Args[0], strings.Join(found, " and "))
+	}
+	r.Verbose(text)
+}
+
+// linked returns the libraries that an executable file names.
+func linked(path string) []string {
+	file, err := elf.Open(path)
+	if err != nil {
+		return nil // a script, or another format
+	}
+	defer file.Close()
+	libraries, err := file.ImportedLibraries()
+	if err != nil {
+		return nil
+	}
+	return libraries
+}
+
+// loaded returns the paths of the shared libraries that a process has mapped, where the system lists them.
+func loaded(pid int) (paths []string) {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(maps)) {
+		path := strings.TrimSpace(line[strings.IndexByte(line, '/')+1:])
+		if strings.Contains(line, " /") && strings.Contains(path, ".so") {
+			paths = append(paths, "/"+path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package launch
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// backgroundTime is the interval at which a process in the background looks whether it is in the foreground again.
+const backgroundTime = 300 * time.Millisecond
+
+// foreground returns a reader that reads from a terminal only while this process is in the foreground of it: in the
+// background, a read would stop the job (SIGTTIN). Other readers are returned as they are.
+func foreground(in io.Reader) io.Reader {
+	if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return &terminal{file}
+	}
+	return in
+}
+
+type terminal struct{ file *os.File }
+
+// Read waits for input and for the foreground.
+func (t *terminal) Read(b []byte) (int, error) {
+	fd := int(t.file.Fd())
+	for {
+		group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		if err != nil { // it is not the controlling terminal
+			return t.file.Read(b)
+		}
+		if group != unix.Getpgrp() {
+			_, _ = unix.Poll(nil, int(backgroundTime.Milliseconds()))
+			continue
+		}
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); err == nil {
+			// The job may have been sent to the background meanwhile.
+			if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
+				return t.file.Read(b)
+			}
+		}
+	}
+}
