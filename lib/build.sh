@@ -17,7 +17,7 @@ rm -f "$lib/libzrlmpi.h" # what programs include is mpi.h
 
 # library NAME.so.N SOURCE ABI LIBRARIES: a library that finds the others beside it.
 library() {
-  "$cc" "${flags[@]}" -I "$src/$3" -shared -Wl,-soname,"$1" -Wl,-z,defs -Wl,-rpath,'$ORIGIN' -o "$lib/$1" "$2" -L "$lib" "${@:4}"
+  "$cc" "${flags[@]}" -I "$src/$3" -shared -Wl,-soname,"$1" -Wl,-z,defs -Wl,-rpath,'$ORIGIN' -o "$lib/$1" "$2" lib/c/signals.c -L "$lib" "${@:4}" -ldl
   ln -s "$1" "$lib/${1%.so.*}.so"
 }
 library libmpi_abi.so.1 "$src/standard.c" standard -lzrlmpi

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := statetest.Run(m)
 	for _, f := range atEnd {
 		f()
 	}
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 var atEnd []func()
 
 // jobTime is how long a job may take.
-const jobTime = time.Minute
+var jobTime = time.Minute
 
 func sortedLines(text string) string {
 	lines := strings.SplitAfter(text, "\n")
@@ -46,7 +47,9 @@ var cLibrary = sync.OnceValues(func() (string, error) {
 	if out, err := exec.Command("./build.sh", dir).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("lib/build.sh: %w\n%s", err, out)
 	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "zrlctl"), "../cmd/zrlctl").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "zrlctl"), "../cmd/zrlctl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build; with C's threads it needs more address space
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("zrlctl: %w\n%s", err, out)
 	}
 	return dir, nil

@@ -2,59 +2,124 @@ package mpi
 
 import (
 	"context"
+	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// sendBuffer bounds the memory of a rank's buffered sends.
-type sendBuffer struct {
+// SendBuffer bounds the memory of buffered sends (MPI 4.1, section 3.6): those of the rank, of one communicator or of several.
+type SendBuffer struct {
+	c *Comm // for errors of Attach, Detach and Flush
+
 	mu       sync.Mutex
 	attached bool
 	size     int
 	used     int
 	sends    []bufferedSend
+	total    uint64 // sends so far
 	// spare are copies of messages that have been sent, to be used again, by
 	// the length in bits of their sizes.
 	spare [bits.UintSize + 1][][]byte
 	kept  int // bytes in spare
-	// failed are the errors of buffered sends. DetachBuffer alone can report
-	// them.
+	// failed are the errors of buffered sends, which Detach and Flush report.
 	failed requestsError
 }
 
-// maxFailed is how many errors are kept for DetachBuffer. The rest is counted.
+// AutomaticBuffer is the size of a buffer without a bound (MPI_BUFFER_AUTOMATIC).
+const AutomaticBuffer = math.MaxInt
+
+// maxFailed is the number of errors that are kept. The rest is counted.
 const maxFailed = 16
 
 // bufferedSend is a message that is being sent.
 type bufferedSend struct {
-	call call // of a copy of the message
-	op   mpe.Op
+	call   call // of a copy of the message
+	op     mpe.Op
+	number uint64
 }
 
-// AttachBuffer lets the rank's buffered sends, on all communicators, take up to
-// so many bytes of copies at a time. There is no overhead per message: it is
+// NewSendBuffer returns a buffer for the communicators that SetSendBuffers gives it to. It has no memory until Attach.
+func (c *Comm) NewSendBuffer() *SendBuffer {
+	return &SendBuffer{c: c}
+}
+
+// SendBuffer returns the rank's buffer, that of AttachBuffer.
+func (c *Comm) SendBuffer() *SendBuffer { return c.p.buffer }
+
+// SetSendBuffers makes buffered sends on the communicator use the first of these buffers that is attached, and the rank's if none is.
+func (c *Comm) SetSendBuffers(buffers ...*SendBuffer) { c.buffers.Store(&buffers) }
+
+// sendBuffer returns the buffer for the next send.
+func (c *Comm) sendBuffer() *SendBuffer {
+	if list := c.buffers.Load(); list != nil {
+		for _, b := range *list {
+			if b.isAttached() {
+				return b
+			}
+		}
+	}
+	return c.p.buffer
+}
+
+func (b *SendBuffer) isAttached() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.attached
+}
+
+// sendBuffers are the attached buffers of a rank, which Finalize ends.
+type sendBuffers struct {
+	mu   sync.Mutex
+	list []*SendBuffer
+}
+
+func (s *sendBuffers) add(b *SendBuffer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, b)
+}
+
+func (s *sendBuffers) remove(b *SendBuffer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(other *SendBuffer) bool { return other == b })
+}
+
+// AttachBuffer lets the rank's buffered sends, on all communicators without an attached one, take up to
+// size bytes of copies at a time. There is no overhead per message: it is
 // the sum of the messages' sizes.
 func (c *Comm) AttachBuffer(size int) error {
 	k := c.callf("AttachBuffer")
 	if err := k.check(); err != nil {
 		return err
 	}
+	return c.p.buffer.attach(&k, size)
+}
+
+// Attach is AttachBuffer for the communicators that use the buffer.
+func (b *SendBuffer) Attach(size int) error {
+	k := b.c.callf("Attach")
+	return b.attach(&k, size)
+}
+
+func (b *SendBuffer) attach(k *call, size int) error {
 	if size < 0 {
 		return k.failf(ErrArg, "a buffer cannot have %d bytes", size)
 	}
-	b := &c.p.buffer
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.attached {
 		return k.failf(ErrBuffer, "a buffer of %d bytes is attached already: detach it first", b.size)
 	}
 	b.attached, b.size = true, size
+	b.c.p.buffers.add(b)
 	return nil
 }
 
-// DetachBuffer waits until all buffered messages have been sent, and gives the
+// DetachBuffer waits until all messages in the rank's buffer have been sent, and gives the
 // size of the buffer, which is detached then. Its error contains those of the buffered
 // sends that have failed. When ctx ends first, the buffer stays attached, and the
 // messages are still sent.
@@ -63,23 +128,44 @@ func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	if err := k.check(); err != nil {
 		return 0, err
 	}
-	b := &c.p.buffer
-	b.mu.Lock()
-	attached := b.attached
-	b.mu.Unlock()
-	if !attached {
+	return c.p.buffer.detach(ctx, &k, c.p)
+}
+
+// Detach is DetachBuffer for this buffer.
+func (b *SendBuffer) Detach(ctx context.Context) (int, error) {
+	k := b.c.callf("Detach")
+	return b.detach(ctx, &k, b.c.p)
+}
+
+func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, error) {
+	if !b.isAttached() {
 		return 0, k.failf(ErrBuffer, "no buffer is attached")
 	}
-	if err := b.drain(ctx, &k, c.p); err != nil {
+	if err := b.drain(ctx, k, p); err != nil {
 		return 0, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	size, failed := b.size, b.failed
 	b.attached, b.size, b.failed = false, 0, requestsError{}
+	p.buffers.remove(b)
 	clear(b.spare[:])
 	b.kept = 0
 	return size, failed.result(k.op)
+}
+
+// Flush waits until the messages that are in the buffer now have been sent. Its error contains those of the sends that
+// have failed since the last one.
+func (b *SendBuffer) Flush(ctx context.Context) error {
+	k := b.c.callf("Flush")
+	if err := b.drain(ctx, &k, b.c.p); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	failed := b.failed
+	b.failed = requestsError{}
+	return failed.result(k.op)
 }
 
 func (k *call) bsend() error {
@@ -90,11 +176,11 @@ func (k *call) bsend() error {
 	if err := k.outgoing(&o); err != nil {
 		return err
 	}
-	return k.comm.p.buffer.send(k, &o)
+	return k.comm.sendBuffer().send(k, &o)
 }
 
 // send copies a message and posts the copy, which o describes from then on.
-func (b *sendBuffer) send(k *call, o *mpe.Operation) error {
+func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.attached {
@@ -114,14 +200,15 @@ func (b *sendBuffer) send(k *call, o *mpe.Operation) error {
 		return k.fail(err)
 	}
 	b.used += len(data)
-	b.sends = append(b.sends, bufferedSend{*k, op})
+	b.total++
+	b.sends = append(b.sends, bufferedSend{*k, op, b.total})
 	sent := &b.sends[len(b.sends)-1].call
 	sent.bytes, sent.scattered = data, nil
 	return nil
 }
 
 // memory returns n bytes, those of an earlier message if one had about as many.
-func (b *sendBuffer) memory(n int) []byte {
+func (b *SendBuffer) memory(n int) []byte {
 	like := &b.spare[bits.Len(uint(n))]
 	last := len(*like) - 1
 	if last < 0 {
@@ -139,7 +226,7 @@ func (b *sendBuffer) memory(n int) []byte {
 
 // keep keeps the memory of a message for later ones, within the size of the
 // buffer.
-func (b *sendBuffer) keep(m []byte) {
+func (b *SendBuffer) keep(m []byte) {
 	if cap(m) == 0 || b.kept+b.used+cap(m) > b.size {
 		return
 	}
@@ -149,7 +236,7 @@ func (b *sendBuffer) keep(m []byte) {
 }
 
 // sweep frees the room of messages that have been sent.
-func (b *sendBuffer) sweep() {
+func (b *SendBuffer) sweep() {
 	kept := b.sends[:0]
 	for i := range b.sends {
 		s := &b.sends[i]
@@ -164,7 +251,7 @@ func (b *sendBuffer) sweep() {
 	b.sends = kept
 }
 
-func (b *sendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
+func (b *SendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
 	s.op.Free()
 	b.used -= len(s.call.bytes)
 	b.keep(s.call.bytes)
@@ -177,13 +264,14 @@ func (b *sendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
 	}
 }
 
-// drain waits until everything has been sent, and cancels nothing.
-func (b *sendBuffer) drain(ctx context.Context, k *call, p *process) error {
+// drain waits until everything has been sent that was posted before, and cancels nothing.
+func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
-	for b.sweep(); len(b.sends) > 0; b.sweep() {
+	last := b.total
+	for b.sweep(); len(b.sends) > 0 && b.sends[0].number <= last; b.sweep() {
 		b.sends[0].op.Notify(wake)
 		b.mu.Unlock()
 		err := p.dev.Await(ctx, wake)
@@ -202,9 +290,9 @@ func (b *sendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	return nil
 }
 
-// flush waits for what is being sent, and cancels what is not sent when ctx
+// end waits for what is being sent, and cancels what is not sent when ctx
 // ends.
-func (b *sendBuffer) flush(ctx context.Context, k call) error {
+func (b *SendBuffer) end(ctx context.Context, k call) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.sends {

@@ -57,7 +57,7 @@ func (k *call) error(class Class, err error) error {
 }
 
 func (k *call) noRank(r int) error {
-	return k.failf(ErrRank, "there is no rank %d: %v has ranks 0 to %d", r, k.comm, len(k.comm.members)-1)
+	return k.failf(ErrRank, "there is no rank %s: %v has ranks 0 to %d", rankText(r), k.comm, len(k.comm.members)-1)
 }
 
 // check refuses a communicator that cannot be used.
@@ -130,7 +130,7 @@ func (k *call) match(m *mpe.Match) error {
 	m.Source, m.Tag, m.Comm = mpe.AnySource, k.tag, c.number
 	if k.tag < 0 || k.tag > TagUB {
 		if k.tag != AnyTag {
-			return k.failf(ErrTag, "a tag is 0 to %d, or AnyTag", TagUB)
+			return k.failf(ErrTag, "a tag is 0 to %d, or MPI_ANY_TAG", TagUB)
 		}
 		m.Tag = mpe.AnyTag
 	}

@@ -40,8 +40,11 @@ const (
 	ErrPending               // a request that has not ended
 )
 
-// ErrKeyval is the class of a keyval that does not exist.
-const ErrKeyval Class = 36
+// The classes of Open MPI with higher numbers.
+const (
+	ErrNoMem  Class = 34 // memory is exhausted, or a limit on operations or messages is reached
+	ErrKeyval Class = 36 // a keyval that does not exist
+)
 
 var classNames = [...][2]string{
 	{"MPI_SUCCESS", "no error"},
@@ -64,6 +67,7 @@ var classNames = [...][2]string{
 	{"MPI_ERR_INTERN", "internal error"},
 	{"MPI_ERR_IN_STATUS", "the error is in the statuses"},
 	{"MPI_ERR_PENDING", "the request has not ended"},
+	ErrNoMem:  {"MPI_ERR_NO_MEM", "out of memory, or a limit on operations or messages is reached"},
 	ErrKeyval: {"MPI_ERR_KEYVAL", "invalid keyval"},
 }
 
@@ -117,7 +121,7 @@ var deviceClasses = []struct {
 	{context.Canceled, ErrOther},
 	{context.DeadlineExceeded, ErrOther},
 	{mpe.ErrClosed, ErrOther},
-	{mpe.ErrFull, ErrOther},
+	{mpe.ErrFull, ErrNoMem},
 	{collective.ErrCallFailed, ErrOther},
 }
 

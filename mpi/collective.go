@@ -75,7 +75,7 @@ func (x *collectiveCall) refuse(class Class, format string, args ...any) {
 func (x *collectiveCall) atRoot(root int) bool {
 	c := &x.dev.Call
 	if root < 0 || root >= c.Ranks {
-		x.refuse(ErrRoot, "there is no rank %d: %v has ranks 0 to %d", root, x.call.comm, c.Ranks-1)
+		x.refuse(ErrRoot, "there is no rank %s: %v has ranks 0 to %d", rankText(root), x.call.comm, c.Ranks-1)
 	}
 	c.Root = root
 	return root == c.Rank
@@ -121,10 +121,8 @@ func (x *collectiveCall) notifyOthers(why Class) {
 	}
 }
 
-// Refuse is a collective call of c that the caller does not make, because an argument of a class is wrong that package mpi has not seen. Like a
-// call that a method of c refuses it counts as made: the other members' calls end with an error of that class, if c has an engine of the
-// program's process and no members whose wire carries no communicators.
-func (c *Comm) Refuse(of coll.Collective, class Class) {
+// refuseCall is Foreign.Refuse.
+func (c *Comm) refuseCall(of coll.Collective, class Class) {
 	x := c.collective("", of, element{size: 1}, nil)
 	x.refuse(class, "")
 	_, _ = x.post() // the error is the caller's

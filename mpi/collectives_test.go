@@ -189,7 +189,7 @@ func TestTypedCollectives(t *testing.T) {
 				check("Allreduce", world.Allreduce(ctx, send.buffer(n), s.buffer(n), mpi.Sum), s, n, sum)
 				s = newSpace(from, n).of(mine[:3*n]...)
 				check("Allreduce in place", world.Allreduce(ctx, mpi.InPlace, s.buffer(n), mpi.Sum), s, n, sum)
-				left := mpi.OpOfTyped(func(in, inout unsafe.Pointer, count int, t *datatype.Type) error { // the first one
+				left := mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, count int, t *datatype.Type) error { // the first one
 					raw := make([]byte, int64(count)*t.Size())
 					t.Pack(raw, in, int64(count), 0)
 					t.Unpack(inout, int64(count), raw, 0)
@@ -238,7 +238,7 @@ func TestAlltoallwUnaligned(t *testing.T) {
 		for i := range sent {
 			sent[i] = byte(20*world.Rank() + i)
 		}
-		send := mpi.MemoryBlocks(unsafe.Pointer(&sent[0]), []mpi.Block{{Count: 2, Offset: 1, Of: word}, {Count: 3, Offset: 14, Of: letter}})
+		send := mpi.Foreign.MemoryBlocks(unsafe.Pointer(&sent[0]), []mpi.Block{{Count: 2, Offset: 1, Of: word}, {Count: 3, Offset: 14, Of: letter}})
 		got := make([]byte, 20)
 		recv := []mpi.Block{{Count: 2, Offset: 11, Of: word}, {Count: 2, Offset: 2, Of: word}}
 		want := append(append(make([]byte, 2), 21, 22, 23, 24, 25, 26, 27, 28, 0, 1, 2, 3, 4, 5, 6, 7, 8), 0)
@@ -247,9 +247,11 @@ func TestAlltoallwUnaligned(t *testing.T) {
 			want = append(append(make([]byte, 3), 34, 35, 36, 0, 14, 15, 16), make([]byte, 10)...)
 		}
 		for _, f := range []func() error{
-			func() error { return world.Alltoallv(ctx, send, mpi.MemoryBlocks(unsafe.Pointer(&got[0]), recv)) },
 			func() error {
-				r, err := world.Ialltoallv(send, mpi.MemoryBlocks(unsafe.Pointer(&got[0]), recv))
+				return world.Alltoallv(ctx, send, mpi.Foreign.MemoryBlocks(unsafe.Pointer(&got[0]), recv))
+			},
+			func() error {
+				r, err := world.Ialltoallv(send, mpi.Foreign.MemoryBlocks(unsafe.Pointer(&got[0]), recv))
 				if err == nil {
 					_, err = r.Wait(ctx)
 				}

@@ -36,6 +36,10 @@ type Comm struct {
 	rounds atomic.Uint32
 	// channels counts the sends of PsendInit.
 	channels atomic.Uint32
+	// origins are the calls of sends that rest. The lock of those guards it.
+	origins [len(origins)]mpe.Origin
+	// buffers are the send buffers of SetSendBuffers.
+	buffers atomic.Pointer[[]*SendBuffer]
 	// attributes are those of Keyvals.
 	attributes caching.Attributes[*Comm]
 	// topology is nil if there is none.

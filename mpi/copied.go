@@ -48,12 +48,6 @@ func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blo
 	return b
 }
 
-// MemoryBlocks has blocks at an address. It is for memory of other languages: the caller alone knows that they are
-// within it. The slice is the caller's again when the call has returned.
-func MemoryBlocks(at unsafe.Pointer, blocks []Block) Blocks {
-	return Blocks{at: at, of: blocks, length: unknownLength}
-}
-
 // buffer is that of one block.
 func (b *Blocks) buffer(i int) Buffer {
 	k := b.of[i]

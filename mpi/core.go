@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"context"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -22,8 +23,14 @@ type core struct {
 	// ended and not been waited for.
 	done  bool
 	again persistence
+	// waited: a goroutine waits for the request, and frees it afterwards.
+	waited bool
 	// held: it stays with the device's operation, and is freed with that.
 	held bool
+	// completed, if not nil, are the requests whose handles this is the core of: it has nothing else.
+	completed *completed
+	// resting, if not nil, are those of the sends that rest, likewise.
+	resting *resting
 }
 
 // request is a new request: op, or one that has ended without an operation.
@@ -75,6 +82,12 @@ func (c *core) take(to *Status) error {
 	return nil
 }
 
+// taken returns the error of a call for a request that another goroutine waits for, and unlocks.
+func (c *core) taken() error {
+	defer c.mu.Unlock()
+	return c.call.failf(ErrRequest, "another goroutine waits for the request: one at a time may")
+}
+
 // over makes a request inactive, or its handles stale, and unlocks. A device's operation is freed afterwards.
 func (c *core) over() {
 	c.done = false
@@ -111,6 +124,15 @@ func (r Request) state() state {
 	if c == nil {
 		return inactive
 	}
+	if q := c.completed; q != nil {
+		if q.has(r.generation) {
+			return ended
+		}
+		return inactive
+	}
+	if q := c.resting; q != nil {
+		return q.state(r.generation)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -127,34 +149,45 @@ func (r Request) state() state {
 	return active
 }
 
-// operation gives the device's operation of an active request, or nil.
-func (r Request) operation() mpe.Op {
+// abort cancels an active request because ctx is done. Wait and Test still return its outcome.
+func (r Request) abort(ctx context.Context) {
 	c := r.core
-	if c == nil {
-		return nil
+	if c == nil || c.completed != nil {
+		return
+	}
+	if q := c.resting; q != nil {
+		defer q.rest(r.generation)
+		q.wake(r.generation).abort(ctx)
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.generation != r.generation {
-		return nil
+	if c.generation == r.generation && c.op != nil {
+		_, _ = c.op.Wait(ctx) // Test gives the same then
 	}
-	return c.op
 }
 
 // notify has a value sent to n when the request ends; at once, if it has. It returns the
 // process of an active request, or nil.
-func (r Request) notify(n chan<- struct{}) *process {
+func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	c := r.core
-	if c == nil {
-		return nil
+	if c == nil || c.completed != nil {
+		return nil, false
+	}
+	if q := c.resting; q != nil {
+		return q.notify(r.generation, n)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation != r.generation || c.op == nil {
-		return nil
+		return nil, false
 	}
+	if c.waited && n != nil {
+		return nil, true
+	}
+	c.waited = n != nil
 	c.op.Notify(n)
-	return c.call.comm.p
+	return c.call.comm.p, false
 }
 
 // released are operations of requests that were freed before they ended.

@@ -32,7 +32,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	const op = "Split"
 	if color < 0 && color != Undefined {
 		k := c.callf(op)
-		return nil, c.refuseMaking(k.failf(ErrArg, "color %d: a color is 0 or more, or Undefined", color))
+		return nil, c.refuseMaking(k.failf(ErrArg, "color %d: a color is 0 or more, or MPI_UNDEFINED", color))
 	}
 	return c.split(ctx, op, color, key)
 }
@@ -106,9 +106,8 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 	return number, ballots, err
 }
 
-// RefuseMaking is Refuse for a call that makes a communicator of all members of c: Split and those like it. Calls that a method of c refuses do
-// the same.
-func (c *Comm) RefuseMaking(class Class) {
+// refuseMake is Foreign.RefuseMaking.
+func (c *Comm) refuseMake(class Class) {
 	k := c.callf("")
 	if k.check() != nil || c.broken.Load() {
 		return
@@ -120,7 +119,7 @@ func (c *Comm) RefuseMaking(class Class) {
 
 // refuseMaking returns the error for which a call is refused.
 func (c *Comm) refuseMaking(err error) error {
-	c.RefuseMaking(ClassOf(err))
+	c.refuseMake(ClassOf(err))
 	return err
 }
 
@@ -139,7 +138,8 @@ func (c *Comm) agreement(k call, members []int, tag int) *agreement {
 func (a *agreement) check() error {
 	c := a.call.comm
 	if bad := c.worldOnly(a.members); len(bad) > 0 {
-		return a.call.failf(ErrComm, "the wire to %s carries no communicators, only the world: make a communicator of the other ranks with Create, and exchange messages with %s over the world",
+		return a.call.failf(ErrComm, "the wire to %s carries no communicators, only the world: make a communicator of "+
+			"the other ranks with MPI_Comm_create_group (Create), and exchange messages with %s over the world; see \"FPGA ranks\" in docs/c.md",
 			c.describe(bad), pronoun(bad))
 	}
 	return nil

@@ -94,7 +94,7 @@ func (c *Comm) DistGraphCreate(ctx context.Context, sources, degrees, destinatio
 		return nil, err
 	}
 	if err := k.distributed(sources, degrees, destinations, weights); err != nil {
-		c.Refuse(coll.Alltoall, ClassOf(err)) // with which it begins
+		c.refuseCall(coll.Alltoall, ClassOf(err)) // with which it begins
 		return nil, err
 	}
 	a := c.agreement(k, c.group.ranks, 0)

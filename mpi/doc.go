@@ -9,6 +9,14 @@
 // context first: when it ends, they are cancelled, the buffers are the caller's again,
 // and the error says who waits for whom.
 //
+// # Examples
+//
+// Whole programs are in the folder examples of this module, from hello, in 22 lines, to jacobi and kmeans:
+//
+//	go run github.com/zrlmpi/zrlmpid/examples/hello
+//
+// docs/examples.md describes them. Examples of single calls are in mpi/example_test.go.
+//
 // # Progress, threads and order
 //
 // Any number of goroutines may use a communicator (MPI_THREAD_MULTIPLE).
@@ -19,7 +27,8 @@
 // # Datatypes
 //
 // The type of a slice's elements is the datatype of its message. The methods of Comm transfer buffers whose elements
-// are of derived datatypes (package datatype), such as the columns of a matrix: Typed gives one in a slice. To peers
+// are of derived datatypes (package datatype), such as the columns of a matrix: Typed gives one in a slice. StructType is
+// the datatype of a struct. To peers
 // whose wire distinguishes int and float, a datatype of float32 only is float, and every other one int.
 //
 // # Collective calls

@@ -74,6 +74,9 @@ var numberTypes = [...]op.Type{
 	reflect.Float32: op.Float32, reflect.Float64: op.Float64, reflect.Complex64: op.Complex64, reflect.Complex128: op.Complex128,
 }
 
+// isNumber reports whether values of a kind are elements of messages.
+func isNumber(k reflect.Kind) bool { return int(k) < len(numberTypes) && numberTypes[k] != 0 }
+
 // typeOf is what reductions call an element.
 func typeOf(t reflect.Type) op.Type {
 	if k := t.Kind(); k != reflect.Struct {

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,18 +37,18 @@ func (e *Error) Error() string {
 	switch {
 	case e.Peer == Undefined:
 	case e.Send:
-		fmt.Fprintf(&b, " to rank %d", e.Peer)
+		b.WriteString(" to rank " + rankText(e.Peer))
 	case e.Peer == AnySource:
 		b.WriteString(" from any source")
 	default:
-		fmt.Fprintf(&b, " from rank %d", e.Peer)
+		b.WriteString(" from rank " + rankText(e.Peer))
 	}
 	switch {
 	case e.Tag == Undefined:
 	case e.Tag == AnyTag && !e.Send:
 		b.WriteString(", any tag")
 	default:
-		fmt.Fprintf(&b, ", tag %d", e.Tag)
+		b.WriteString(", tag " + tagText(e.Tag))
 	}
 	if e.Comm != "" {
 		fmt.Fprintf(&b, ", on rank %d of %s", e.Rank, e.Comm)
@@ -77,7 +78,7 @@ func errorf(class Class, op, format string, args ...any) error {
 type requestsError struct {
 	total  int // requests
 	failed int
-	first  int // index of the first that failed
+	first  int // index of the first that failed of those that failed by themselves
 	errs   []error
 }
 
@@ -85,10 +86,11 @@ func (e *requestsError) add(index int, err error) {
 	if err == nil {
 		return
 	}
-	if e.failed == 0 {
+	if e.failed++; e.failed == 1 || severity(err) < severity(e.errs[0]) {
 		e.first = index
+		e.errs = slices.Insert(e.errs, 0, err)
+		return
 	}
-	e.failed++
 	e.errs = append(e.errs, err)
 }
 

@@ -101,7 +101,9 @@ func TestDeviceErrors(t *testing.T) {
 		{mpe.ErrWildcard, ErrTag, ""},
 		{mpe.ErrComm, ErrComm, ""},
 		{mpe.ErrClosed, ErrOther, ""},
-		{mpe.ErrFull, ErrOther, ""},
+		{mpe.ErrFull, ErrNoMem, "mpi: Send to rank 1, tag 5, on rank 0 of world: MPI_ERR_NO_MEM: x: too many " +
+			"operations wait"},
+		{&mpe.NoRoomError{Local: 0, Peer: 1}, ErrNoMem, ""},
 		{&handshake.TruncatedError{Remote: 1, Posted: 1, Sent: 2}, ErrTruncate, ""},
 		{&handshake.TimeoutError{}, ErrOther, ""},
 		{context.DeadlineExceeded, ErrOther, ""},
@@ -156,11 +158,11 @@ func TestErrorTexts(t *testing.T) {
 		{Bsend(c, []int32{1}, 1, 3),
 			"mpi: Bsend to rank 1, tag 3, on rank 0 of world: MPI_ERR_BUFFER: no buffer is attached: call AttachBuffer first"},
 		{failing(c.Dup(t.Context())),
-			"mpi: Dup, on rank 0 of world: MPI_ERR_COMM: the wire to rank 1 of world (profile cloudfpga) carries no communicators, only the world: make a communicator of the other ranks with Create, and exchange messages with it over the world"},
+			"mpi: Dup, on rank 0 of world: MPI_ERR_COMM: the wire to rank 1 of world (profile cloudfpga) carries no communicators, only the world: make a communicator of the other ranks with MPI_Comm_create_group (Create), and exchange messages with it over the world; see \"FPGA ranks\" in docs/c.md"},
 		{failing(Recv(t.Context(), nil, b, 1, 3)),
 			"mpi: Recv from rank 1, tag 3: MPI_ERR_COMM: the communicator is nil: the calling rank is not a member of it"},
 		{Send(t.Context(), c, b, AnySource, AnyTag),
-			"mpi: Send to rank -1, tag -1, on rank 0 of world: MPI_ERR_RANK: there is no rank -1: world has ranks 0 to 1"},
+			"mpi: Send to rank MPI_ANY_SOURCE, tag MPI_ANY_TAG, on rank 0 of world: MPI_ERR_RANK: there is no rank MPI_ANY_SOURCE: world has ranks 0 to 1"},
 		{Waitall(t.Context(), []Request{{}, failed, {}}, nil),
 			"mpi: Waitall: MPI_ERR_IN_STATUS: 1 of 3 requests failed; the first of them, number 1, says: mpi: Issend to rank 1, tag 2, on rank 0 of grid: MPI_ERR_OTHER: broken"},
 		{failing(request.Wait(t.Context())),
@@ -208,14 +210,17 @@ func TestClasses(t *testing.T) {
 	}{
 		Success: {0, "MPI_SUCCESS"}, ErrBuffer: {1, "MPI_ERR_BUFFER"}, ErrTag: {4, "MPI_ERR_TAG"},
 		ErrRequest: {7, "MPI_ERR_REQUEST"}, ErrDims: {12, "MPI_ERR_DIMS"}, ErrTruncate: {15, "MPI_ERR_TRUNCATE"},
-		ErrInStatus: {18, "MPI_ERR_IN_STATUS"}, ErrPending: {19, "MPI_ERR_PENDING"}, 20: {20, "class(20)"}, -1: {-1, "class(-1)"},
+		ErrInStatus: {18, "MPI_ERR_IN_STATUS"}, ErrPending: {19, "MPI_ERR_PENDING"},
+		ErrNoMem: {34, "MPI_ERR_NO_MEM"}, ErrKeyval: {36, "MPI_ERR_KEYVAL"}, 20: {20, "class(20)"},
+		-1: {-1, "class(-1)"},
 	} {
 		if int(class) != want.number || class.String() != want.name {
 			t.Errorf("%v is number %d, not %s, number %d", class, int(class), want.name, want.number)
 		}
 	}
 	for c := range Class(len(classNames)) {
-		if named := c <= ErrPending || c == ErrKeyval; (classNames[c][0] != "") != named || (classNames[c][1] != "") != named || ClassOf(c) != c {
+		if named := c <= ErrPending || c == ErrNoMem || c == ErrKeyval; (classNames[c][0] != "") != named ||
+			(classNames[c][1] != "") != named || ClassOf(c) != c {
 			t.Errorf("class %d: %v is %v", c, c, ClassOf(c))
 		}
 	}
@@ -270,7 +275,7 @@ func TestHalfStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.sends = mpe.ErrFull
-	if err := Startall([]Request{request}); !errors.Is(err, mpe.ErrFull) || !errors.Is(err, ErrOther) {
+	if err := Startall([]Request{request}); !errors.Is(err, mpe.ErrFull) || !errors.Is(err, ErrNoMem) {
 		t.Errorf("Startall says %v", err)
 	}
 	d.sends = nil

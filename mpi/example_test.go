@@ -107,3 +107,32 @@ func ExampleOpOf() {
 	}
 	// Output: 6
 }
+
+// Structs of a fixed layout are sent as they are in memory, without their gaps.
+func ExampleStructType() {
+	type particle struct {
+		Kind     uint8
+		Position [3]float64
+		Charge   float32
+	}
+	err := mpi.Run(context.Background(), 2, func(ctx context.Context, world *mpi.Comm) error {
+		t, err := mpi.StructType[particle]()
+		if err != nil {
+			return err
+		}
+		if world.Rank() == 0 {
+			all := []particle{{1, [3]float64{0, 0.5, 1}, -1}, {2, [3]float64{3, 2, 1}, 2}}
+			return world.Send(ctx, mpi.Typed(all, len(all), t), 1, 0)
+		}
+		all := make([]particle, 2)
+		if _, err := world.Recv(ctx, mpi.Typed(all, len(all), t), 0, 0); err != nil {
+			return err
+		}
+		fmt.Println(t.Size(), "of", t.Extent(), "bytes:", all)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: 29 of 40 bytes: [{1 [0 0.5 1] -1} {2 [3 2 1] 2}]
+}

@@ -109,7 +109,7 @@ func (g *Group) Compare(other *Group) Comparison {
 
 func (g *Group) noRank(op string, r int) error {
 	if g.Size() == 0 {
-		return errorf(ErrRank, op, "there is no rank %d: the group is empty", r)
+		return errorf(ErrRank, op, "there is no rank %s: the group is empty", rankText(r))
 	}
-	return errorf(ErrRank, op, "there is no rank %d: the group has ranks 0 to %d", r, g.Size()-1)
+	return errorf(ErrRank, op, "there is no rank %s: the group has ranks 0 to %d", rankText(r), g.Size()-1)
 }

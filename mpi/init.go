@@ -10,13 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
 // The environment variables that Init and Run read.
 const (
-	// EnvSocket names the Unix socket of a daemon to attach to.
+	// EnvSocket names the Unix socket of a daemon to attach to. attach.EnvOwner names the daemon's user, if that is
+	// neither root nor this process's user.
 	EnvSocket = "ZRLMPI_SOCKET"
 	// EnvConfig names a configuration file. The rank runs in this process.
 	EnvConfig = "ZRLMPI_CONFIG"
@@ -87,7 +89,7 @@ func OpenDevice(ctx context.Context) (mpe.Device, error) {
 	case socket == "" && (config == "" || rank == anyRank) && os.Getenv(pmi.EnvFD) != "":
 		dev, err := openLaunched(ctx, config)
 		if err != nil {
-			return nil, errorf(ErrOther, op, "joining the job of a launcher: %w", err)
+			return nil, errorf(ErrOther, op, "joining the job of a launcher: %w", rlimit.Descriptor(err))
 		}
 		return dev, nil
 	case socket == "" && config == "":
@@ -104,7 +106,7 @@ func OpenDevice(ctx context.Context) (mpe.Device, error) {
 	}
 	dev, err := how(ctx, where, rank)
 	if err != nil {
-		return nil, errorf(ErrOther, op, "%s=%s: %w", from, where, err)
+		return nil, errorf(ErrOther, op, "%s=%s: %w", from, where, rlimit.Descriptor(err))
 	}
 	return dev, nil
 }

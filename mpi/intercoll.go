@@ -28,7 +28,7 @@ func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 // interRoot checks a root. The caller is the root if it is Root, and has no part if it is ProcNull.
 func (x *collectiveCall) interRoot(root int) {
 	if x.err == nil && root != Root && root != ProcNull && (root < 0 || root >= len(x.call.comm.members)) {
-		x.refuse(ErrRoot, "there is no rank %d in the remote group: give one of 0 to %d, Root or ProcNull", root, len(x.call.comm.members)-1)
+		x.refuse(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull", rankText(root), len(x.call.comm.members)-1)
 	}
 }
 

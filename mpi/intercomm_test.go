@@ -464,14 +464,14 @@ func TestInterCollectives(t *testing.T) {
 // TestInterOrder: operations that are not commutative are carried out in the order of ranks.
 func TestInterOrder(t *testing.T) {
 	inter(t, func(ctx context.Context, c *mpi.Comm, side int) error {
-		left := mpi.OpOfTyped(firstOf, false)
+		left := mpi.Foreign.OpOf(firstOf, false)
 		got := []int32{-1}
 		of := mpi.TypeOf[int32]()
 		err := c.Allreduce(ctx, mpi.Typed([]int32{int32(10*side + c.Rank())}, 1, of), mpi.Typed(got, 1, of), left)
 		if err != nil || got[0] != int32(10*(1-side)) {
 			t.Errorf("%v, %v", got, err)
 		}
-		failing := mpi.OpOfTyped(fails, false)
+		failing := mpi.Foreign.OpOf(fails, false)
 		if err := c.Allreduce(ctx, mpi.Typed([]int32{1}, 1, of), mpi.Typed(got, 1, of), failing); !errors.Is(err, errFails) {
 			t.Error(err)
 		}

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -56,9 +58,12 @@ func Main(n int, program func(ctx context.Context, world *Comm) error) {
 // are shared by them.
 //
 // ctx reaches all ranks. It also ends when a rank of this process returns an error, so
-// that the others do not wait for that rank forever. Run calls Finalize when all ranks
-// have returned; a program must not.
+// that the others do not wait for that rank forever. Run calls Finalize for each rank that has not when all
+// have returned. If ctx is done before Finalize succeeds, the error is that of ctx.
 func Run(ctx context.Context, n int, program func(ctx context.Context, world *Comm) error) error {
+	if program == nil {
+		return &startError{errorf(ErrArg, "Run", "the program is nil")}
+	}
 	worlds, err := openWorlds(ctx, n)
 	if err != nil {
 		return &startError{err}
@@ -77,10 +82,23 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *Co
 		return err
 	})
 	if err != nil {
-		_ = onAll(worlds, func(world *Comm) error { return world.Finalize(running) }) // running has ended: it aborts
+		_ = finalize(running, worlds) // running has ended: it aborts
 		return first
 	}
-	return onAll(worlds, func(world *Comm) error { return world.Finalize(ctx) })
+	if err := finalize(ctx, worlds); err != nil {
+		return cmp.Or(ctxerr.Of(ctx), err)
+	}
+	return nil
+}
+
+// finalize ends the ranks that have not called Finalize themselves.
+func finalize(ctx context.Context, worlds []*Comm) error {
+	return onAll(worlds, func(world *Comm) error {
+		if world.p.over.Load() {
+			return nil
+		}
+		return world.Finalize(ctx)
+	})
 }
 
 // onAll calls do for all worlds side by side, and returns their errors when all calls have

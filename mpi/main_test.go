@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -79,13 +80,94 @@ func TestRunCancelled(t *testing.T) {
 	}
 }
 
+// What is wrong with the call itself is an error; a program may call Finalize; and nothing runs on afterwards.
+func TestRunOfMistakes(t *testing.T) {
+	noEnvironment(t)
+	if err := mpi.Run(t.Context(), 2, nil); !errors.Is(err, mpi.ErrArg) {
+		t.Error(err)
+	}
+	if _, err := mpi.New(nil); !errors.Is(err, mpi.ErrArg) {
+		t.Error(err)
+	}
+	if err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+		if world.Rank() == 0 {
+			return world.Finalize(ctx)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program that ignores the end of its context does not hide it.
+func TestRunCancelledInFinalize(t *testing.T) {
+	noEnvironment(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	err := mpi.Run(ctx, 1, func(_ context.Context, world *mpi.Comm) error {
+		const n = 100_000
+		if err := world.AttachBuffer(5 * n); err != nil {
+			return err
+		}
+		err := mpi.Bsend(world, make([]int32, n), 0, 0) // no receive takes it
+		cancel(enough)
+		return err
+	})
+	if !errors.Is(err, enough) || !errors.Is(err, context.Canceled) || err.Error() != "enough" {
+		t.Error(err)
+	}
+}
+
+// Two goroutines may not wait for one request.
+func TestTwoWaiters(t *testing.T) {
+	noEnvironment(t)
+	if err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+		if world.Rank() == 1 {
+			_, err := mpi.Recv(ctx, world, make([]int32, 1), 0, 1) // when the other rank has tried everything
+			return errors.Join(err, mpi.Send(ctx, world, []int32{5}, 0, 0))
+		}
+		b := make([]int32, 1)
+		r, err := mpi.Irecv(world, b, 1, 0)
+		if err != nil {
+			return err
+		}
+		waited := make(chan error)
+		go func() {
+			_, err := r.Wait(ctx)
+			waited <- err
+		}()
+		// Until the goroutine waits, a Test says that it has not ended.
+		for err == nil {
+			_, _, err = r.Test()
+		}
+		_, wait := r.Wait(ctx)
+		all := mpi.Waitall(ctx, []mpi.Request{r}, nil)
+		_, _, any := mpi.Waitany(ctx, []mpi.Request{{}, r})
+		_, some := mpi.Waitsome(ctx, []mpi.Request{r}, nil, nil)
+		for i, err := range []error{err, wait, all, any, some, r.Free()} {
+			if !errors.Is(err, mpi.ErrRequest) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		if err := mpi.Send(ctx, world, []int32{0}, 1, 1); err != nil {
+			return err
+		}
+		if err := <-waited; err != nil || b[0] != 5 {
+			t.Errorf("%v, received %d", err, b[0])
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // program is the environment variable by which this test binary runs a program with Main.
 const program = "ZRLMPI_TEST_MAIN"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(program) {
 	case "":
-		os.Exit(m.Run())
+		os.Exit(statetest.Run(m))
 	case "ok":
 		mpi.Main(3, func(ctx context.Context, world *mpi.Comm) error { return mpi.Barrier(ctx, world) })
 	case "fails":

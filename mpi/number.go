@@ -17,7 +17,7 @@ type Number interface {
 
 // view returns the bytes of buf without copying them. They are in the machine's
 // order, which New has checked to be that of the wire.
-func view[T Element](buf []T) []byte {
+func view[T any](buf []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(zero)))
 }

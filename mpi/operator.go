@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"fmt"
 	"reflect"
 	"unsafe"
 
@@ -55,14 +56,33 @@ func OpOf[T Element](f func(in, inout []T), commute bool) Op {
 	return Op{of: reflect.TypeFor[T](), ordered: !commute, user: func(in, inout []byte) error { return onBytes(f, in, inout) }}
 }
 
-// OpOfTyped returns an operation of a function on buffers of derived datatypes: it is to set each of
-// count elements of inout to in ∘ inout, as OpOf says. Displacement 0 of the first elements is at in and inout. All
-// ranks must give the same datatype. Its error ends the call.
-func OpOfTyped(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, commute bool) Op {
+// OpOfStructs returns an operation of a function, as OpOf does, for buffers whose datatype is StructType of a T, or
+// another one of the size of a T. What is not part of a message is 0 in the elements that f is given.
+func OpOfStructs[T any](f func(in, inout []T), commute bool) Op {
 	if f == nil {
 		return Op{}
 	}
-	return Op{typed: f, ordered: !commute}
+	return Op{ordered: !commute, typed: func(in, inout unsafe.Pointer, count int, t *datatype.Type) error {
+		var zero T
+		begin, end, err := t.Span(int64(count))
+		switch size := int64(unsafe.Sizeof(zero)); {
+		case err != nil:
+			return err
+		case !isFixed[T]() || t.Extent() != size || begin < 0 || end > int64(count)*size:
+			return fmt.Errorf("%w: an operation on %T, and a buffer with elements of %d bytes", datatype.ErrArgument, zero, t.Extent())
+		}
+		a, b := make([]T, count), make([]T, count)
+		packed := make([]byte, int64(count)*t.Size())
+		move := func(to, from unsafe.Pointer) {
+			t.Pack(packed, from, int64(count), 0)
+			t.Unpack(to, int64(count), packed, 0)
+		}
+		move(unsafe.Pointer(unsafe.SliceData(a)), in)
+		move(unsafe.Pointer(unsafe.SliceData(b)), inout)
+		f(a, b)
+		move(inout, unsafe.Pointer(unsafe.SliceData(b)))
+		return nil
+	}}
 }
 
 // String is the standard's name of the operation, without the prefix MPI_.
@@ -106,9 +126,9 @@ func (x *collectiveCall) operation(o Op) {
 	d.Type = x.elem.typ
 	switch {
 	case o.typed != nil:
-		x.refuse(ErrOp, "an operation of OpOfTyped is for buffers, and slices have one of OpOf")
+		x.refuse(ErrOp, "an operation of OpOfStructs is for buffers, and slices have one of OpOf")
 	case o.user != nil && o.of != nil && x.elem.of == nil:
-		x.refuse(ErrOp, "an operation of OpOf is for slices, and buffers have one of OpOfTyped")
+		x.refuse(ErrOp, "an operation of OpOf is for slices, and buffers have one of OpOfStructs")
 	case o.user != nil && o.of != x.elem.of:
 		x.refuse(ErrOp, "the operation is on %v, and the buffers hold %v", o.of, x.elem.of)
 	case o.user != nil:

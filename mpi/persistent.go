@@ -67,16 +67,23 @@ func (k *call) operation(o *mpe.Operation) error {
 	return k.incoming(o)
 }
 
+const onlyPersistent = "only persistent requests, such as those of SendInit, can be started"
+
 // Start starts a persistent request, which must not be active.
 func (r Request) Start() error {
+	if r.restingSends() != nil {
+		return errorf(ErrRequest, "Start", onlyPersistent)
+	}
 	c, err := r.lock("Start")
 	if err != nil {
 		return err
 	}
 	defer c.mu.Unlock()
 	switch {
+	case c.completed != nil:
+		return errorf(ErrRequest, "Start", onlyPersistent)
 	case c.again == once:
-		return c.call.failf(ErrRequest, "only persistent requests, such as those of SendInit, can be started")
+		return c.call.failf(ErrRequest, onlyPersistent)
 	case c.op != nil || c.done:
 		return c.call.failf(ErrRequest, "the request is active: wait for it before starting it again")
 	}
@@ -91,7 +98,7 @@ func (r Request) Start() error {
 	case c.call.peer == ProcNull:
 		c.done = true
 	case c.again == buffered:
-		if err := c.call.comm.p.buffer.send(&c.call, &o); err != nil {
+		if err := c.call.comm.sendBuffer().send(&c.call, &o); err != nil {
 			return err
 		}
 		c.done = true
@@ -100,7 +107,11 @@ func (r Request) Start() error {
 		if err != nil {
 			return c.call.fail(err)
 		}
-		c.op = op
+		if c.call.sends() && atOnce(op) {
+			c.done = true
+		} else {
+			c.op = op
+		}
 	}
 	return nil
 }

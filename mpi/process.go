@@ -17,10 +17,18 @@ type process struct {
 	// peers is what the device knows of every rank of the world.
 	peers []mpe.PeerInfo
 	// noTags: there are peers whose wire carries no tags.
-	noTags  bool
-	numbers numbers
-	buffer  sendBuffer
+	noTags bool
+	// deployed: there are peers that may get into dead ends.
+	deployed bool
+	numbers  numbers
+	// buffer is the rank's send buffer, and buffers are those that are attached.
+	buffer  *SendBuffer
+	buffers sendBuffers
 	freed   released
+	// completed are the requests of sends that ended at once.
+	completed completed
+	// resting are those of sends that wait for receives, when there are many.
+	resting resting
 	over    atomic.Bool
 
 	selfOnce sync.Once
@@ -43,6 +51,9 @@ func New(dev mpe.Device) (*Comm, error) {
 	if !littleEndian() {
 		return nil, errorf(ErrOther, op, "this machine's numbers are most significant byte first, and those of the wire least significant byte first; this package does not swap them")
 	}
+	if dev == nil {
+		return nil, errorf(ErrArg, op, "the device is nil")
+	}
 	size, rank := dev.Size(), dev.Rank()
 	if rank < 0 || rank >= size {
 		return nil, errorf(ErrIntern, op, "the device says that it is rank %d of %d", rank, size)
@@ -50,6 +61,7 @@ func New(dev mpe.Device) (*Comm, error) {
 	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{last: selfNumber}}
 	if d, ok := dev.(interface{ AsEngine() *mpe.Engine }); ok {
 		p.engine = d.AsEngine()
+		p.resting.engine, p.resting.core.resting = p.engine, &p.resting
 	}
 	g := &Group{ranks: make([]int, size), self: rank}
 	for r := range p.peers {
@@ -59,8 +71,11 @@ func New(dev mpe.Device) (*Comm, error) {
 		}
 		p.peers[r], g.ranks[r] = info, r
 		p.noTags = p.noTags || info.NoTags
+		p.deployed = p.deployed || info.NoComms
 	}
-	return p.comm(0, g, "world"), nil
+	world := p.comm(0, g, "world")
+	p.buffer = world.NewSendBuffer()
+	return world, nil
 }
 
 // start starts an operation.
@@ -94,7 +109,9 @@ func (c *Comm) Finalize(ctx context.Context) error {
 	if self := c.p.self; self != nil {
 		err = k.attribute(self.attributes.Clear(self))
 	}
-	err = errors.Join(err, c.p.buffer.flush(ctx, k))
+	for _, b := range c.p.buffers.list {
+		err = errors.Join(err, b.end(ctx, k))
+	}
 	if closeErr := c.p.dev.Close(ctx); closeErr != nil {
 		err = errors.Join(err, k.fail(closeErr))
 	}

@@ -65,7 +65,7 @@ func Ibsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	if err := k.bsend(); err != nil {
 		return Request{}, err
 	}
-	return k.request(nil, true), nil
+	return k.completed(), nil
 }
 
 func (k *call) sendWait(ctx context.Context) error {
@@ -76,6 +76,7 @@ func (k *call) sendWait(ctx context.Context) error {
 	if err := k.outgoing(&o); err != nil {
 		return err
 	}
+	o.Blocking = true
 	p := k.comm.p
 	if p.engine != nil && p.engine.SendNow(&o) {
 		return nil
@@ -99,13 +100,38 @@ func (k *call) immediate() (Request, error) {
 	}
 	p := k.comm.p
 	if k.kind == mpe.OpSend && p.engine != nil && p.engine.SendNow(&o) {
-		return k.request(nil, true), nil
+		return k.completed(), nil
 	}
 	op, err := p.start(&o)
 	if err != nil {
 		return Request{}, k.fail(err)
 	}
+	if k.sends() && atOnce(op) {
+		return k.completed(), nil
+	}
+	if r, ok := op.(*mpe.Request); ok && r.MayRest() && k.scattered == nil {
+		return k.comm.p.resting.add(k, r), nil
+	}
 	return k.request(op, false), nil
+}
+
+// completed is the request of a completed send.
+func (k *call) completed() Request {
+	k.giveBack()
+	return k.comm.p.completed.add()
+}
+
+// atOnce frees the operation of a send that succeeded before its call returns.
+func atOnce(op mpe.Op) bool {
+	r, ok := op.(*mpe.Request)
+	if !ok {
+		return false
+	}
+	if st, err := r.Ended(); st == nil || err != nil {
+		return false
+	}
+	r.Free()
+	return true
 }
 
 // nullRequest is a request to or from ProcNull: it has ended.

@@ -80,11 +80,15 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		recv.Free()
 		return out.fail(err)
 	}
+	if in.deployed() || out.deployed() {
+		ctx = p.awaitBoth(ctx, recv, send)
+	}
 	got, recvErr := recv.Wait(ctx)
 	recv.Free()
 	sent, sendErr := send.Wait(ctx)
 	send.Free()
-	if recvErr = in.end(to, &got, recvErr); recvErr != nil || sendErr == nil {
+	recvErr = in.end(to, &got, recvErr)
+	if sendErr == nil || recvErr != nil && !followsFrom(recvErr, sendErr) {
 		return recvErr
 	}
 	return out.ended(new(Status), &sent, sendErr)

@@ -82,7 +82,7 @@ func (c *Comm) Ibsend(b Buffer, dest, tag int) (Request, error) {
 	if err := k.bsendTyped(&b); err != nil {
 		return Request{}, err
 	}
-	return k.request(nil, true), nil
+	return k.completed(), nil
 }
 
 // Irecv starts Recv and returns. The elements are in the buffer when the request has been waited

@@ -1,8 +1,11 @@
 package mpi
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
+	"reflect"
+	"sync"
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
@@ -15,6 +18,66 @@ func TypeOf[T Element]() *datatype.Type {
 	var zero T
 	e := elementOf[T]()
 	return datatype.Basic(e.of.String(), int64(e.size), int64(unsafe.Alignof(zero)), e.typ)
+}
+
+// StructType is the datatype of a T of a fixed layout, in the memory of Go: a struct or an array of the numbers that are
+// elements of messages, and of such structs and arrays. The bytes between fields, and fields named _, are not part of a
+// message. The error, for any other T, matches datatype.ErrArgument.
+func StructType[T any]() (*datatype.Type, error) { return fixedType(reflect.TypeFor[T]()) }
+
+func fixedType(t reflect.Type) (*datatype.Type, error) {
+	switch kind := t.Kind(); {
+	case kind == reflect.Array:
+		of, err := fixedType(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		return datatype.Contiguous(int64(t.Len()), of)
+	case kind == reflect.Struct:
+		return structType(t)
+	case isNumber(kind):
+		return datatype.Basic(t.String(), int64(t.Size()), int64(t.Align()), numberTypes[kind]), nil
+	}
+	return nil, fmt.Errorf("%w: a %v has no fixed layout: use numbers of a fixed size, such as int32 and float64, and structs and arrays of them",
+		datatype.ErrArgument, t)
+}
+
+func structType(t reflect.Type) (*datatype.Type, error) {
+	var lengths, displs []int64
+	var types []*datatype.Type
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Name == "_" {
+			continue
+		}
+		of, err := fixedType(f.Type)
+		if err != nil {
+			return nil, fmt.Errorf("field %s of %v: %w", f.Name, t, err)
+		}
+		lengths, displs, types = append(lengths, 1), append(displs, int64(f.Offset)), append(types, of)
+	}
+	all, err := datatype.Struct(lengths, displs, types)
+	if err != nil {
+		return nil, err
+	}
+	return datatype.Resized(all, 0, int64(t.Size()))
+}
+
+// fixed has whether StructType knows a type that is no number.
+var fixed sync.Map
+
+// isFixed reports whether any bytes are a valid T.
+func isFixed[T any]() bool {
+	t := reflect.TypeFor[T]()
+	if isNumber(t.Kind()) {
+		return true
+	}
+	known, ok := fixed.Load(t)
+	if !ok {
+		_, err := fixedType(t)
+		known, _ = fixed.LoadOrStore(t, err == nil)
+	}
+	return known.(bool)
 }
 
 // Buffer is where the elements of a message are: so many elements of a datatype. The methods of Comm
@@ -43,16 +106,12 @@ var InPlace = Buffer{length: inPlaceLength}
 func (b *Buffer) inPlace() bool { return b.length == inPlaceLength }
 
 // Typed is a buffer of count elements of a datatype in a slice: displacement 0 is its beginning, and
-// elements that are not within the slice are ErrBuffer.
-func Typed[T Element](buf []T, count int, t *datatype.Type) Buffer {
+// elements that are not within the slice are ErrBuffer. A T that is not of a fixed layout (StructType) is ErrType.
+func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
+	if !isFixed[T]() {
+		t = nil
+	}
 	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), of: t, length: int64(len(view(buf)))}
-}
-
-// Memory is a buffer of count elements of a datatype, displacement 0 of the first of which is at an address. It
-// is for memory of other languages: the caller alone knows that the elements are within it.
-// With a nil address, displacements are addresses (MPI_BOTTOM).
-func Memory(at unsafe.Pointer, count int64, t *datatype.Type) Buffer {
-	return Buffer{at: at, count: count, of: t, length: unknownLength}
 }
 
 // CountOf is the number of elements of a datatype in a message, or Undefined if it is not a whole

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
@@ -127,5 +128,82 @@ func TestTypedMistakes(t *testing.T) {
 	}
 	if mpi.CountOf(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined || mpi.Elements(mpi.Status{Bytes: mpi.Undefined}, of) != mpi.Undefined {
 		t.Error("the length is not known")
+	}
+}
+
+// Only types of which any bytes are a valid value can be in a buffer.
+func TestStructType(t *testing.T) {
+	type inner struct {
+		A int8
+		_ [3]byte
+		B [2]complex64
+	}
+	type good struct {
+		Inner [2]inner
+		Last  uint16
+	}
+	typ, err := mpi.StructType[good]()
+	if err != nil || typ.Size() != 2*17+2 || typ.Extent() != int64(unsafe.Sizeof(good{})) {
+		t.Fatalf("%v, %v", typ, err)
+	}
+	type bad struct {
+		Inner struct{ Name string }
+	}
+	if _, err := mpi.StructType[bad](); !errors.Is(err, datatype.ErrArgument) ||
+		!strings.Contains(err.Error(), "field Inner of mpi_test.bad: field Name of struct { Name string }: ") {
+		t.Errorf("%v", err)
+	}
+	for name, err := range map[string]error{
+		"int": typeError[int](), "bool": typeError[bool](), "pointer": typeError[*int32](), "slice": typeError[[2][]int32](),
+	} {
+		if !errors.Is(err, datatype.ErrArgument) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err = mpi.Run(t.Context(), 1, func(ctx context.Context, world *mpi.Comm) error {
+		return world.Send(ctx, mpi.Typed([]*int32{nil}, 1, mpi.TypeOf[int64]()), 0, 0)
+	})
+	if !errors.Is(err, mpi.ErrType) {
+		t.Errorf("a slice of pointers: %v", err)
+	}
+}
+
+func typeError[T any]() error {
+	_, err := mpi.StructType[T]()
+	return err
+}
+
+// Structs are reduced by a function, in every rank's memory laid out as they are.
+func TestOpOfStructs(t *testing.T) {
+	type pair struct {
+		Least int8
+		Sum   int64
+		Count uint16
+	}
+	typ := must(mpi.StructType[pair]())
+	op := mpi.OpOfStructs(func(in, inout []pair) {
+		for i, a := range in {
+			b := &inout[i]
+			*b = pair{min(a.Least, b.Least), a.Sum + b.Sum, a.Count + b.Count}
+		}
+	}, true)
+	err := mpi.Run(t.Context(), 3, func(ctx context.Context, world *mpi.Comm) error {
+		n := int64(world.Rank() + 1)
+		send, recv := []pair{{int8(n), n, 1}, {int8(-n), 10 * n, 2}}, make([]pair, 2)
+		if err := world.Allreduce(ctx, mpi.Typed(send, 2, typ), mpi.Typed(recv, 2, typ), op); err != nil {
+			return err
+		}
+		if want := []pair{{1, 6, 3}, {-3, 60, 6}}; !slices.Equal(recv, want) {
+			t.Errorf("%v, want %v", recv, want)
+		}
+		numbers := []int32{1, 2}
+		err := mpi.ReduceLocal(mpi.Typed(numbers, 2, mpi.TypeOf[int32]()), mpi.Typed(make([]int32, 2), 2, mpi.TypeOf[int32]()), op)
+		if err == nil || !strings.Contains(err.Error(), "an operation on mpi_test.pair, and a buffer with elements of 4 bytes") {
+			t.Errorf("with numbers: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -9,6 +9,10 @@ import (
 // statuses unless that is nil. If some failed, the error is ErrInStatus, and
 // errors.Is and errors.As find theirs in it. When ctx ends first, all that have
 // not ended are cancelled.
+//
+// In a cluster with FPGAs or upstream's programs, Waitall waits for no more once a
+// request has failed because its peer does not go on: others may depend on it. The
+// errors of those that have not ended are ErrPending, and they stay active.
 func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	const op = "Waitall"
 	if err := checkRoom(op, requests, statuses); err != nil {
@@ -16,12 +20,15 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	}
 	failed := requestsError{total: len(requests)}
 	var unused Status
+	rest := restOfAll{requests: requests}
 	for i, r := range requests {
 		st := &unused
 		if statuses != nil {
 			st = &statuses[i]
 		}
-		st.Err = r.wait(ctx, st)
+		rest.next = i
+		st.Err = r.waitAmong(ctx, st, &rest)
+		rest.broken = rest.broken || isBroken(st.Err)
 		failed.add(i, st.Err)
 	}
 	return failed.result(op)
@@ -82,8 +89,7 @@ func Waitsome(ctx context.Context, requests []Request, indices []int, statuses [
 	if err := checkRoom(op, requests, statuses); err != nil {
 		return nil, err
 	}
-	awaitAny(ctx, requests)
-	return takeEnded(op, requests, indices[:0], statuses)
+	return takeEnded(op, requests, awaitAny(ctx, requests), indices[:0], statuses)
 }
 
 // Testsome is Waitsome without waiting: there are no indices if none has ended.
@@ -92,7 +98,7 @@ func Testsome(requests []Request, indices []int, statuses []Status) ([]int, erro
 	if err := checkRoom(op, requests, statuses); err != nil {
 		return nil, err
 	}
-	return takeEnded(op, requests, indices[:0], statuses)
+	return takeEnded(op, requests, Undefined, indices[:0], statuses)
 }
 
 func checkRoom(op string, requests []Request, statuses []Status) error {
@@ -120,10 +126,7 @@ func firstEnded(requests []Request) (index, pending int) {
 // a value of an earlier wait: a goroutine checks again after each value.
 var wakers = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
-// Await waits until one of the requests has ended, and gives its index, or Undefined if none is active. The
-// request stays as it is, to be waited for. When ctx ends first, all of them are cancelled, as by Waitany.
-func Await(ctx context.Context, requests []Request) int { return awaitAny(ctx, requests) }
-
+// awaitAny is Foreign.Await.
 func awaitAny(ctx context.Context, requests []Request) int {
 	i, pending := firstEnded(requests)
 	if i != Undefined || pending == 0 {
@@ -131,7 +134,10 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	}
 	wake := wakers.Get().(chan struct{})
 	defer wakers.Put(wake)
-	p := notifyAll(requests, wake)
+	p, taken := notifyAll(requests, wake)
+	if taken != Undefined {
+		return taken
+	}
 	defer notifyAll(requests, nil)
 	for i == Undefined && pending > 0 && p != nil {
 		// Requests of other devices go on, and wake us all the same.
@@ -143,23 +149,27 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	return i
 }
 
-// notifyAll has a value sent to n when one of the requests ends, or no longer if n is nil.
-// It returns the process of one that is active, or nil.
-func notifyAll(requests []Request, n chan<- struct{}) (p *process) {
-	for _, r := range requests {
-		if q := r.notify(n); q != nil {
+// notifyAll has a value sent to n when one of the requests completes, or no longer if n is nil. It returns the process
+// of one that is active, or nil. If another goroutine waits for one of them, its index is taken, and n gets no value;
+// otherwise taken is Undefined.
+func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
+	for i, r := range requests {
+		q, busy := r.notify(n)
+		if busy {
+			notifyAll(requests[:i], nil)
+			return nil, i
+		}
+		if q != nil {
 			p = q
 		}
 	}
-	return p
+	return p, Undefined
 }
 
 // cancelAll cancels all requests because ctx has ended. Their outcomes stay.
 func cancelAll(ctx context.Context, requests []Request) {
 	for _, r := range requests {
-		if op := r.operation(); op != nil {
-			_, _ = op.Wait(ctx) // Test gives the same then
-		}
+		r.abort(ctx)
 	}
 }
 
@@ -173,11 +183,11 @@ func (e *requestsError) take(index int, st Status, err error, statuses []Status,
 	}
 }
 
-// takeEnded gives the outcomes of all requests that have ended.
-func takeEnded(op string, requests []Request, indices []int, statuses []Status) ([]int, error) {
+// takeEnded returns the outcomes of all completed requests, and that of requests[also] unless also is Undefined.
+func takeEnded(op string, requests []Request, also int, indices []int, statuses []Status) ([]int, error) {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {
-		if r.state() != ended {
+		if i != also && r.state() != ended {
 			continue
 		}
 		st, _, err := r.Test()

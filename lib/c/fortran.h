@@ -397,6 +397,7 @@ WEAK(mpi_buffer_detach_f08_, pmpir_buffer_detach_f08_)
 
 void pmpir_f_sync_reg_f08ts_(struct descriptor *buffer) { (void)buffer; }
 WEAK(mpi_f_sync_reg_f08ts_, pmpir_f_sync_reg_f08ts_)
+NAMES_F08(f_sync_reg)
 
 /* Comparisons, conversions and callbacks of MPICH's modules. A handle of mpi_f08 is an integer in memory, and so is one of mpi. */
 #define COMPARE_AS(name) \
@@ -440,18 +441,6 @@ CONVERT_STATUS(f2f08)
     void __mpi_f08_types_MOD_mpi_status_##name(to *a, const from *b) { memcpy(a, b, sizeof *a); }
 ASSIGN_STATUS(c_assign_f08, MPI_Status, MPI_F08_status)
 ASSIGN_STATUS(f08_assign_c, MPI_F08_status, MPI_Status)
-
-int PMPI_Status_c2f08(const MPI_Status *c, MPI_F08_status *f08) {
-    memcpy(f08, c, sizeof *f08);
-    return MPI_SUCCESS;
-}
-WEAK(MPI_Status_c2f08, PMPI_Status_c2f08)
-
-int PMPI_Status_f082c(const MPI_F08_status *f08, MPI_Status *c) {
-    memcpy(c, f08, sizeof *c);
-    return MPI_SUCCESS;
-}
-WEAK(MPI_Status_f082c, PMPI_Status_f082c)
 
 #define CALLBACKS(object) \
     NAME(object##_null_copy_fn, __mpi_f08_callbacks_MOD_mpi_##object##_null_copy_fn, ) \

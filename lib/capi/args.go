@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"cmp"
 	"math"
 	"unsafe"
 
@@ -20,6 +21,8 @@ type args struct {
 	// handler is for errors of a call without a communicator, if the call has one, with the handle of what it belongs to.
 	handler   *errhandler
 	handlerOf uint64
+	// inherited is the send buffer of the session whose group or communicator is an argument, or nil.
+	inherited *mpi.SendBuffer
 	// quiet: the error is the caller's alone, and no handler is called.
 	quiet bool
 	// operands are those of a collective call, in memory of their own, as other calls do not need it.
@@ -88,8 +91,6 @@ func (a *args) setWord(i int, v int64) error {
 	return err
 }
 
-func (l *Library) setWordAt(p unsafe.Pointer, n int, v int64) { *(*int64)(unsafe.Add(p, 8*n)) = v }
-
 func (a *args) setPointer(i int, v unsafe.Pointer) error {
 	p, err := a.where(i)
 	if err == nil {
@@ -129,7 +130,7 @@ func (a *args) setHandle(i int, v uint64) error {
 func (a *args) communicator(i int) (*comm, error) {
 	h := a.handle(i, kindComm)
 	if c := a.l.comms.get(h); c != nil {
-		a.comm = c
+		a.comm, a.inherited = c, c.session
 		return c, nil
 	}
 	if h == a.l.abi.null[kindComm] {
@@ -141,6 +142,7 @@ func (a *args) communicator(i int) (*comm, error) {
 func (a *args) group(i int) (*mpi.Group, error) {
 	h := a.handle(i, kindGroup)
 	if g := a.l.groups.get(h); g != nil {
+		a.inherited = cmp.Or(a.inherited, g.session)
 		return g.Group, nil
 	}
 	return nil, errorf(mpi.ErrGroup, "%#x is no group, or has been freed", h)
@@ -158,6 +160,17 @@ func (l *Library) datatype(h uint64) (*dtype, error) {
 	return nil, errorf(mpi.ErrType, "%#x is no datatype, or has been freed", h)
 }
 
+// committed is the datatype of a message.
+func (a *args) committed(i int) (*dtype, error) { return a.l.committed(a.handle(i, kindDatatype)) }
+
+func (l *Library) committed(h uint64) (*dtype, error) {
+	t, err := l.datatype(h)
+	if err == nil && !t.committed {
+		return nil, errorf(mpi.ErrType, "the datatype is not committed: call MPI_Type_commit before it is used in a message")
+	}
+	return t, err
+}
+
 // peer is a rank in a communicator, a source or MPI_PROC_NULL.
 func (a *args) peer(i int) int { return a.l.abi.peer(a.int(i)) }
 
@@ -169,21 +182,14 @@ func (a *abi) peer(r int) int {
 		return mpi.AnySource
 	default:
 		if r < 0 {
-			return math.MinInt32 // which no constant of package mpi is
+			return mpi.Foreign.Outside(r)
 		}
 		return r
 	}
 }
 
-// destination is a rank that is sent to.
-func (a *args) destination(i int) int { return a.l.abi.destination(a.int(i)) }
-
-func (a *abi) destination(r int) int {
-	if r := a.peer(r); r != mpi.AnySource {
-		return r
-	}
-	return math.MinInt32
-}
+// destination is a rank that is sent to. Package mpi refuses MPI_ANY_SOURCE.
+func (a *args) destination(i int) int { return a.peer(i) }
 
 // rootOf is the root of a collective call: MPI_ROOT too, and no rank on an intercommunicator.
 func (a *args) rootOf(i int) int {
@@ -201,38 +207,40 @@ func (a *abi) tag(t int) int {
 		return mpi.AnyTag
 	}
 	if t < 0 {
-		return math.MinInt32
+		return mpi.Foreign.Outside(t)
 	}
 	return t
 }
 
-// sendTag is the tag of a message that is sent.
-func (a *args) sendTag(i int) int { return a.l.abi.sendTag(a.int(i)) }
-
-func (a *abi) sendTag(t int) int {
-	if t := a.tag(t); t != mpi.AnyTag {
-		return t
-	}
-	return math.MinInt32
-}
+// sendTag is the tag of a message that is sent. Package mpi refuses MPI_ANY_TAG.
+func (a *args) sendTag(i int) int { return a.tag(i) }
 
 // inPlace reports whether a buffer is MPI_IN_PLACE.
 func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.l.abi.inPlace }
 
-// counted is a count and a datatype, which follow each other.
+// counted is a count and a datatype of a message, which follow each other.
 func (a *args) counted(i int) (int64, *datatype.Type, error) {
-	t, err := a.datatype(i + 1)
+	n := a.count(i)
+	t, err := a.l.messageType(n, a.handle(i+1, kindDatatype))
 	if err != nil {
-		if a.count(i) == 0 && a.handle(i+1, kindDatatype) == a.l.abi.null[kindDatatype] {
-			return 0, a.l.bytes, nil // programs for MPICH do so, which allows it
-		}
 		return 0, nil, err
 	}
-	n := a.count(i)
 	if n < 0 {
 		return 0, nil, errorf(mpi.ErrCount, "the count is %d", n)
 	}
-	return n, t.Type, nil
+	return n, t, nil
+}
+
+// messageType is the datatype of n elements of a message. MPICH accepts MPI_DATATYPE_NULL for no elements, and programs rely on it.
+func (l *Library) messageType(n int64, h uint64) (*datatype.Type, error) {
+	if n == 0 && h == l.abi.null[kindDatatype] {
+		return l.bytes, nil
+	}
+	t, err := l.committed(h)
+	if err != nil {
+		return nil, err
+	}
+	return t.Type, nil
 }
 
 // buffer is a buffer of an address, a count and a datatype, which follow each other.
@@ -249,7 +257,7 @@ func (a *args) memory(i int, n int64, t *datatype.Type) (mpi.Buffer, error) {
 	if a.inPlace(i) {
 		return mpi.Buffer{}, errorf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name)
 	}
-	return mpi.Memory(a.pointer(i), n, t), nil
+	return mpi.Foreign.Memory(a.pointer(i), n, t), nil
 }
 
 // buffers is a buffer of so many such, one after another.

@@ -501,8 +501,6 @@ var callNames = [...]string{
 	"Ssend_init_c",
 	"Start",
 	"Startall",
-	"Status_c2f",
-	"Status_f2c",
 	"Status_get_error",
 	"Status_get_source",
 	"Status_get_tag",

@@ -109,8 +109,7 @@ var _ = func() struct{} {
 			if err != nil {
 				return err
 			}
-			r.persistent, r.comm = true, a.comm
-			r.begin = func() (mpi.Request, error) { return c.start(o) }
+			r.comm, r.own = a.comm, &special{persistent: true, begin: func() (mpi.Request, error) { return c.start(o) }}
 			return nil
 		}
 	}
@@ -120,7 +119,7 @@ var _ = func() struct{} {
 // refuse ends the call of the other members, which wait for this rank, unless it is not known which they are.
 func (c *collectiveCall) refuse(o *operands, err error) error {
 	if o.comm != nil && c.kind != 0 {
-		o.Refuse(c.kind, classOf(err))
+		mpi.Foreign.Refuse(o.Comm, c.kind, classOf(err))
 	}
 	return err
 }
@@ -165,10 +164,6 @@ func (a *args) gather(o *operands) (err error) {
 
 // blocks decodes a buffer with n blocks: an address, and arrays of counts and displacements in extents.
 func (a *args) blocks(n, buf, counts, displs, of int) (mpi.Blocks, error) {
-	t, err := a.datatype(of)
-	if err != nil {
-		return mpi.Blocks{}, err
-	}
 	lengths, err := a.integers(counts, n)
 	if err != nil {
 		return mpi.Blocks{}, err
@@ -177,9 +172,17 @@ func (a *args) blocks(n, buf, counts, displs, of int) (mpi.Blocks, error) {
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
+	some := 0
+	for _, length := range lengths {
+		some |= length
+	}
+	t, err := a.l.messageType(int64(some), a.handle(of, kindDatatype))
+	if err != nil {
+		return mpi.Blocks{}, err
+	}
 	list := make([]mpi.Block, n)
 	for i := range list {
-		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]) * t.Extent(), Of: t.Type}
+		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]) * t.Extent(), Of: t}
 	}
 	return a.memoryBlocks(buf, list)
 }
@@ -189,7 +192,7 @@ func (a *args) memoryBlocks(i int, list []mpi.Block) (mpi.Blocks, error) {
 	if _, err := a.memory(i, 0, a.l.bytes); err != nil {
 		return mpi.Blocks{}, err
 	}
-	return mpi.MemoryBlocks(a.pointer(i), list), nil
+	return mpi.Foreign.MemoryBlocks(a.pointer(i), list), nil
 }
 
 // blocksOfTypes is blocks for a datatype of each, with displacements in bytes. They follow each other from argument buf on.
@@ -202,13 +205,17 @@ func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) ([]int, er
 	if err != nil {
 		return mpi.Blocks{}, err
 	}
-	of, err := a.datatypes(buf+3, n)
-	if err != nil {
-		return mpi.Blocks{}, err
+	types := a.pointer(buf + 3)
+	if types == nil && n > 0 {
+		return mpi.Blocks{}, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", buf+4, a.name)
 	}
 	list := make([]mpi.Block, n)
 	for i := range list {
-		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]), Of: of[i]}
+		of, err := a.l.messageType(int64(lengths[i]), a.l.handleAt(types, i))
+		if err != nil {
+			return mpi.Blocks{}, err
+		}
+		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]), Of: of}
 	}
 	return a.memoryBlocks(buf, list)
 }

@@ -2,7 +2,6 @@ package capi
 
 import (
 	"context"
-	"math"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -19,10 +18,10 @@ type comm struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler] // nil is the initial one
 	attributes caching.Attributes[object]
+	// buffer is the buffer of MPI_Comm_attach_buffer, and session the one of the session that the communicator belongs to, or nil.
+	buffer  sendBuffer
+	session *mpi.SendBuffer
 }
-
-// group is a group, by its handle.
-type group struct{ *mpi.Group }
 
 func (c *comm) handler() *errhandler {
 	if h := c.errhandler.Load(); h != nil {
@@ -57,19 +56,6 @@ var _ = add(map[string]implementation{
 	"Comm_remote_group": (*args).remoteGroup,
 	"Intercomm_create":  (*args).intercommCreate,
 	"Intercomm_merge":   (*args).intercommMerge,
-
-	"Group_size":            (*args).groupSize,
-	"Group_rank":            (*args).groupRank,
-	"Group_translate_ranks": (*args).groupTranslate,
-	"Group_compare":         (*args).groupCompare,
-	"Group_union":           func(a *args) error { return a.groupOf((*mpi.Group).Union) },
-	"Group_intersection":    func(a *args) error { return a.groupOf((*mpi.Group).Intersection) },
-	"Group_difference":      func(a *args) error { return a.groupOf((*mpi.Group).Difference) },
-	"Group_incl":            func(a *args) error { return a.groupPart((*mpi.Group).Incl) },
-	"Group_excl":            func(a *args) error { return a.groupPart((*mpi.Group).Excl) },
-	"Group_range_incl":      func(a *args) error { return a.groupRanges((*mpi.Group).RangeIncl) },
-	"Group_range_excl":      func(a *args) error { return a.groupRanges((*mpi.Group).RangeExcl) },
-	"Group_free":            (*args).groupFree,
 })
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -86,6 +72,7 @@ func (l *Library) open(world *mpi.Comm) {
 		*c.to = &comm{Comm: c.comm, l: l, handle: l.abi.handle(kindComm, l.abi.constants[c.handle])}
 		l.comms.name((*c.to).handle, *c.to)
 	}
+	l.buffer.SendBuffer = world.SendBuffer()
 	*l.fixed[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
 }
 
@@ -104,18 +91,21 @@ func (a *args) newComm(i int, made *mpi.Comm, from *comm) (*comm, error) {
 		_ = made.Free() // the handle's error is the one to report
 		return nil, err
 	}
-	c.is(made, a.l, handle, from)
+	c.is(a, made, handle, from)
 	return c, nil
 }
 
-// is makes c a communicator, which inherits the error handler of the one it was made of, if there is one.
-func (c *comm) is(made *mpi.Comm, l *Library, handle uint64, from *comm) {
-	c.Comm, c.l, c.handle = made, l, handle
+// is makes c a communicator, which inherits the error handler of the one it was made of, if there is one, and the call's session.
+func (c *comm) is(a *args, made *mpi.Comm, handle uint64, from *comm) {
+	c.Comm, c.l, c.handle, c.session = made, a.l, handle, a.inherited
+	if c.session != nil {
+		made.SetSendBuffers(c.session)
+	}
 	if from == nil {
 		return
 	}
 	if h := from.errhandler.Load(); h != nil {
-		l.use(h)
+		a.l.use(h)
 		c.errhandler.Store(h)
 	}
 }
@@ -182,7 +172,7 @@ func (a *args) commSplit() error {
 // refuseMaking returns the error for which a call that makes a communicator of all members is refused. Those of the others end.
 func (a *args) refuseMaking(err error) error {
 	if a.comm != nil {
-		a.comm.RefuseMaking(classOf(err))
+		mpi.Foreign.RefuseMaking(a.comm.Comm, classOf(err))
 	}
 	return err
 }
@@ -295,7 +285,7 @@ func (a *args) commIdup() error {
 		}
 	}
 	if err != nil {
-		c.Refuse(coll.Allreduce, classOf(err))
+		mpi.Foreign.Refuse(c.Comm, coll.Allreduce, classOf(err))
 		return err
 	}
 	made, r, err := c.Idup()
@@ -303,7 +293,7 @@ func (a *args) commIdup() error {
 		revoke(a, a.l.comms, 1, handle)
 		return err
 	}
-	d.is(made, a.l, handle, c)
+	d.is(a, made, handle, c)
 	return a.newRequest(2, r, nil, false)
 }
 
@@ -459,156 +449,4 @@ func (a *args) remoteGroup() error {
 		return err
 	}
 	return a.newGroup(1, c.RemoteGroup())
-}
-
-func (l *Library) nameGroups() {
-	l.groups.name(l.abi.handle(kindGroup, l.abi.constants["GROUP_EMPTY"]), &group{})
-}
-
-func (a *args) newGroup(i int, g *mpi.Group) error {
-	if g.Size() == 0 {
-		return a.setHandle(i, a.l.abi.handle(kindGroup, a.l.abi.constants["GROUP_EMPTY"]))
-	}
-	made, _, err := give(a, a.l.groups, i)
-	if err != nil {
-		return err
-	}
-	made.Group = g
-	return nil
-}
-
-func (a *args) groupSize() error {
-	g, err := a.group(0)
-	if err != nil {
-		return err
-	}
-	return a.setInt(1, g.Size())
-}
-
-// rank is a rank or MPI_UNDEFINED.
-func (a *args) rank(r int) int {
-	switch r {
-	case mpi.Undefined:
-		return a.l.abi.undefined
-	case mpi.ProcNull:
-		return a.l.abi.procNull
-	}
-	return r
-}
-
-func (a *args) groupRank() error {
-	g, err := a.group(0)
-	if err != nil {
-		return err
-	}
-	return a.setInt(1, a.rank(g.Rank()))
-}
-
-func (a *args) groupTranslate() error {
-	g, err := a.group(0)
-	if err != nil {
-		return err
-	}
-	ranks, err := a.countedInts(1, 2)
-	if err != nil {
-		return err
-	}
-	other, err := a.group(3)
-	if err != nil {
-		return err
-	}
-	for i, r := range ranks {
-		switch {
-		case r == a.l.abi.procNull:
-			ranks[i] = mpi.ProcNull
-		case r < 0:
-			ranks[i] = math.MinInt32
-		}
-	}
-	out, err := g.Translate(ranks, other)
-	if err != nil {
-		return err
-	}
-	for i, r := range out {
-		out[i] = a.rank(r)
-	}
-	return a.setInts(4, out)
-}
-
-func (a *args) groupCompare() error {
-	g, err := a.group(0)
-	if err != nil {
-		return err
-	}
-	h, err := a.group(1)
-	if err != nil {
-		return err
-	}
-	return a.comparison(2, g.Compare(h))
-}
-
-func (a *args) groupOf(of func(g, h *mpi.Group) *mpi.Group) error {
-	g, err := a.group(0)
-	if err != nil {
-		return err
-	}
-	h, err := a.group(1)
-	if err != nil {
-		return err
-	}
-	return a.newGroup(2, of(g, h))
-}
-
-func (a *args) groupPart(of func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) error {
-	g, err := a.group(0)
-	if err != nil {
-		return err
-	}
-	ranks, err := a.countedInts(1, 2)
-	if err != nil {
-		return err
-	}
-	made, err := of(g, ranks...)
-	if err != nil {
-		return err
-	}
-	return a.newGroup(3, made)
-}
-
-func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) error {
-	g, err := a.group(0)
-	if err != nil {
-		return err
-	}
-	n, err := a.number(1)
-	if err != nil {
-		return err
-	}
-	triplets, err := a.ints(2, 3*n)
-	if err != nil {
-		return err
-	}
-	ranges := make([]mpi.Range, n)
-	for i := range ranges {
-		ranges[i] = mpi.Range{First: triplets[3*i], Last: triplets[3*i+1], Stride: triplets[3*i+2]}
-	}
-	made, err := of(g, ranges...)
-	if err != nil {
-		return err
-	}
-	return a.newGroup(3, made)
-}
-
-func (a *args) groupFree() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	h := a.l.handleAt(p, 0)
-	if a.l.groups.get(h) == nil {
-		return errorf(mpi.ErrGroup, "%#x is no group, or has been freed", h)
-	}
-	a.l.groups.remove(h)
-	a.l.setHandleAt(p, 0, a.l.abi.null[kindGroup])
-	return nil
 }

@@ -1,9 +1,9 @@
 package capi
 
 import (
-	"cmp"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
@@ -16,87 +16,144 @@ var combinerNames = [...]string{
 	datatype.CombinerSubarray: "SUBARRAY", datatype.CombinerDarray: "DARRAY", datatype.CombinerResized: "RESIZED",
 }
 
-// envelope: datatype, and where the numbers of integers, addresses and datatypes go, and the combiner.
+// construction is how a datatype was constructed, as MPI_Type_get_envelope and contents describe it (MPI 4.0, section 5.1.13).
+type construction struct {
+	combiner                   string
+	integers, addresses, large []int64
+	types                      []*datatype.Type
+}
+
+// constructionOf describes a datatype with the constants of the ABI.
+func (a *args) constructionOf(t *dtype) construction {
+	if t.combiner != "" {
+		return construction{combiner: t.combiner, integers: wideOf(t.integers)}
+	}
+	made := t.Contents()
+	d := construction{"COMBINER_" + combinerNames[made.Combiner], slices.Clone(made.Integers), made.Addresses, nil, made.Types}
+	a.translate(made.Combiner, d.integers)
+	if !t.Large() {
+		return d
+	}
+	integers := d.integers
+	switch made.Combiner {
+	case datatype.CombinerSubarray: // dimensions, sizes, subsizes, starts, order
+		n := int(integers[0])
+		d.integers, d.large = []int64{integers[0], integers[1+3*n]}, integers[1:1+3*n]
+	case datatype.CombinerDarray: // ranks, rank, dimensions, sizes, and others
+		n := int(integers[2])
+		d.integers, d.large = slices.Concat(integers[:3], integers[3+n:]), integers[3:3+n]
+	default:
+		d.integers, d.addresses, d.large = nil, nil, slices.Concat(integers, d.addresses)
+	}
+	return d
+}
+
+// construction describes the datatype of argument 0.
+func (a *args) construction() (t *dtype, d construction, err error) {
+	if t, err = a.datatype(0); err != nil {
+		return nil, d, err
+	}
+	if t.Large() && !a.wide {
+		return nil, d, errorf(mpi.ErrType, "the datatype was made by a call with large counts: use MPI_%s_c", a.name)
+	}
+	return t, a.constructionOf(t), nil
+}
+
+// envelope: datatype, and where the numbers of integers, addresses, large counts (of the large form) and datatypes go, and the combiner.
 func (a *args) envelope() error {
-	t, err := a.datatype(0)
+	_, d, err := a.construction()
 	if err != nil {
 		return err
 	}
-	if a.wide {
-		return errorf(errUnsupported, "MPI_%s is not supported", a.name)
+	lengths := []int{len(d.integers), len(d.addresses), len(d.large), len(d.types)}
+	if !a.wide {
+		lengths = slices.Delete(lengths, 2, 3)
 	}
-	made := t.Contents()
-	if t.combiner != "" {
-		made = datatype.Contents{Integers: make([]int64, len(t.integers))}
-	}
-	combiner := cmp.Or(t.combiner, "COMBINER_"+combinerNames[made.Combiner])
-	for i, n := range []int{len(made.Integers), len(made.Addresses), len(made.Types), int(a.l.abi.constants[combiner])} {
-		if err := a.setInt(1+i, n); err != nil {
+	for i, n := range lengths {
+		if err := a.setCount(1+i, int64(n)); err != nil {
 			return err
 		}
 	}
+	return a.setInt(1+len(lengths), int(a.l.abi.constants[d.combiner]))
+}
+
+// contents: datatype, the most integers, addresses, large counts (of the large form) and datatypes, and where they go.
+func (a *args) contents() error {
+	t, d, err := a.construction()
+	if err != nil {
+		return err
+	}
+	if d.combiner == "COMBINER_NAMED" {
+		return errorf(mpi.ErrType, "%s is predefined and has no contents", t.name)
+	}
+	words, kinds := [][]int64{d.addresses}, []string{"integers", "addresses", "datatypes"}
+	if a.wide {
+		words, kinds = append(words, d.large), slices.Insert(kinds, 2, "large counts")
+	}
+	have := []int{len(d.integers)}
+	for _, list := range words {
+		have = append(have, len(list))
+	}
+	have = append(have, len(d.types))
+	for i, n := range have {
+		if room := a.count(1 + i); int64(n) > room {
+			return errorf(mpi.ErrArg, "the datatype has %d %s, and there is room for %d", n, kinds[i], room)
+		}
+	}
+	to := 1 + len(have)
+	integers := make([]int, len(d.integers))
+	for i, v := range d.integers {
+		integers[i] = int(v)
+	}
+	if err := a.setInts(to, integers); err != nil {
+		return err
+	}
+	for i, list := range words {
+		if err := a.setWords(to+1+i, list); err != nil {
+			return err
+		}
+	}
+	return a.setTypes(to+1+len(words), d.types)
+}
+
+// setWords writes an array of 64-bit integers.
+func (a *args) setWords(i int, list []int64) error {
+	if len(list) == 0 {
+		return nil
+	}
+	p, err := a.where(i)
+	if err != nil {
+		return err
+	}
+	copy(unsafe.Slice((*int64)(p), len(list)), list)
 	return nil
 }
 
-// contents: datatype, the most integers, addresses and datatypes, and where they go.
-func (a *args) contents() error {
-	t, err := a.datatype(0)
-	if err != nil {
-		return err
-	}
-	made := t.Contents()
-	switch {
-	case a.wide:
-		return errorf(errUnsupported, "MPI_%s is not supported", a.name)
-	case t.combiner != "" && len(t.integers) <= a.int(1):
-		return a.setInts(4, t.integers)
-	case made.Combiner == datatype.Named:
-		return errorf(mpi.ErrType, "%s is predefined and has no contents", t.name)
-	case len(made.Integers) > a.int(1) || len(made.Addresses) > a.int(2) || len(made.Types) > a.int(3):
-		return errorf(mpi.ErrArg, "the datatype has %d integers, %d addresses and %d datatypes, and there is room for %d, %d and %d",
-			len(made.Integers), len(made.Addresses), len(made.Types), a.int(1), a.int(2), a.int(3))
-	}
-	integers := slices.Clone(made.Integers)
-	a.translate(made.Combiner, integers)
-	list := make([]int, len(integers))
-	for i, v := range integers {
-		list[i] = int(v)
-	}
-	if err := a.setInts(4, list); err != nil {
-		return err
-	}
-	if len(made.Addresses) > 0 {
-		p, err := a.where(5)
-		if err != nil {
-			return err
-		}
-		for i, v := range made.Addresses {
-			a.l.setWordAt(p, i, v)
-		}
-	}
-	if len(made.Types) == 0 {
+// setTypes writes an array of handles of datatypes. Those without a handle get one, which the program frees.
+func (a *args) setTypes(i int, types []*datatype.Type) error {
+	if len(types) == 0 {
 		return nil
 	}
-	p, err := a.where(6)
+	p, err := a.where(i)
 	if err != nil {
 		return err
 	}
-	for i, of := range made.Types {
+	for k, of := range types {
 		handle, known := a.l.named[of]
 		if !known {
 			handle, known = a.l.numbers.handle(of)
 		}
 		if !known {
-			d, h, err := a.l.types.take() // the program frees it
+			d, h, err := a.l.types.take()
 			if err != nil {
-				for k := range i {
-					a.l.types.remove(a.l.handleAt(p, k))
+				for given := range k {
+					a.l.types.remove(a.l.handleAt(p, given))
 				}
 				return err
 			}
 			d.Type, d.handle, handle = of, h, h
 		}
-		a.l.setHandleAt(p, i, handle)
+		a.l.setHandleAt(p, k, handle)
 	}
 	return nil
 }

@@ -132,3 +132,69 @@ func TestContents(t *testing.T) {
 		r.ends(r.call("Type_get_envelope", of.get(r), room, room, room, room), "ERR_TYPE")
 	})
 }
+
+// TestLargeContents: a datatype made by a call with large counts has them in the large forms of envelope and contents alone (MPI 4.0,
+// section 5.1.13), and one made by another call has none.
+func TestLargeContents(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
+		_, starts := ints(0, 0)
+		_, processes := ints(2, 3)
+		how, distributions := r.constants("DISTRIBUTE_BLOCK", "DISTRIBUTE_CYCLIC")
+		order := int32(r.constant("ORDER_C"))
+		_, arguments := ints(int32(r.constant("DISTRIBUTE_DFLT_DARG")), 2)
+		const large = 3_000_000_000
+		for _, test := range []struct {
+			call      string
+			args      []any
+			integers  []int32
+			addresses []int64
+			large     []int64
+		}{
+			{"Type_contiguous", []any{5, "INT"}, []int32{5}, nil, nil},
+			{"Type_create_hvector", []any{2, 3, 40, "INT"}, []int32{2, 3}, []int64{40}, nil},
+			{"Type_contiguous_c", []any{large, "INT"}, nil, nil, []int64{large}},
+			{"Type_vector_c", []any{2, 3, large, "INT"}, nil, nil, []int64{2, 3, large}},
+			{"Type_create_hvector_c", []any{2, 3, large, "INT"}, nil, nil, []int64{2, 3, large}},
+			{"Type_indexed_c", []any{2, words(2, 3), words(large, 0), "INT"}, nil, nil, []int64{2, 2, 3, large, 0}},
+			{"Type_create_hindexed_c", []any{2, words(2, 3), words(large, 0), "INT"}, nil, nil, []int64{2, 2, 3, large, 0}},
+			{"Type_create_indexed_block_c", []any{2, 3, words(large, 0), "INT"}, nil, nil, []int64{2, 3, large, 0}},
+			{"Type_create_hindexed_block_c", []any{2, 3, words(large, 0), "INT"}, nil, nil, []int64{2, 3, large, 0}},
+			{"Type_create_struct_c", []any{2, words(2, 3), words(large, 0), newHandles(r, "INT", "INT")}, nil, nil, []int64{2, 2, 3, large, 0}},
+			{"Type_create_resized_c", []any{"INT", -4, large}, nil, nil, []int64{-4, large}},
+			{"Type_create_subarray_c", []any{2, words(4, large), words(2, 3), words(1, 2), "ORDER_C", "INT"}, []int32{2, order}, nil, []int64{4, large, 2, 3, 1, 2}},
+			{"Type_create_darray_c", []any{6, 4, 2, words(4, large), distributions, arguments, processes, "ORDER_C", "INT"},
+				[]int32{6, 4, 2, how[0], how[1], int32(r.constant("DISTRIBUTE_DFLT_DARG")), 2, 2, 3, order}, nil, []int64{4, large}},
+		} {
+			made := newOut()
+			r.ok(test.call, append(test.args, made.at())...)
+			counts, at := make([]int64, 4), func(p *int64) unsafe.Pointer { return unsafe.Pointer(p) }
+			_, atCombiner := ints(0)
+			r.ok("Type_get_envelope_c", made.get(r), at(&counts[0]), at(&counts[1]), at(&counts[2]), at(&counts[3]), atCombiner)
+			if want := []int64{int64(len(test.integers)), int64(len(test.addresses)), int64(len(test.large))}; !slices.Equal(counts[:3], want) || counts[3] < 1 {
+				r.t.Errorf("%s, %s: the envelope is %v, want %v and types", r.abi, test.call, counts, want)
+				continue
+			}
+			integers, atIntegers := ints(make([]int32, 12)...)
+			addresses, list := make([]int64, 4), make([]int64, 8)
+			contents := []any{made.get(r), int(counts[0]), int(counts[1]), int(counts[2]), int(counts[3]), atIntegers, at(&addresses[0]), at(&list[0]), newHandles(r, "CHAR", "CHAR")}
+			r.ok("Type_get_contents_c", contents...)
+			if !slices.Equal(integers[:counts[0]], test.integers) || !slices.Equal(addresses[:counts[1]], test.addresses) || !slices.Equal(list[:counts[2]], test.large) {
+				r.t.Errorf("%s, %s: the contents are %v, %v, %v", r.abi, test.call, integers, addresses, list)
+			}
+			if test.large != nil {
+				contents[3] = int(counts[2]) - 1
+				r.ends(r.call("Type_get_contents_c", contents...), "ERR_ARG", "large counts")
+				r.ends(r.call("Type_get_envelope", made.get(r), starts, starts, starts, starts), "ERR_TYPE", "MPI_Type_get_envelope_c")
+				r.ends(r.call("Type_get_contents", made.get(r), 9, 9, 9, atIntegers, at(&addresses[0]), starts), "ERR_TYPE", "MPI_Type_get_contents_c")
+				dup := newOut()
+				r.ok("Type_dup", made.get(r), dup.at())
+				if d := r.contentsOf(dup.get(r)); d.combiner != "DUP" {
+					r.t.Errorf("%s, %s: its duplicate is %+v", r.abi, test.call, d)
+				}
+				r.ok("Type_free", dup.at())
+			}
+			r.ok("Type_free", made.at())
+		}
+	})
+}

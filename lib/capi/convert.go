@@ -6,10 +6,10 @@ import "strings"
 // standard's ABI are small numbers.
 func convert(*args) error { return nil }
 
-// conversion reports whether a call is one of those. Those of statuses copy.
+// conversion reports whether a call is one of those.
 func conversion(name string) bool {
 	for _, suffix := range []string{"_c2f", "_f2c", "_toint", "_fromint"} {
-		if strings.HasSuffix(name, suffix) && !strings.HasPrefix(name, "Status") {
+		if strings.HasSuffix(name, suffix) {
 			return true
 		}
 	}

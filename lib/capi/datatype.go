@@ -194,6 +194,9 @@ func (a *args) setDatatype(i int, made *datatype.Type, err error) error {
 	if err != nil {
 		return err
 	}
+	if a.wide {
+		made.MarkLarge()
+	}
 	t.Type, t.handle = made, handle
 	return nil
 }

@@ -81,6 +81,7 @@ func (l *Library) begin() error {
 		l.phase.Store(running)
 		return nil
 	}
+	l.back.HandlersOnStack()
 	dev, err := l.start(l)
 	if err != nil {
 		return errorf(mpi.ErrOther, "this process cannot be a rank: %v", err)
@@ -111,11 +112,7 @@ func (l *Library) end() error {
 	}
 	l.phase.Store(before)
 	l.atExit.Do(l.back.AtExit)
-	l.attached = nil
-	if _, err := l.world.DetachBuffer(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer { // there may be none
-		return err
-	}
-	return nil
+	return l.buffer.end()
 }
 
 // Exit ends a rank that waits for another user. It is called when the program ends.
@@ -305,7 +302,7 @@ func (a *args) allocate() error {
 	}
 	p := a.l.back.Allocate(max(n, 1))
 	if p == nil {
-		return errorf(errNoMemory, "there are no %d bytes of memory", n)
+		return errorf(mpi.ErrNoMem, "there are no %d bytes of memory", n)
 	}
 	return a.setPointer(2, p)
 }

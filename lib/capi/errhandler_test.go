@@ -150,5 +150,11 @@ func TestFatalHandlers(t *testing.T) {
 			r.called("exit " + itoa(r.constant("ERR_TAG")))
 			r.ok("Comm_free", twin.at())
 		}
+		// An operation on a file returns its error, whatever the handler of communicators.
+		file := newOut()
+		if code := r.call("File_open", "COMM_WORLD", nil, 0, "INFO_NULL", file.at()); code == 0 {
+			r.t.Errorf("%s: MPI_File_open succeeds", r.abi)
+		}
+		r.called()
 	})
 }

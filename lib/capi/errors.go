@@ -16,14 +16,13 @@ const (
 	errInfoValue
 	errInfoNoKey
 	errName
-	errNoMemory
 	errSession
 	errConversion
 )
 
 var ownClassNames = map[mpi.Class]string{
 	errUnsupported: "ERR_UNSUPPORTED_OPERATION", errInfoKey: "ERR_INFO_KEY", errInfoValue: "ERR_INFO_VALUE",
-	errInfoNoKey: "ERR_INFO_NOKEY", errName: "ERR_NAME", errNoMemory: "ERR_NO_MEM",
+	errInfoNoKey: "ERR_INFO_NOKEY", errName: "ERR_NAME",
 	errSession: "ERR_SESSION", errConversion: "ERR_CONVERSION",
 }
 

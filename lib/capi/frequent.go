@@ -67,10 +67,10 @@ func (a *args) usualComm(i int) *comm {
 // usualBuffer is buffers, of so few elements that their number times that of the ranks is a number.
 func (a *args) usualBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 	n, t := a.count(i+1), a.l.types.get(a.handle(i+2, kindDatatype))
-	if t == nil || uint64(n) > math.MaxInt32 || a.inPlace(i) {
+	if t == nil || !t.committed || uint64(n) > math.MaxInt32 || a.inPlace(i) {
 		return mpi.Buffer{}, false
 	}
-	return mpi.Memory(a.pointer(i), n*times, t.Type), true
+	return mpi.Foreign.Memory(a.pointer(i), n*times, t.Type), true
 }
 
 // usualMessage: buf, count, datatype, rank, tag, comm, and a status or a request of calls that have one.
@@ -118,9 +118,9 @@ func (a *args) usualReduction() (done bool, err error) {
 	if r == nil || a.inPlace(1) || a.pointer(0) == a.pointer(1) {
 		return false, nil
 	}
-	send, recv := mpi.InPlace, mpi.Memory(a.pointer(1), n, r.of) // recv is not used where it is not significant
+	send, recv := mpi.InPlace, mpi.Foreign.Memory(a.pointer(1), n, r.of) // recv is not used where it is not significant
 	if !a.inPlace(0) {
-		send = mpi.Memory(a.pointer(0), n, r.of)
+		send = mpi.Foreign.Memory(a.pointer(0), n, r.of)
 	}
 	if a.frequent == allreduceCall {
 		return true, c.Allreduce(ctx, send, recv, r.op)

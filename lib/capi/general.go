@@ -8,10 +8,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// general is a generalized request, which the program itself completes.
+// general is a generalized request, which the program itself completes, or one of the library's, which has no functions.
 type general struct {
 	l                           *Library
 	query, freed, cancel, extra unsafe.Pointer
+	err                         error // of one without functions
 
 	once sync.Once
 	end  chan struct{}
@@ -26,22 +27,30 @@ var _ = add(map[string]implementation{
 
 // generalStart: query function, free function, cancel function, extra state, request.
 func (a *args) generalStart() error {
+	for i := range 3 {
+		if _, err := a.where(i); err != nil {
+			return err
+		}
+	}
 	r, _, err := give(a, a.l.requests, 4)
 	if err != nil {
 		return err
 	}
-	r.general = &general{l: a.l, query: a.pointer(0), freed: a.pointer(1), cancel: a.pointer(2), extra: a.pointer(3), end: make(chan struct{})}
+	r.own = &special{general: &general{l: a.l, query: a.pointer(0), freed: a.pointer(1), cancel: a.pointer(2),
+		extra: a.pointer(3), end: make(chan struct{})}}
 	return nil
 }
 
 func (a *args) generalComplete() error {
 	h := a.handle(0, kindRequest)
 	r := a.l.requests.get(h)
-	if r == nil || r.general == nil {
+	if r == nil || r.special().general == nil || r.special().general.query == nil {
 		return errorf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start")
 	}
-	var err error
-	g := r.general // which a caller that waits for the end forgets
+	return r.special().general.complete(h)
+}
+
+func (g *general) complete(h uint64) (err error) {
 	g.once.Do(func() {
 		close(g.end)
 		err = g.release(h)
@@ -78,6 +87,9 @@ func (g *general) finish() (mpi.Status, error) {
 }
 
 func (g *general) status() (mpi.Status, error) {
+	if g.query == nil {
+		return emptyStatus, g.err
+	}
 	status := make([]int64, (g.l.abi.status.size+7)/8)
 	p := unsafe.Pointer(unsafe.SliceData(status))
 	st := emptyStatus
@@ -89,15 +101,28 @@ func (g *general) status() (mpi.Status, error) {
 	return st, err
 }
 
-func (g *general) free() error { return codeError(g.l.back.GeneralFree(g.freed, g.extra)) }
+func (g *general) free() error {
+	if g.freed == nil {
+		return nil
+	}
+	return codeError(g.l.back.GeneralFree(g.freed, g.extra))
+}
+
+// stop is MPI_Cancel.
+func (g *general) stop() error {
+	if g.cancel == nil {
+		return nil
+	}
+	return codeError(g.l.back.GeneralCancel(g.cancel, g.extra, g.completed()))
+}
 
 // generalStatus is MPI_Request_get_status of a generalized request.
 func (a *args) generalStatus(r *request) error {
-	done := r.general.completed()
+	done := r.special().general.completed()
 	if err := a.setFlag(1, done); err != nil || !done {
 		return err
 	}
-	st, err := r.general.status()
+	st, err := r.special().general.status()
 	a.status(2, &st)
 	return err
 }

@@ -35,6 +35,8 @@ type Callbacks interface {
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
 	// Flush writes what the program has printed.
 	Flush()
+	// HandlersOnStack makes the program's signal handlers run on alternate stacks: Go's are too small for them.
+	HandlersOnStack()
 	// AtExit has Library.Exit called when the program ends, which is called once.
 	AtExit()
 	// Allocate returns memory of C, or nil, and Free frees it.
@@ -65,8 +67,8 @@ type Library struct {
 	fixed   fixed
 
 	world, self *comm
-	// attached is the program's buffer of MPI_Buffer_attach.
-	attached unsafe.Pointer
+	// buffer is the rank's buffer of MPI_Buffer_attach.
+	buffer   sendBuffer
 	launcher *pmi.Client
 	// spare are *args for later calls.
 	spare sync.Pool
@@ -253,6 +255,9 @@ func tooEarly(name string, phase int32) error {
 // raise has the error handler of the call's communicator handle an error, and returns its code.
 func (l *Library) raise(a *args, err error) int {
 	code := l.codes.code(err)
+	if strings.HasPrefix(a.name, "File_") { // the error handler of files is MPI_ERRORS_RETURN (MPI 4.1, 14.7)
+		return code
+	}
 	h, handle := l.initial, l.abi.null[kindComm]
 	switch c := a.comm; {
 	case c != nil:

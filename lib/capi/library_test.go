@@ -82,6 +82,7 @@ func (r *recorder) Allocate(bytes int64) unsafe.Pointer {
 }
 func (r *recorder) LongDouble(_, _ string, _, _ unsafe.Pointer, _ int64) bool { return false }
 func (r *recorder) Flush()                                                    {}
+func (r *recorder) HandlersOnStack()                                          {}
 func (r *recorder) AtExit()                                                   { r.note("at exit") }
 func (r *recorder) Free(unsafe.Pointer)                                       {}
 

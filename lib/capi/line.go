@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -79,7 +80,7 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 // begin keeps the device for the statistics.
 func (ln *line) begin(dev mpe.Device, err error) (mpe.Device, error) {
 	ln.dev, ln.from = dev, time.Now()
-	return dev, err
+	return dev, rlimit.Descriptor(err)
 }
 
 // open opens the rank: as one of a daemon, or in this process, by a configuration or the line alone.

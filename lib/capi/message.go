@@ -127,7 +127,7 @@ func (a *args) imrecv() error {
 		return err
 	}
 	if m == nil {
-		r, err := a.l.world.Irecv(mpi.Memory(nil, 0, a.l.bytes), mpi.ProcNull, 0)
+		r, err := a.l.world.Irecv(mpi.Foreign.Memory(nil, 0, a.l.bytes), mpi.ProcNull, 0)
 		return a.newRequest(4, r, err, false)
 	}
 	r, err := m.Irecv(b)

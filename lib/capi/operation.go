@@ -109,7 +109,7 @@ func (a *args) reduction() (*reduction, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.datatype(3)
+	t, err := a.committed(3)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type, err
 	}
 	if o.function != nil {
 		f, wide, handle, back := o.function, o.wide, t.handle, a.l.back
-		return mpi.OpOfTyped(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
+		return mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
 			back.Reduce(f, in, inout, int64(n), wide, handle)
 			return nil
 		}, o.commutes), t.Type, nil
@@ -160,14 +160,14 @@ func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type, err
 		return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", o.name)
 	}
 	if f := ownReductions[reductionOf{o.name, t.predefined}]; f != nil {
-		return mpi.OpOfTyped(f, true), t.Type, nil
+		return mpi.Foreign.OpOf(f, true), t.Type, nil
 	}
 	if slices.Contains(longDoubles, t.predefined) {
 		name, of, back := o.name, "MPI_"+t.predefined, a.l.back
 		if !back.LongDouble(name, of, nil, nil, 0) {
 			return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for %s", name, of)
 		}
-		return mpi.OpOfTyped(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
+		return mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
 			back.LongDouble(name, of, in, inout, int64(n))
 			return nil
 		}, true), cmp.Or(t.combined, t.Type), nil

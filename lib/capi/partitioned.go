@@ -47,7 +47,7 @@ func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitio
 		_ = p.Free() // the handle's error is the one to report
 		return err
 	}
-	r.partitioned, r.persistent, r.comm, r.begin = p, true, c, p.Start
+	r.own, r.comm = &special{persistent: true, partitioned: p, begin: p.Start}, c
 	return nil
 }
 
@@ -57,11 +57,11 @@ func (a *args) partitioned(i int) (*mpi.Partitioned, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case r == nil || r.partitioned == nil:
+	case r == nil || r.special().partitioned == nil:
 		return nil, errorf(mpi.ErrRequest, "the request is not one of MPI_Psend_init or MPI_Precv_init")
 	}
 	a.comm = r.comm
-	return r.partitioned, nil
+	return r.special().partitioned, nil
 }
 
 func (a *args) ready(request int, do func(p *mpi.Partitioned) error) error {
@@ -92,6 +92,9 @@ func (a *args) readyList() error {
 func (a *args) arrived() error {
 	if _, err := a.where(2); err != nil {
 		return err
+	}
+	if a.handle(0, kindRequest) == a.l.abi.null[kindRequest] { // MPI 4.0, section 4.2.2
+		return a.setFlag(2, true)
 	}
 	p, err := a.partitioned(0)
 	if err != nil {

@@ -41,6 +41,9 @@ func TestPartitioned(t *testing.T) {
 			r.ok("Send_init", at, 1, "INT", 1, 5, "COMM_WORLD", plain.at(0))
 			r.ends(r.call("Pready", 0, plain.get(0)), "ERR_REQUEST", "not one of MPI_Psend_init")
 			r.ends(r.call("Pready", 0, "REQUEST_NULL"), "ERR_REQUEST")
+			if r.ok("Parrived", "REQUEST_NULL", 0, atFlag); flag[0] != 1 { // MPI 4.0, section 4.2.2
+				r.t.Errorf("%s: Parrived of MPI_REQUEST_NULL gives %d", r.abi, flag[0])
+			}
 			r.ok("Request_free", plain.at(0))
 		} else {
 			r.ok("Precv_init", at, parts, each, "INT", 0, 5, "COMM_WORLD", "INFO_NULL", request.at(0))

@@ -32,8 +32,6 @@ var _ = add(map[string]implementation{
 	"Sendrecv_replace":  (*args).sendrecvReplace,
 	"Isendrecv":         (*args).isendrecv,
 	"Isendrecv_replace": (*args).isendrecvReplace,
-	"Buffer_attach":     (*args).bufferAttach,
-	"Buffer_detach":     (*args).bufferDetach,
 })
 
 // toPeer decodes the arguments of a call with a buffer and a rank: buf, count, datatype, rank, tag, comm.
@@ -166,7 +164,7 @@ func (a *args) both(c *comm, recv mpi.Buffer, source, recvtag int, send mpi.Buff
 		cancelAll(in, out)
 		return err
 	}
-	r.Request, r.send, r.comm, r.to = in, out, c, to
+	r.Request, r.comm, r.own = in, c, &special{send: out, to: to}
 	return nil
 }
 
@@ -202,35 +200,6 @@ func (a *args) isendrecvReplace() error {
 	}
 	packed := make([]byte, elements.count*t.Size())
 	t.Pack(packed, elements.at, elements.count, 0)
-	send := mpi.Memory(unsafe.Pointer(unsafe.SliceData(packed)), int64(len(packed)), a.l.bytes)
+	send := mpi.Foreign.Memory(unsafe.Pointer(unsafe.SliceData(packed)), int64(len(packed)), a.l.bytes)
 	return a.both(c, b, a.peer(5), a.tag(6), send, a.destination(3), a.sendTag(4), packed, 8)
-}
-
-func (a *args) bufferAttach() error {
-	n := a.count(1)
-	if n < 0 {
-		return errorf(mpi.ErrArg, "a buffer of %d bytes", n)
-	}
-	if err := a.l.world.AttachBuffer(int(n)); err != nil {
-		return err
-	}
-	a.l.attached = a.pointer(0) // messages are copied elsewhere; it is the program's to have back
-	return nil
-}
-
-func (a *args) bufferDetach() error {
-	if _, err := a.where(1); err != nil {
-		return err
-	}
-	to, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	n, err := a.l.world.DetachBuffer(context.Background())
-	if err != nil {
-		return err
-	}
-	*(*unsafe.Pointer)(to) = a.l.attached
-	a.l.attached = nil
-	return a.setCount(1, int64(n))
 }

@@ -173,3 +173,28 @@ func TestMakingRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestInvalidNumbers: errors say the rank and the tag that the program has given, or the constant.
+func TestInvalidNumbers(t *testing.T) {
+	onRanks(t, 1, func(r *rank) {
+		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
+		_, at := ints(1)
+		for _, test := range []struct {
+			peer, tag   any
+			class, says string
+		}{
+			{-7, 1, "ERR_RANK", "there is no rank -7:"},
+			{"ANY_SOURCE", 1, "ERR_RANK", "there is no rank MPI_ANY_SOURCE:"},
+			{"UNDEFINED", 1, "ERR_RANK", "there is no rank MPI_UNDEFINED:"},
+			{"ROOT", 1, "ERR_RANK", "there is no rank "},
+			{0, -5, "ERR_TAG", "tag -5,"},
+			{0, "ANY_TAG", "ERR_TAG", "tag MPI_ANY_TAG,"},
+		} {
+			r.ends(r.call("Send", at, 1, "INT", test.peer, test.tag, "COMM_WORLD"), test.class, test.says)
+		}
+		r.ends(r.call("Recv", at, 1, "INT", -7, 1, "COMM_WORLD", "STATUS_IGNORE"), "ERR_RANK", "there is no rank -7:")
+		r.ends(r.call("Bcast", at, 1, "INT", "UNDEFINED", "COMM_WORLD"), "ERR_ROOT", "there is no rank MPI_UNDEFINED:")
+		r.ends(r.call("Bcast", at, 1, "INT", "ANY_SOURCE", "COMM_WORLD"), "ERR_ROOT", "there is no rank MPI_ANY_SOURCE:")
+		r.ends(r.call("Reduce", at, nil, 1, "INT", "SUM", -9, "COMM_WORLD"), "ERR_ROOT", "there is no rank -9:")
+	})
+}

@@ -3,7 +3,6 @@ package capi
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 	"unsafe"
 
@@ -13,43 +12,62 @@ import (
 // request is a request that a program has the handle of.
 type request struct {
 	mpi.Request
+	comm *comm
+	// own is what only some requests have; nil if there is none of it. Programs have millions of those.
+	own *special
+}
+
+// special has the fields that few requests need.
+type special struct {
+	// persistent: its handle is the program's until it frees the request.
+	persistent bool
 	// send is the other half of MPI_Isendrecv, whose status is that of the receive, and to is the memory of what it sends.
 	send mpi.Request
 	to   []byte
-	// persistent: its handle is the program's until it frees the request. begin starts it again, if it is a collective call.
-	persistent bool
-	begin      func() (mpi.Request, error)
+	// begin starts a persistent request of a collective call again.
+	begin func() (mpi.Request, error)
 	// general is that of MPI_Grequest_start.
 	general *general
 	// partitioned is that of MPI_Psend_init or MPI_Precv_init.
 	partitioned *mpi.Partitioned
-	comm        *comm
+}
+
+var (
+	ordinary   special
+	persistent = special{persistent: true}
+)
+
+// special returns what only some requests have, which is not to be changed.
+func (r *request) special() *special {
+	if r.own == nil {
+		return &ordinary
+	}
+	return r.own
 }
 
 // active reports whether the request is to be waited for.
-func (r *request) active() bool { return r.general != nil || r.Active() || r.send.Active() }
+func (r *request) active() bool {
+	return r.special().general != nil || r.Active() || r.special().send.Active()
+}
 
 // done reports whether all of it has ended, and changes nothing.
 func (r *request) done() bool {
-	if r.general != nil {
-		return r.general.completed()
+	if r.special().general != nil {
+		return r.special().general.completed()
 	}
 	_, a, _ := r.Peek()
-	_, b, _ := r.send.Peek()
+	_, b, _ := r.special().send.Peek()
 	return a && b
 }
 
 // finish waits for all of it. The standard gives the status of a send no source and no tag: unset leaves what the program has there, as
 // MPICH does, of whose programs some read it.
 func (r *request) finish() (mpi.Status, error) {
-	if r.general != nil {
-		return r.general.finish()
+	if r.special().general != nil {
+		return r.special().general.finish()
 	}
-	inactive := r.persistent && !r.Active()
-	st, err := r.Wait(context.Background())
-	if _, sendErr := r.send.Wait(context.Background()); err == nil {
-		err = sendErr
-	}
+	inactive := r.special().persistent && !r.Active()
+	st, err := mpi.WaitBoth(context.Background(), r.Request, r.special().send)
 	if st.Source == mpi.AnySource && !inactive {
 		st.Source = unset
 	}
@@ -66,10 +84,10 @@ func await(list []*request) {
 	for _, r := range list {
 		switch {
 		case r == nil || !r.active():
-		case r.general != nil:
+		case r.special().general != nil:
 			general = true
 		default:
-			for _, part := range [...]mpi.Request{r.Request, r.send} {
+			for _, part := range [...]mpi.Request{r.Request, r.special().send} {
 				if _, done, _ := part.Peek(); !done {
 					parts = append(parts, part)
 				}
@@ -80,7 +98,24 @@ func await(list []*request) {
 		time.Sleep(generalPoll)
 		return
 	}
-	mpi.Await(context.Background(), parts)
+	mpi.Foreign.Await(context.Background(), parts)
+}
+
+// awaitAll waits until all of the requests have ended, or one has failed because its peer does not go on. It reports
+// whether it is to be waited for those that have not ended.
+func awaitAll(list []*request) bool {
+	var few [16]mpi.Request
+	parts := few[:0]
+	for _, r := range list {
+		switch {
+		case r == nil || !r.active():
+		case r.special().general != nil:
+			return true
+		default:
+			parts = append(parts, r.Request, r.special().send)
+		}
+	}
+	return mpi.Foreign.AwaitAll(context.Background(), parts)
 }
 
 // generalPoll is how often a caller that waits for several requests asks for generalized ones among them.
@@ -100,27 +135,10 @@ var _ = add(map[string]implementation{
 	"Cancel":             (*args).cancel,
 	"Start":              (*args).start,
 	"Startall":           (*args).startall,
-
-	"Test_cancelled":       (*args).testCancelled,
-	"Status_set_cancelled": (*args).setCancelled,
-	"Status_get_source":    func(a *args) error { return a.getStatus(a.l.abi.status.source) },
-	"Status_get_tag":       func(a *args) error { return a.getStatus(a.l.abi.status.tag) },
-	"Status_get_error":     func(a *args) error { return a.getStatus(a.l.abi.status.err) },
-	"Status_set_source":    func(a *args) error { return a.setStatus(a.l.abi.status.source) },
-	"Status_set_tag":       func(a *args) error { return a.setStatus(a.l.abi.status.tag) },
-	"Status_set_error":     func(a *args) error { return a.setStatus(a.l.abi.status.err) },
-	"Get_count":            (*args).getCount,
-	"Get_elements":         (*args).getElements,
-	"Get_elements_x":       func(a *args) error { a.wide = true; return a.getElements() },
-	"Status_set_elements":  (*args).setElements,
-	"Status_set_elements_x": func(a *args) error {
-		a.wide = true
-		return a.setElements()
-	},
 })
 
 // newRequest gives a request that was started a handle.
-func (a *args) newRequest(i int, r mpi.Request, err error, persistent bool) error {
+func (a *args) newRequest(i int, r mpi.Request, err error, again bool) error {
 	if err != nil {
 		return err
 	}
@@ -129,17 +147,19 @@ func (a *args) newRequest(i int, r mpi.Request, err error, persistent bool) erro
 		cancelAll(r)
 		return err
 	}
-	return a.l.newRequest(p, r, persistent, a.comm)
+	return a.l.newRequest(p, r, again, a.comm)
 }
 
 // newRequest does so where the handle is to be.
-func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, persistent bool, c *comm) error {
+func (l *Library) newRequest(p unsafe.Pointer, r mpi.Request, again bool, c *comm) error {
 	made, handle, err := l.requests.take()
 	if err != nil {
 		cancelAll(r)
 		return err
 	}
-	made.Request, made.persistent, made.comm = r, persistent, c
+	if made.Request, made.comm = r, c; again {
+		made.own = &persistent
+	}
 	l.setHandleAt(p, 0, handle)
 	return nil
 }
@@ -190,7 +210,7 @@ func (a *args) validRequest(p unsafe.Pointer, n int) (*request, error) {
 
 // over forgets the request of element n of an array, which has ended, unless it is persistent.
 func (a *args) over(p unsafe.Pointer, n int, r *request) {
-	if !r.persistent {
+	if !r.special().persistent {
 		a.forgetRequest(p, n)
 	}
 }
@@ -242,218 +262,15 @@ func (a *args) test() error {
 	return err
 }
 
-// requestList reads the requests of arguments 0 and 1: a count and an array.
-func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request, err error) {
-	n := a.int(0)
-	if n < 0 {
-		return nil, nil, errorf(mpi.ErrCount, "%d requests", n)
-	}
-	if n == 0 {
-		return nil, nil, nil
-	}
-	if p, err = a.where(1); err != nil {
-		return nil, nil, err
-	}
-	list = few[:0]
-	if n > len(few) {
-		list = make([]*request, 0, n)
-	}
-	list = list[:n]
-	for i := range list {
-		if list[i], err = a.l.request(a.l.handleAt(p, i)); err != nil {
-			return nil, nil, err
-		}
-		if list[i] != nil && a.comm == nil {
-			a.comm = list[i].comm
-		}
-	}
-	return p, list, nil
-}
-
-// fewRequests are as many as need no memory of their own.
-const fewRequests = 32
-
-// all waits for, or tests, all requests.
-func (a *args) all(statuses int, wait bool) error {
-	var few [fewRequests]*request
-	p, list, err := a.requestList(&few)
-	if err != nil {
-		return err
-	}
-	to := a.statuses(statuses)
-	if !wait {
-		for _, r := range list {
-			if r != nil && !r.done() {
-				return a.setFlag(2, false)
-			}
-		}
-		if err := a.setFlag(2, true); err != nil {
-			return err
-		}
-	}
-	var failed error
-	for i, r := range list {
-		st := emptyStatus
-		var err error
-		if r != nil {
-			st, err = r.finish()
-			a.over(p, i, r)
-		}
-		failed = a.outcome(to, i, &st, err, failed)
-	}
-	// Those that ended before an error have a status as well.
-	return failed
-}
-
-// outcome writes the status of one of several requests. It returns the error of the call.
-func (a *args) outcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed error) error {
-	if to != nil {
-		at := unsafe.Add(to, uintptr(i)*a.l.abi.status.size)
-		a.l.setStatus(at, st)
-		code := 0
-		if err != nil {
-			code = a.l.codes.code(err)
-		}
-		a.l.setError(at, code)
-	}
-	if err == nil {
-		return failed
-	}
-	if failed == nil {
-		return &inStatusError{err}
-	}
-	return failed
-}
-
-// inStatusError is the error of a call whose statuses have the errors of its requests. The first one explains it.
-type inStatusError struct{ first error }
-
-func (e *inStatusError) Error() string {
-	return "the statuses have the errors; the first one is: " + e.first.Error()
-}
-
-// As makes it an error of its class.
-func (e *inStatusError) As(to any) bool {
-	if own, ok := to.(**callError); ok {
-		*own = &callError{mpi.ErrInStatus, e.Error()}
-		return true
-	}
-	return false
-}
-
-// any waits for, or tests, one of several requests.
-func (a *args) any(wait bool) error {
-	var few [fewRequests]*request
-	p, list, err := a.requestList(&few)
-	if err != nil {
-		return err
-	}
-	status := 3
-	if !wait {
-		status = 4
-	}
-	for i := 2; i < status; i++ { // before a request is over
-		if _, err := a.where(i); err != nil {
-			return err
-		}
-	}
-	for {
-		index, active := -1, false
-		for i, r := range list {
-			if r == nil || !r.active() {
-				continue
-			}
-			active = true
-			if r.done() {
-				index = i
-				break
-			}
-		}
-		switch {
-		case index >= 0:
-			r := list[index]
-			a.comm = r.comm
-			st, err := r.finish()
-			a.over(p, index, r)
-			a.status(status, &st)
-			return a.picked(index, wait, err)
-		case !active:
-			st := emptyStatus
-			a.status(status, &st)
-			return a.picked(a.l.abi.undefined, wait, nil)
-		case !wait:
-			if err := a.setInt(2, a.l.abi.undefined); err != nil {
-				return err
-			}
-			return a.setFlag(3, false)
-		}
-		await(list)
-	}
-}
-
-// picked gives the index of one of several requests.
-func (a *args) picked(index int, wait bool, err error) error {
-	if e := a.setInt(2, index); e != nil {
-		return e
-	}
-	if !wait {
-		if e := a.setFlag(3, true); e != nil {
-			return e
-		}
-	}
-	return err
-}
-
-// some waits for at least one of several requests, or tests them.
-func (a *args) some(wait bool) error {
-	var few [fewRequests]*request
-	p, list, err := a.requestList(&few)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(list, func(r *request) bool { return r != nil && r.active() }) {
-		return a.setInt(2, a.l.abi.undefined)
-	}
-	count, err := a.where(2)
-	if err != nil {
-		return err
-	}
-	indices, err := a.where(3)
-	if err != nil {
-		return err
-	}
-	to := a.statuses(4)
-	var failed error
-	n := 0
-	for {
-		for i, r := range list {
-			if r == nil || !r.active() || !r.done() {
-				continue
-			}
-			st, err := r.finish()
-			failed = a.outcome(to, n, &st, err, failed)
-			a.over(p, i, r)
-			*(*int32)(unsafe.Add(indices, 4*n)) = int32(i)
-			n++
-		}
-		if n > 0 || !wait {
-			break
-		}
-		await(list)
-	}
-	*(*int32)(count) = int32(n)
-	return failed
-}
-
 // free has the request go on by itself, if it is active.
 func (r *request) free() error {
 	switch {
-	case r.partitioned != nil:
-		return r.partitioned.Free()
-	case r.begin != nil && !r.Active():
+	case r.special().partitioned != nil:
+		return r.special().partitioned.Free()
+	case r.special().begin != nil && !r.Active():
 		return nil
-	case r.send != mpi.Request{}:
-		if err := r.send.Free(); err != nil {
+	case r.special().send != mpi.Request{}:
+		if err := r.special().send.Free(); err != nil {
 			return err
 		}
 	}
@@ -469,10 +286,10 @@ func (a *args) requestFree() error {
 	if err != nil {
 		return err
 	}
-	if r.general != nil {
+	if r.special().general != nil {
 		h := a.l.handleAt(p, 0)
 		a.l.setHandleAt(p, 0, a.l.abi.null[kindRequest])
-		return r.general.release(h)
+		return r.special().general.release(h)
 	}
 	if err := r.free(); err != nil {
 		return err
@@ -492,7 +309,7 @@ func (a *args) requestStatus() error {
 		return a.setFlag(1, true)
 	}
 	a.comm = r.comm
-	if r.general != nil {
+	if r.special().general != nil {
 		return a.generalStatus(r)
 	}
 	st, _, err := r.Peek()
@@ -518,8 +335,8 @@ func (a *args) cancel() error {
 	if err != nil {
 		return err
 	}
-	if r.general != nil {
-		return codeError(a.l.back.GeneralCancel(r.general.cancel, r.general.extra, r.general.completed()))
+	if g := r.special().general; g != nil {
+		return g.stop()
 	}
 	return r.Cancel()
 }
@@ -537,13 +354,13 @@ func (a *args) startAt(p unsafe.Pointer, i int) error {
 	if err != nil {
 		return err
 	}
-	if r.begin == nil {
+	if r.special().begin == nil {
 		return r.Start()
 	}
 	if r.Active() {
 		return errorf(mpi.ErrRequest, "the request is active: wait for it before starting it again")
 	}
-	r.Request, err = r.begin()
+	r.Request, err = r.special().begin()
 	return err
 }
 
@@ -557,93 +374,4 @@ func (a *args) startall() error {
 		err = a.startAt(p, i)
 	}
 	return err
-}
-
-func (a *args) statusOf() (mpi.Status, error) {
-	p, err := a.where(0)
-	if err != nil {
-		return mpi.Status{}, err
-	}
-	if uintptr(p) == a.l.abi.statusIgnore {
-		return mpi.Status{}, errorf(mpi.ErrArg, "the status is MPI_STATUS_IGNORE")
-	}
-	return a.l.statusAt(p), nil
-}
-
-// statusField is a field of the status of argument 0: an int of the program's, whatever it is.
-func (a *args) statusField(offset uintptr) (*int32, error) {
-	if _, err := a.statusOf(); err != nil {
-		return nil, err
-	}
-	return (*int32)(unsafe.Add(a.pointer(0), offset)), nil
-}
-
-func (a *args) getStatus(offset uintptr) error {
-	p, err := a.statusField(offset)
-	if err != nil {
-		return err
-	}
-	return a.setInt(1, int(*p))
-}
-
-func (a *args) setStatus(offset uintptr) error {
-	p, err := a.statusField(offset)
-	if err == nil {
-		*p = int32(a.int(1))
-	}
-	return err
-}
-
-func (a *args) testCancelled() error {
-	st, err := a.statusOf()
-	if err != nil {
-		return err
-	}
-	return a.setFlag(1, st.Cancelled)
-}
-
-func (a *args) setCancelled() error {
-	st, err := a.statusOf()
-	if err != nil {
-		return err
-	}
-	a.l.setBytes(a.pointer(0), st.Bytes, a.int(1) != 0)
-	return nil
-}
-
-// received decodes a status and a datatype.
-func (a *args) received() (st mpi.Status, t *dtype, err error) {
-	if st, err = a.statusOf(); err == nil {
-		t, err = a.datatype(1)
-	}
-	return st, t, err
-}
-
-func (a *args) getCount() error {
-	st, t, err := a.received()
-	if err != nil {
-		return err
-	}
-	return a.setCount(2, int64(mpi.CountOf(st, t.Type)))
-}
-
-func (a *args) getElements() error {
-	st, t, err := a.received()
-	if err != nil {
-		return err
-	}
-	return a.setCount(2, int64(mpi.Elements(st, t.Type)))
-}
-
-func (a *args) setElements() error {
-	st, t, err := a.received()
-	if err != nil {
-		return err
-	}
-	n := a.count(2)
-	if n < 0 {
-		return errorf(mpi.ErrCount, "%d elements", n)
-	}
-	a.l.setBytes(a.pointer(0), t.bytesOf(n), st.Cancelled)
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 type session struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler]
+	buffer     sendBuffer
 }
 
 var _ = add(map[string]implementation{
@@ -44,7 +45,7 @@ func (a *args) session(h uint64) (*session, error) {
 	if s == nil {
 		return nil, errorf(errSession, "%#x is no session, or has been finalized", h)
 	}
-	a.handler, a.handlerOf = s.errhandler.Load(), s.handle
+	a.handler, a.handlerOf, a.inherited = s.errhandler.Load(), s.handle, s.buffer.SendBuffer
 	return s, nil
 }
 
@@ -97,7 +98,7 @@ func (a *args) sessionInit() error {
 	}
 	a.l.use(h)
 	a.l.sessioned.Store(true)
-	s.handle = handle
+	s.handle, s.buffer.SendBuffer = handle, a.l.world.NewSendBuffer()
 	s.errhandler.Store(h)
 	return nil
 }
@@ -111,7 +112,7 @@ func (a *args) sessionFinalize() error {
 	if err != nil {
 		return err
 	}
-	err = a.l.end()
+	err = errors.Join(s.buffer.end(), a.l.end())
 	h := *a.handler // what is left of it if the session had it last
 	a.l.release(a.handler)
 	a.handler = &h

@@ -93,9 +93,9 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 		if chunks := t.chunks.Load(); chunks == nil || int(i) >= len(*chunks)*chunkLen {
 			var more []*[chunkLen]slot[T]
 			if chunks != nil {
-				more = append(more, *chunks...)
+				more = *chunks
 			}
-			more = append(more, new([chunkLen]slot[T]))
+			more = append(more, new([chunkLen]slot[T])) // behind what readers see of it
 			t.chunks.Store(&more)
 		}
 	}

@@ -314,7 +314,7 @@ func (a *args) distGraphCreate() error {
 	}
 	e, err := a.distributed()
 	if err != nil {
-		c.Refuse(coll.Alltoall, classOf(err)) // with which it begins
+		mpi.Foreign.Refuse(c.Comm, coll.Alltoall, classOf(err)) // with which it begins
 		return err
 	}
 	made, err := c.DistGraphCreate(context.Background(), e[0], e[1], e[2], e[3], a.int(7) != 0)

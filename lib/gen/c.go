@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -125,11 +126,15 @@ var answers = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generated)
+	if a.name == standard {
+		b.WriteString("#define ZRLMPI_INLINE /* defines symbols */\n")
+	}
 	b.WriteString("#include \"mpi.h\"\n#include \"zrlmpi.h\"\n\n")
 	fmt.Fprintf(&b, "__attribute__((constructor)) static void load(void) { zrl_load(ZRL_%s); }\n", strings.ToUpper(string(a.name)))
 	if a.name == mpich {
 		b.WriteString(mpichSymbols)
 	}
+	b.WriteString(a.conversionSymbols(table))
 	for call, f := range table {
 		if !f.in(a.name) {
 			continue
@@ -245,15 +250,8 @@ func (a *abi) header(table []function) string {
 	}
 	if a.name == mpich {
 		b.WriteString(mpichDeclarations)
-		for _, name := range a.order {
-			if a.handles[name] != "" {
-				continue
-			}
-			// Functions of the standard that have no symbols in this ABI.
-			short := strings.Replace(name, "Datatype", "Type", 1)
-			fmt.Fprintf(&b, "#define MPI_%[1]s_c2f(handle) ((MPI_Fint)(handle))\n#define MPI_%[1]s_f2c(handle) ((MPI_%[2]s)(handle))\n", short, name)
-			fmt.Fprintf(&b, "#define PMPI_%[1]s_c2f(handle) ((MPI_Fint)(handle))\n#define PMPI_%[1]s_f2c(handle) ((MPI_%[2]s)(handle))\n", short, name)
-		}
+	} else {
+		b.WriteString(standardDeclarations)
 	}
 	for _, prefix := range []string{"MPI_", "PMPI_"} {
 		b.WriteString("\n")
@@ -263,8 +261,87 @@ func (a *abi) header(table []function) string {
 			}
 		}
 	}
+	for _, prefix := range []string{"MPI_", "PMPI_"} {
+		b.WriteString(a.declareConversions(table, prefix))
+	}
 	b.WriteString("\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
 	return b.String()
+}
+
+// A conversion is a function between C and Fortran (MPI 5.0, section 20.4). Few have symbols in an ABI, and every program of C expects all.
+type conversion struct{ name, result, param, value string }
+
+// conversions are those of handles whose values are numbers, or that have a function for it.
+func (a *abi) conversions(table []function, prefix string) (list []conversion) {
+	for _, name := range a.order {
+		short, of := strings.Replace(name, "Datatype", "Type", 1), "MPI_"+name
+		to, from := fmt.Sprintf("%s%s_toint(handle)", prefix, short), fmt.Sprintf("%s%s_fromint(handle)", prefix, short)
+		if !slices.ContainsFunc(table, func(f function) bool { return f.name == short+"_toint" }) || a.name == mpich && a.handles[name] != "" {
+			continue
+		}
+		list = append(list, conversion{prefix + short + "_c2f", "MPI_Fint", of, to}, conversion{prefix + short + "_f2c", of, "MPI_Fint", from})
+	}
+	return list
+}
+
+// declareConversions declares them for mpi.h. Those of handles are macros in MPICH, and inline functions for the standard's ABI, since programs
+// take the addresses of some: neither imports a symbol. The library itself defines the latter as symbols.
+func (a *abi) declareConversions(table []function, prefix string) string {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, c := range a.conversions(table, prefix) {
+		if a.name == mpich {
+			fmt.Fprintf(&b, "#define %s(handle) ((%s)(handle))\n", c.name, c.result)
+		} else {
+			fmt.Fprintf(&b, "ZRLMPI_INLINE %s %s(%s handle) { return %s; }\n", c.result, c.name, c.param, c.value)
+		}
+	}
+	for _, c := range statusConversions {
+		if a.name == mpich {
+			fmt.Fprintf(&b, "%s;\n", c.prototype(prefix))
+		} else {
+			fmt.Fprintf(&b, "ZRLMPI_INLINE %s { return %s; }\n", c.prototype(prefix), c.value())
+		}
+	}
+	return b.String()
+}
+
+// conversionSymbols are for programs that were built with another header, or that ask the loader for conversions.
+func (a *abi) conversionSymbols(table []function) string {
+	var b strings.Builder
+	for _, c := range statusConversions {
+		if a.name == mpich {
+			fmt.Fprintf(&b, "\n%s {\n    return %s;\n%s", c.prototype("PMPI_"), c.value(), weak(function{name: "Status_" + c.name}))
+		} else {
+			fmt.Fprintf(&b, "#pragma weak MPI_Status_%s\n", c.name)
+		}
+	}
+	if a.name == standard {
+		for _, c := range a.conversions(table, "MPI_") {
+			fmt.Fprintf(&b, "#pragma weak %s\n", c.name)
+		}
+	}
+	return b.String()
+}
+
+// statusConversion is a function that converts a status between C and the two forms of Fortran. Its fields are the same in all of them.
+type statusConversion struct{ name, from, to, ignored string }
+
+var statusConversions = []statusConversion{
+	{"c2f", "MPI_Status", "MPI_Fint", "MPI_STATUS_IGNORE"},
+	{"c2f08", "MPI_Status", "MPI_F08_status", "MPI_STATUS_IGNORE"},
+	{"f2c", "MPI_Fint", "MPI_Status", "MPI_F_STATUS_IGNORE"},
+	{"f2f08", "MPI_Fint", "MPI_F08_status", "MPI_F_STATUS_IGNORE"},
+	{"f082c", "MPI_F08_status", "MPI_Status", "MPI_F08_STATUS_IGNORE"},
+	{"f082f", "MPI_F08_status", "MPI_Fint", "MPI_F08_STATUS_IGNORE"},
+}
+
+func (c *statusConversion) prototype(prefix string) string {
+	return fmt.Sprintf("int %sStatus_%s(const %s *from, %s *to)", prefix, c.name, c.from, c.to)
+}
+
+func (c *statusConversion) value() string {
+	return fmt.Sprintf("from == %s || to == 0 ? MPI_ERR_ARG : (__builtin_memcpy(to, from, sizeof(MPI_Status)), MPI_SUCCESS)", c.ignored)
 }
 
 // callbackTypes are the types of functions of a program that the library calls.
@@ -302,6 +379,22 @@ typedef void(MPI_T_event_cb_function)(MPI_T_event_instance, MPI_T_event_registra
 typedef void(MPI_T_event_free_cb_function)(MPI_T_event_registration, MPI_T_cb_safety, void *data);
 typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registration, int source, MPI_T_cb_safety, void *data);
 
+`
+
+// standardDeclarations: this ABI has no Fortran, so no address stands for an ignored status of Fortran.
+const standardDeclarations = `
+#ifndef ZRLMPI_INLINE
+#define ZRLMPI_INLINE static __inline__
+#endif
+
+typedef struct {
+    MPI_Fint MPI_SOURCE, MPI_TAG, MPI_ERROR, MPI_internal[5];
+} MPI_F08_status;
+
+#define MPI_F_STATUS_IGNORE ((MPI_Fint *)0)
+#define MPI_F_STATUSES_IGNORE ((MPI_Fint *)0)
+#define MPI_F08_STATUS_IGNORE ((MPI_F08_status *)0)
+#define MPI_F08_STATUSES_IGNORE ((MPI_F08_status *)0)
 `
 
 const mpichDeclarations = `

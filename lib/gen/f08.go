@@ -56,6 +56,8 @@ func (a *abi) f08Module(table []function) string {
 	}
 	fmt.Fprintf(&b, "  private :: %s\n", strings.Join(private, ", &\n    "))
 
+	interfaces, procedures := sizeofs("integer, optional, intent(out)")
+	b.WriteString(interfaces)
 	b.WriteString("  abstract interface\n")
 	b.WriteString(f08Callbacks)
 	b.WriteString("  end interface\n")
@@ -71,6 +73,8 @@ func (a *abi) f08Module(table []function) string {
 			}
 			b.WriteString("  end interface\n")
 		}
+		fmt.Fprintf(&b, "  interface %[1]s_F_sync_reg\n    subroutine %[1]s_f_sync_reg_f08(buf)\n"+
+			"      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf\n      type(*), dimension(*) :: buf\n    end subroutine\n  end interface\n", prefix)
 	}
 	b.WriteString("contains\n")
 	for _, operator := range []string{"==", "/="} {
@@ -79,6 +83,7 @@ func (a *abi) f08Module(table []function) string {
 				"    %[1]s = a%%MPI_VAL %[3]s b%%MPI_VAL\n  end function\n", comparison(operator, name), name, operator)
 		}
 	}
+	b.WriteString(procedures)
 	b.WriteString("end module\n")
 	return b.String()
 }

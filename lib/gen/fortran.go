@@ -336,36 +336,34 @@ const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
       EXTERNAL PMPI_AINT_ADD, PMPI_AINT_DIFF
 `
 
-// mpiModule is module mpi: mpif.h, and MPI_SIZEOF, which has to know the type of its argument.
+// mpiModule is module mpi: mpif.h, and MPI_SIZEOF.
 func mpiModule() string {
+	interfaces, procedures := sizeofs("integer, intent(out)")
+	return fmt.Sprintf("! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n%scontains\n%send module\n", generated, interfaces, procedures)
+}
+
+// sizeofs are the parts of a module with MPI_SIZEOF, which has to know the type of its argument: its interface, and its procedures.
+func sizeofs(ierror string) (interfaces, procedures string) {
 	types := []string{
 		"integer(1)", "integer(2)", "integer(4)", "integer(8)", "real(4)", "real(8)", "real(16)",
 		"complex(4)", "complex(8)", "complex(16)", "logical(1)", "logical(2)", "logical(4)", "logical(8)", "character(*)",
 	}
-	name := func(typ string) string {
-		return "sizeof_" + strings.NewReplacer("(", "_", ")", "", "*", "n").Replace(typ)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n  interface MPI_SIZEOF\n", generated)
+	var i, p strings.Builder
+	var names []string
+	i.WriteString("  interface MPI_SIZEOF\n")
 	for _, t := range types {
-		fmt.Fprintf(&b, "    module procedure %s\n", name(t))
-	}
-	b.WriteString("  end interface\n  private ::")
-	for i, t := range types {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		fmt.Fprintf(&b, " &\n    %s", name(t))
-	}
-	b.WriteString("\ncontains\n")
-	for _, t := range types {
-		size := "storage_size(x) / 8"
+		name, size, assign := "sizeof_"+strings.NewReplacer("(", "_", ")", "", "*", "n").Replace(t), "storage_size(x) / 8", "ierror = MPI_SUCCESS"
 		if t == "character(*)" {
 			size = "1"
 		}
-		fmt.Fprintf(&b, "  subroutine %[1]s(x, size, ierror)\n    %[2]s, intent(in) :: x(..)\n    integer, intent(out) :: size, ierror\n"+
-			"    size = %[3]s\n    ierror = MPI_SUCCESS\n  end subroutine\n", name(t), t, size)
+		if strings.Contains(ierror, "optional") {
+			assign = "if (present(ierror)) " + assign
+		}
+		names = append(names, name)
+		fmt.Fprintf(&i, "    module procedure %s\n", name)
+		fmt.Fprintf(&p, "  subroutine %s(x, size, ierror)\n    %s, intent(in) :: x(..)\n    integer, intent(out) :: size\n    %s :: ierror\n"+
+			"    size = %s\n    %s\n  end subroutine\n", name, t, ierror, size, assign)
 	}
-	b.WriteString("end module\n")
-	return b.String()
+	fmt.Fprintf(&i, "  end interface\n  private :: &\n    %s\n", strings.Join(names, ", &\n    "))
+	return i.String(), p.String()
 }

@@ -181,6 +181,47 @@ static void session(void)
     OK(MPI_Session_finalize(&s));
 }
 
+/* Handles and statuses that a program passes to Fortran and takes from it. */
+static void fortran(void)
+{
+    MPI_Status status, again;
+    MPI_Fint f[MPI_F_STATUS_SIZE];
+    MPI_F08_status f08;
+    MPI_Request none = MPI_REQUEST_NULL;
+
+    CHECK(MPI_Comm_f2c(MPI_Comm_c2f(MPI_COMM_WORLD)) == MPI_COMM_WORLD);
+    CHECK(MPI_Type_f2c(MPI_Type_c2f(MPI_DOUBLE)) == MPI_DOUBLE);
+    CHECK(MPI_Op_f2c(MPI_Op_c2f(MPI_SUM)) == MPI_SUM);
+    CHECK(MPI_Group_f2c(MPI_Group_c2f(MPI_GROUP_EMPTY)) == MPI_GROUP_EMPTY);
+    CHECK(MPI_Info_f2c(MPI_Info_c2f(MPI_INFO_NULL)) == MPI_INFO_NULL);
+    CHECK(MPI_Errhandler_f2c(MPI_Errhandler_c2f(MPI_ERRORS_RETURN)) == MPI_ERRORS_RETURN);
+    CHECK(MPI_Request_f2c(MPI_Request_c2f(none)) == none);
+    CHECK(MPI_Message_f2c(MPI_Message_c2f(MPI_MESSAGE_NULL)) == MPI_MESSAGE_NULL);
+    CHECK(MPI_Session_f2c(MPI_Session_c2f(MPI_SESSION_NULL)) == MPI_SESSION_NULL);
+    CHECK(MPI_Win_f2c(MPI_Win_c2f(MPI_WIN_NULL)) == MPI_WIN_NULL);
+    CHECK(MPI_File_f2c(MPI_File_c2f(MPI_FILE_NULL)) == MPI_FILE_NULL);
+    CHECK(PMPI_Comm_f2c(PMPI_Comm_c2f(MPI_COMM_SELF)) == MPI_COMM_SELF);
+
+    OK(MPI_Sendrecv(&rank, 1, MPI_INT, next, 5, &wrong, 0, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    int from = -1;
+    OK(MPI_Recv(&from, 1, MPI_INT, previous, 5, MPI_COMM_WORLD, &status));
+    OK(MPI_Status_c2f(&status, f));
+    CHECK(f[MPI_F_SOURCE] == previous && f[MPI_F_TAG] == 5);
+    OK(MPI_Status_f2f08(f, &f08));
+    CHECK(f08.MPI_SOURCE == previous && f08.MPI_TAG == 5);
+    memset(f, 0, sizeof f);
+    OK(MPI_Status_f082f(&f08, f));
+    OK(MPI_Status_f2c(f, &again));
+    OK(MPI_Status_c2f08(&again, &f08));
+    memset(&again, 0, sizeof again);
+    OK(MPI_Status_f082c(&f08, &again));
+    int n = -1;
+    OK(MPI_Get_count(&again, MPI_INT, &n));
+    CHECK(again.MPI_SOURCE == previous && n == 1);
+    CHECK(MPI_Status_c2f(MPI_STATUS_IGNORE, f) != MPI_SUCCESS);
+    CHECK(MPI_Status_f2c(MPI_F_STATUS_IGNORE, &again) != MPI_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -193,6 +234,7 @@ int main(int argc, char **argv)
     between_groups();
     attributes();
     session();
+    fortran();
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Finalize());
     if (!wrong)

@@ -188,5 +188,11 @@ contains
         call MPI_Comm_delete_attr(MPI_COMM_WORLD, key)
         call MPI_Comm_free_keyval(key)
         call check(MPI_Wtime() >= 0 .and. MPI_Wtick() > 0, 'MPI_Wtime')
+        call MPI_F_sync_reg(me)
+        call MPI_F_sync_reg(some)
+        call MPI_Sizeof(value, length)
+        call check(length == 8, 'MPI_Sizeof of an address')
+        call MPI_Sizeof([1d0, 2d0], length, code)
+        call check(length == 8 .and. code == MPI_SUCCESS, 'MPI_Sizeof of an array')
     end subroutine
 end program

@@ -86,7 +86,7 @@ func bound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int
 // Dup is the same type again.
 func Dup(of *Type) *Type {
 	t := *of
-	t.name, t.made = "", Contents{Combiner: CombinerDup, Types: []*Type{of}}
+	t.name, t.made, t.large = "", Contents{Combiner: CombinerDup, Types: []*Type{of}}, false
 	return &t
 }
 
@@ -197,7 +197,7 @@ func Resized(of *Type, lb, extent int64) (*Type, error) {
 
 func resized(of *Type, lb, extent int64) *Type {
 	t := *of
-	t.name, t.made = "", Contents{CombinerResized, nil, []int64{lb, extent}, []*Type{of}}
+	t.name, t.made, t.large = "", Contents{CombinerResized, nil, []int64{lb, extent}, []*Type{of}}, false
 	t.lb, t.ub, t.lbSet, t.ubSet = lb, lb+extent, true, true
 	return &t
 }

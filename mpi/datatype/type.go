@@ -30,8 +30,9 @@ type Type struct {
 	count int64
 	basic op.Type
 	name  string
-	// made is how the type was constructed.
-	made Contents
+	// made is how the type was constructed, and large is set for one of MarkLarge.
+	made  Contents
+	large bool
 }
 
 // Contents is how a type was constructed (MPI_Type_get_contents): the integers, addresses and
@@ -88,6 +89,13 @@ func (t *Type) TrueBounds() (lb, extent int64) { return t.trueLB, t.trueUB - t.t
 
 // Contents returns how the type was constructed. It must not be changed.
 func (t *Type) Contents() Contents { return t.made }
+
+// MarkLarge records that the type was constructed by a call with large counts (the functions of C that end in _c). It may be called only
+// before the type is used.
+func (t *Type) MarkLarge() { t.large = true }
+
+// Large reports whether the type was constructed by a call with large counts.
+func (t *Type) Large() bool { return t.large }
 
 // Element is what all basic elements are to a reduction, or 0 if they differ or have no such type.
 func (t *Type) Element() op.Type { return t.basic }

@@ -1,0 +1,130 @@
+package capi
+
+import (
+	"context"
+	"slices"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// sendBuffer is the buffer for buffered sends of the rank, a communicator or a session (MPI 4.1, section 3.6). Messages are copied
+// elsewhere: the program's memory is only its to have back.
+type sendBuffer struct {
+	*mpi.SendBuffer
+	memory unsafe.Pointer
+}
+
+// The calls of a communicator and of a session have the arguments of the rank's calls after the object.
+var _ = add(map[string]implementation{
+	"Buffer_attach":         func(a *args) error { return a.attachBuffer(&a.l.buffer, 0) },
+	"Buffer_detach":         func(a *args) error { return a.detachBuffer(&a.l.buffer, 0) },
+	"Buffer_flush":          func(a *args) error { return a.flushBuffer(&a.l.buffer, 0) },
+	"Buffer_iflush":         func(a *args) error { return a.iflushBuffer(&a.l.buffer, 0) },
+	"Comm_attach_buffer":    withBuffer((*args).commBuffer, (*args).attachBuffer),
+	"Comm_detach_buffer":    withBuffer((*args).commBuffer, (*args).detachBuffer),
+	"Comm_flush_buffer":     withBuffer((*args).commBuffer, (*args).flushBuffer),
+	"Comm_iflush_buffer":    withBuffer((*args).commBuffer, (*args).iflushBuffer),
+	"Session_attach_buffer": withBuffer((*args).sessionBuffer, (*args).attachBuffer),
+	"Session_detach_buffer": withBuffer((*args).sessionBuffer, (*args).detachBuffer),
+	"Session_flush_buffer":  withBuffer((*args).sessionBuffer, (*args).flushBuffer),
+	"Session_iflush_buffer": withBuffer((*args).sessionBuffer, (*args).iflushBuffer),
+})
+
+// withBuffer is a call on the buffer of the object of argument 0.
+func withBuffer(of func(*args) (*sendBuffer, error), do func(a *args, b *sendBuffer, next int) error) implementation {
+	return func(a *args) error {
+		b, err := of(a)
+		if err != nil {
+			return err
+		}
+		return do(a, b, 1)
+	}
+}
+
+func (a *args) commBuffer() (*sendBuffer, error) {
+	c, err := a.communicator(0)
+	if err != nil {
+		return nil, err
+	}
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	if c.buffer.SendBuffer == nil {
+		c.buffer.SendBuffer = c.NewSendBuffer()
+		list := []*mpi.SendBuffer{c.buffer.SendBuffer, c.session}
+		c.SetSendBuffers(slices.DeleteFunc(list, func(b *mpi.SendBuffer) bool { return b == nil })...)
+	}
+	return &c.buffer, nil
+}
+
+func (a *args) sessionBuffer() (*sendBuffer, error) {
+	s, err := a.session(a.handle(0, kindSession))
+	if err != nil {
+		return nil, err
+	}
+	return &s.buffer, nil
+}
+
+// end detaches a buffer whose user ends, if it is attached.
+func (b *sendBuffer) end() error {
+	b.memory = nil
+	if _, err := b.Detach(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer {
+		return err
+	}
+	return nil
+}
+
+// attachBuffer: buffer, size.
+func (a *args) attachBuffer(b *sendBuffer, next int) error {
+	n, memory := a.count(next+1), a.pointer(next)
+	if automatic := a.l.abi.constants["BUFFER_AUTOMATIC"]; automatic != 0 && int64(uintptr(memory)) == automatic {
+		n = mpi.AutomaticBuffer
+	}
+	if n < 0 {
+		return errorf(mpi.ErrArg, "a buffer of %d bytes", n)
+	}
+	if err := b.Attach(int(n)); err != nil {
+		return err
+	}
+	b.memory = memory
+	return nil
+}
+
+// detachBuffer: where the address and the size of the buffer go.
+func (a *args) detachBuffer(b *sendBuffer, next int) error {
+	if _, err := a.where(next + 1); err != nil {
+		return err
+	}
+	to, err := a.where(next)
+	if err != nil {
+		return err
+	}
+	n, err := b.Detach(context.Background())
+	if err != nil {
+		return err
+	}
+	*(*unsafe.Pointer)(to) = b.memory
+	b.memory = nil
+	if n == mpi.AutomaticBuffer {
+		n = 0
+	}
+	return a.setCount(next+1, int64(n))
+}
+
+// flushBuffer has no arguments.
+func (a *args) flushBuffer(b *sendBuffer, _ int) error { return b.Flush(context.Background()) }
+
+// iflushBuffer: request.
+func (a *args) iflushBuffer(b *sendBuffer, next int) error {
+	r, handle, err := give(a, a.l.requests, next)
+	if err != nil {
+		return err
+	}
+	g := &general{l: a.l, end: make(chan struct{})}
+	r.own, r.comm = &special{general: g}, a.comm
+	go func() {
+		g.err = b.Flush(context.Background())
+		_ = g.complete(handle) // nothing is called
+	}()
+	return nil
+}

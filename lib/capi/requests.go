@@ -1,0 +1,224 @@
+package capi
+
+import (
+	"errors"
+	"slices"
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// requestList reads the requests of arguments 0 and 1: a count and an array.
+func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request, err error) {
+	n := a.int(0)
+	if n < 0 {
+		return nil, nil, errorf(mpi.ErrCount, "%d requests", n)
+	}
+	if n == 0 {
+		return nil, nil, nil
+	}
+	if p, err = a.where(1); err != nil {
+		return nil, nil, err
+	}
+	list = few[:0]
+	if n > len(few) {
+		list = make([]*request, 0, n)
+	}
+	list = list[:n]
+	for i := range list {
+		if list[i], err = a.l.request(a.l.handleAt(p, i)); err != nil {
+			return nil, nil, err
+		}
+		if list[i] != nil && a.comm == nil {
+			a.comm = list[i].comm
+		}
+	}
+	return p, list, nil
+}
+
+// fewRequests are as many as need no memory of their own.
+const fewRequests = 32
+
+// all waits for, or tests, all requests.
+func (a *args) all(statuses int, wait bool) error {
+	var few [fewRequests]*request
+	p, list, err := a.requestList(&few)
+	if err != nil {
+		return err
+	}
+	to := a.statuses(statuses)
+	if !wait {
+		for _, r := range list {
+			if r != nil && !r.done() {
+				return a.setFlag(2, false)
+			}
+		}
+		if err := a.setFlag(2, true); err != nil {
+			return err
+		}
+	}
+	pending := wait && len(list) > 0 && a.l.world.Deployed() && !awaitAll(list)
+	var failed error
+	for i, r := range list {
+		st := emptyStatus
+		var err error
+		switch {
+		case r == nil:
+		case pending && !r.done():
+			err = errDepends
+		default:
+			st, err = r.finish()
+			a.over(p, i, r)
+		}
+		failed = a.outcome(to, i, &st, err, failed)
+	}
+	// Those that ended before an error have a status as well.
+	return failed
+}
+
+// errDepends is the error of a request that has not ended.
+var errDepends = errorf(mpi.ErrPending, "the request has not ended: another one of the call has failed, on which it "+
+	"may depend. Wait for it again, or cancel it")
+
+// outcome writes the status of one of several requests. It returns the error of the call.
+func (a *args) outcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed error) error {
+	if to != nil {
+		at := unsafe.Add(to, uintptr(i)*a.l.abi.status.size)
+		a.l.setStatus(at, st)
+		code := 0
+		if err != nil {
+			code = a.l.codes.code(err)
+			if errors.Is(err, errDepends) { // programs compare the error of a status with it
+				code = a.l.codes.classes[mpi.ErrPending]
+			}
+		}
+		a.l.setError(at, code)
+	}
+	if err == nil {
+		return failed
+	}
+	if failed, ok := errors.AsType[*inStatusError](failed); ok && !errors.Is(failed.first, errDepends) {
+		return failed
+	}
+	return &inStatusError{err}
+}
+
+// inStatusError is the error of a call whose statuses have the errors of its requests. The first one explains it.
+type inStatusError struct{ first error }
+
+func (e *inStatusError) Error() string {
+	return "the statuses have the errors; the first one is: " + e.first.Error()
+}
+
+// As makes it an error of its class.
+func (e *inStatusError) As(to any) bool {
+	if own, ok := to.(**callError); ok {
+		*own = &callError{mpi.ErrInStatus, e.Error()}
+		return true
+	}
+	return false
+}
+
+// any waits for, or tests, one of several requests.
+func (a *args) any(wait bool) error {
+	var few [fewRequests]*request
+	p, list, err := a.requestList(&few)
+	if err != nil {
+		return err
+	}
+	status := 3
+	if !wait {
+		status = 4
+	}
+	for i := 2; i < status; i++ { // before a request is over
+		if _, err := a.where(i); err != nil {
+			return err
+		}
+	}
+	for {
+		index, active := -1, false
+		for i, r := range list {
+			if r == nil || !r.active() {
+				continue
+			}
+			active = true
+			if r.done() {
+				index = i
+				break
+			}
+		}
+		switch {
+		case index >= 0:
+			r := list[index]
+			a.comm = r.comm
+			st, err := r.finish()
+			a.over(p, index, r)
+			a.status(status, &st)
+			return a.picked(index, wait, err)
+		case !active:
+			st := emptyStatus
+			a.status(status, &st)
+			return a.picked(a.l.abi.undefined, wait, nil)
+		case !wait:
+			if err := a.setInt(2, a.l.abi.undefined); err != nil {
+				return err
+			}
+			return a.setFlag(3, false)
+		}
+		await(list)
+	}
+}
+
+// picked gives the index of one of several requests.
+func (a *args) picked(index int, wait bool, err error) error {
+	if e := a.setInt(2, index); e != nil {
+		return e
+	}
+	if !wait {
+		if e := a.setFlag(3, true); e != nil {
+			return e
+		}
+	}
+	return err
+}
+
+// some waits for at least one of several requests, or tests them.
+func (a *args) some(wait bool) error {
+	var few [fewRequests]*request
+	p, list, err := a.requestList(&few)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(r *request) bool { return r != nil && r.active() }) {
+		return a.setInt(2, a.l.abi.undefined)
+	}
+	count, err := a.where(2)
+	if err != nil {
+		return err
+	}
+	indices, err := a.where(3)
+	if err != nil {
+		return err
+	}
+	to := a.statuses(4)
+	var failed error
+	n := 0
+	for {
+		for i, r := range list {
+			if r == nil || !r.active() || !r.done() {
+				continue
+			}
+			st, err := r.finish()
+			failed = a.outcome(to, n, &st, err, failed)
+			a.over(p, i, r)
+			*(*int32)(unsafe.Add(indices, 4*n)) = int32(i)
+			n++
+		}
+		if n > 0 || !wait {
+			break
+		}
+		await(list)
+	}
+	*(*int32)(count) = int32(n)
+	return failed
+}

@@ -1,0 +1,74 @@
+package mpi
+
+import "sync"
+
+// completed are requests of sends that had ended when their call returned, and have not been waited for. All that is
+// left to know of one is that: a bit each, as a program may have millions. They share a core, whose handles have their
+// numbers as generations.
+type completed struct {
+	core core
+	mu   sync.Mutex
+	last uint64 // the number of the newest
+	// pages have the bits by the numbers' upper bits, and newest is the page of last.
+	pages  map[uint64]*completedPage
+	newest *completedPage
+}
+
+const (
+	completedBits = 12
+	completedMask = 1<<completedBits - 1
+)
+
+// completedPage has a bit for each number that has not been waited for.
+type completedPage struct {
+	bits [(completedMask + 1) / 64]uint64
+	left int
+}
+
+// add returns a completed request.
+func (q *completed) add() Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last++
+	if q.newest == nil || q.last&completedMask == 0 {
+		q.newest = new(completedPage)
+		if q.pages == nil {
+			q.pages, q.core.completed = map[uint64]*completedPage{}, q
+		}
+		q.pages[q.last>>completedBits] = q.newest
+	}
+	i := q.last & completedMask
+	q.newest.bits[i/64] |= 1 << (i % 64)
+	q.newest.left++
+	return Request{&q.core, q.last}
+}
+
+// page returns the page of a number, or nil. The lock is held.
+func (q *completed) page(number uint64) *completedPage {
+	if number>>completedBits == q.last>>completedBits {
+		return q.newest
+	}
+	return q.pages[number>>completedBits]
+}
+
+// has reports whether a request has not been waited for.
+func (q *completed) has(number uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p, i := q.page(number), number&completedMask
+	return p != nil && p.bits[i/64]>>(i%64)&1 != 0
+}
+
+// take makes a request's handles stale.
+func (q *completed) take(number uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p, i := q.page(number), number&completedMask
+	if p == nil || p.bits[i/64]>>(i%64)&1 == 0 {
+		return
+	}
+	p.bits[i/64] &^= 1 << (i % 64)
+	if p.left--; p.left == 0 && p != q.newest {
+		delete(q.pages, number>>completedBits)
+	}
+}

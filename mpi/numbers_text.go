@@ -1,0 +1,40 @@
+package mpi
+
+import (
+	"math/bits"
+	"strconv"
+)
+
+// outside is added to numbers of Foreign.Outside. It is beyond what an int of C has.
+const outside = -1 << (bits.UintSize/2 + 1)
+
+// rankText returns a rank, or the name of a constant, as text.
+func rankText(r int) string {
+	switch r {
+	case AnySource:
+		return "MPI_ANY_SOURCE"
+	case ProcNull:
+		return "MPI_PROC_NULL"
+	case Root:
+		return "MPI_ROOT"
+	}
+	return numberText(r)
+}
+
+// tagText is rankText for a tag.
+func tagText(t int) string {
+	if t == AnyTag {
+		return "MPI_ANY_TAG"
+	}
+	return numberText(t)
+}
+
+func numberText(n int) string {
+	if n <= outside/2 {
+		n -= outside
+	}
+	if n == Undefined {
+		return "MPI_UNDEFINED"
+	}
+	return strconv.Itoa(n)
+}

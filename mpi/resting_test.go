@@ -1,0 +1,293 @@
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+// restingDevices returns two engines that allow each other many messages without receives.
+func restingDevices(t *testing.T) []mpe.Device {
+	t.Helper()
+	return engines(func(a, b int, p *mpe.Peer) {
+		extendedPeer(a, b, p)
+		p.Extended.Job = true
+		p.Extended.Room = extended.NewRoom(1 << 20)
+	})(t, 2)
+}
+
+// restingPair is restingSends on new devices.
+func restingPair(t *testing.T, n int) (ranks []*mpi.Comm, requests []mpi.Request) {
+	t.Helper()
+	return restingSends(t, restingDevices(t), n)
+}
+
+// restingSends returns two ranks. The first has started n synchronous sends with tag 7, each of one word that counts
+// from 0, and the second has all announcements.
+func restingSends(t *testing.T, devices []mpe.Device, n int) (ranks []*mpi.Comm, requests []mpi.Request) {
+	t.Helper()
+	for _, dev := range devices {
+		c, err := mpi.New(dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranks = append(ranks, c)
+	}
+	data := make([]int32, n)
+	for i := range data {
+		data[i] = int32(i)
+		r, err := mpi.Issend(ranks[0], data[i:i+1], 1, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, r)
+	}
+	after := make([]int32, 1)
+	r, err := mpi.Isend(ranks[0], []int32{-1}, 1, 8) // one that goes eagerly
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mpi.Recv(t.Context(), ranks[1], after, 0, 8); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return ranks, requests
+}
+
+// receive receives the next messages with tag 7 at the second rank.
+func receive(t *testing.T, c *mpi.Comm, want ...int) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	for _, i := range want {
+		got := make([]int32, 1)
+		if _, err := mpi.Recv(ctx, c, got, 0, 7); err != nil || got[0] != int32(i) {
+			t.Errorf("message %d: %d, %v", i, got[0], err)
+			return
+		}
+	}
+}
+
+func upTo(from, to int) (all []int) {
+	for i := from; i < to; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// TestRestingSends makes every call that takes a request with sends of which many wait.
+func TestRestingSends(t *testing.T) {
+	const n = 300
+	ranks, rs := restingPair(t, n)
+	ctx, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	expired, stop := context.WithCancel(ctx)
+	stop()
+	stale := func(r mpi.Request) {
+		t.Helper()
+		if _, done, err := r.Test(); !done || err != nil || r.Active() {
+			t.Fatalf("a stale handle: done %v, %v, active %v", done, err, r.Active())
+		}
+		if mpi.ClassOf(r.Cancel()) != mpi.ErrRequest || mpi.ClassOf(r.Free()) != mpi.ErrRequest || mpi.ClassOf(r.Start()) != mpi.ErrRequest {
+			t.Error("a stale handle is cancelled, freed or started")
+		}
+	}
+	// Nothing has ended.
+	for _, r := range rs {
+		_, done, err := r.Test()
+		_, peeked, peekErr := r.Peek()
+		if done || peeked || err != nil || peekErr != nil || !r.Active() {
+			t.Fatalf("it has ended: %v, %v, %v, %v", done, peeked, err, peekErr)
+		}
+	}
+	if i, _, done, err := mpi.Testany(rs); done || i != mpi.Undefined || err != nil {
+		t.Errorf("Testany: %d, %v, %v", i, done, err)
+	}
+	if done, err := mpi.Testall(rs, nil); done || err != nil {
+		t.Errorf("Testall: %v, %v", done, err)
+	}
+	// The last ones are cancelled, in any order of Cancel and Wait, or by a context.
+	for _, i := range []int{299, 297} {
+		if err := rs[i].Cancel(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []int{297, 299} {
+		if st, err := rs[i].Wait(ctx); err != nil || !st.Cancelled {
+			t.Errorf("request %d: %+v, %v", i, st, err)
+		}
+		stale(rs[i])
+	}
+	var wait *mpe.WaitError
+	_, err := rs[298].Wait(expired)
+	if of, ok := errors.AsType[*mpi.Error](err); !ok || of.Op != "Issend" || of.Peer != 1 || of.Tag != 7 || !of.Send || !errors.As(err, &wait) {
+		t.Errorf("a wait whose context is done: %v", err)
+	}
+	stale(rs[298])
+	// A freed one goes on, and a copy of its handle is stale.
+	for _, i := range []int{1, 150} { // the second one rests
+		if err := rs[i].Free(); err != nil {
+			t.Fatal(err)
+		}
+		stale(rs[i])
+	}
+	receive(t, ranks[1], 0, 1)
+	if _, err := rs[0].Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// Peek leaves an outcome, and Test takes it.
+	receive(t, ranks[1], 2)
+	for done := false; !done; _, done, _ = rs[2].Peek() {
+	}
+	if _, done, err := rs[2].Peek(); !done || err != nil || !rs[2].Active() {
+		t.Errorf("Peek: %v, %v", done, err)
+	}
+	if _, done, err := rs[2].Test(); !done || err != nil {
+		t.Errorf("Test: %v, %v", done, err)
+	}
+	stale(rs[2])
+	// One of several.
+	var received sync.WaitGroup
+	received.Go(func() { receive(t, ranks[1], 3, 4, 5, 6) })
+	taken := map[int]bool{}
+	for len(taken) < 2 {
+		i, _, err := mpi.Waitany(ctx, rs[3:7])
+		if err != nil || i < 0 || taken[i] {
+			t.Fatalf("Waitany: %d, %v", i, err)
+		}
+		taken[i] = true
+	}
+	for len(taken) < 4 {
+		some, err := mpi.Waitsome(ctx, rs[3:7], nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range some {
+			taken[i] = true
+		}
+	}
+	received.Wait()
+	// All, while another goroutine frees and tests.
+	received.Go(func() { receive(t, ranks[1], upTo(7, 200)...) })
+	if err := mpi.Waitall(ctx, rs[:200], nil); err != nil {
+		t.Fatal(err)
+	}
+	received.Wait()
+	for _, r := range rs[:200] {
+		stale(r)
+	}
+	// Records are used again, with other numbers.
+	more := make([]mpi.Request, 100)
+	for i := range more {
+		if more[i], err = mpi.Issend(ranks[0], []int32{int32(i)}, 1, 7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range rs[:200] {
+		stale(r)
+	}
+	receive(t, ranks[1], upTo(200, 297)...)
+	receive(t, ranks[1], upTo(0, 50)...)
+	if err := mpi.Waitall(ctx, append(rs[200:297:297], more[:50]...), nil); err != nil {
+		t.Fatal(err)
+	}
+	// Those that wait when the peer ends fail, and say of what call they are.
+	if err := ranks[1].Finalize(ctx); err != nil {
+		t.Fatal(err)
+	}
+	soon, done := context.WithTimeout(ctx, 10*time.Second)
+	defer done()
+	for _, r := range more[50:] {
+		_, err := r.Wait(soon)
+		if of, ok := errors.AsType[*mpi.Error](err); !ok || of.Op != "Issend" || !strings.Contains(err.Error(), "Finalize") && !strings.Contains(err.Error(), "closed") {
+			t.Fatalf("a send to a rank that has ended: %v", err)
+		}
+		stale(r)
+	}
+	if err := ranks[0].Finalize(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Sends that wait when their own rank ends are cancelled at the peer, and fail.
+func TestRestingSendsOfAFinalizedRank(t *testing.T) {
+	ranks, rs := restingPair(t, 200)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	if err := ranks[0].Finalize(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		if _, err := r.Wait(t.Context()); !errors.Is(err, mpe.ErrClosed) {
+			t.Fatalf("a send of a rank that has ended: %v", err)
+		}
+	}
+	if _, found, _ := mpi.Iprobe(ranks[1], 0, 7); found {
+		t.Error("its peer still has a message")
+	}
+}
+
+// A send that waits for a receive takes no request: its handle, its record, and that of its message at the receiver. The
+// bound includes what both ranks have once, which is a quarter of it.
+func TestMemoryOfRestingSends(t *testing.T) {
+	const n = 30_000
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	ranks, rs := restingPair(t, n)
+	each := float64(heap()-before) / n
+	t.Logf("%.0f bytes of both ranks for each message", each)
+	if each > 350 {
+		t.Errorf("each message takes %.0f bytes of both ranks", each)
+	}
+	go receive(t, ranks[1], upTo(0, n)...)
+	if err := mpi.Waitall(t.Context(), rs, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOldestRestingSend: the counters have the age of the oldest send, also if it rests and a younger one does not.
+func TestOldestRestingSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 200
+		devices := restingDevices(t)
+		ranks, requests := restingSends(t, devices, n)
+		time.Sleep(time.Minute)
+		receive(t, ranks[1], upTo(0, 100)...) // of which the first do not rest
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = mpi.Ssend(ctx, ranks[0], []int32{0}, 1, 9) }()
+		time.Sleep(time.Second)
+		devices[0].(*mpe.Engine).Counters(func(*mpe.RankCounters) {}, func(c *mpe.PeerCounters) {
+			if c.Rank == 1 && c.OldestSend.Elapsed < time.Minute {
+				t.Errorf("the oldest send has waited for %v", c.OldestSend.Elapsed)
+			}
+		})
+		stop()
+		receive(t, ranks[1], upTo(100, n)...)
+		if err := mpi.Waitall(t.Context(), requests, nil); err != nil {
+			t.Error(err)
+		}
+		for _, c := range ranks {
+			if err := c.Finalize(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
