@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +86,22 @@ type running struct {
 	stop   context.CancelFunc
 	ended  chan error
 	logs   *observer.ObservedLogs
+
+	mu     sync.Mutex
+	broken []error // exchanges, by standin.Env.Failed
+}
+
+func (r *running) notify(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = append(r.broken, err)
+}
+
+// brokenExchanges returns those of which the kernel has given notice.
+func (r *running) brokenExchanges() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.broken)
 }
 
 // run starts a kernel on a rank.
@@ -98,11 +116,13 @@ func (c *cluster) run(rank int, spec string, opts config.KernelOptions) *running
 func (c *cluster) prepare(spec string, opts config.KernelOptions) *running {
 	c.t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
-	k, err := standin.New(spec, opts, standin.Env{Log: zap.New(core)})
+	r := &running{ended: make(chan error, 1), logs: logs}
+	k, err := standin.New(spec, opts, standin.Env{Log: zap.New(core), Failed: r.notify})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return &running{Kernel: k, ended: make(chan error, 1), logs: logs}
+	r.Kernel = k
+	return r
 }
 
 // start starts a prepared kernel.

@@ -10,7 +10,7 @@ import (
 // anything matches every message of a rank.
 var anything = mpe.Options{AnyDatatype: true, AnyTag: true}
 
-// echo sends every message from KernelOptions.Peer back to it: the same words, with
+// echo sends every message from KernelOptions.Peer back to its sender: the same words, with
 // the same datatype and tag. A message that cannot be sent back, or is longer
 // than KernelOptions.Words, is lost, as it would be with an FPGA that is reset.
 type echo struct{ base }
@@ -27,7 +27,7 @@ func (k *echo) Run(ctx context.Context, r Rank) error {
 		if err != nil {
 			return false, err
 		}
-		_, err = r.Send(ctx, k.opts.Peer, message(buf, st), sameAs(st))
+		_, err = r.Send(ctx, st.Peer, message(buf, st), sameAs(st))
 		return false, err
 	})
 }

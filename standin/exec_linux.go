@@ -20,6 +20,7 @@ type execKernel struct {
 	base
 	command []string
 	grace   time.Duration
+	state   programState
 }
 
 // exitGrace is how long a program may take to exit after its streams were
@@ -30,12 +31,22 @@ func newExec(b base, command []string) (Kernel, error) {
 	if _, err := exec.LookPath(command[0]); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.name, err)
 	}
-	return &execKernel{base: b, command: command, grace: exitGrace}, nil
+	k := &execKernel{base: b, command: command, grace: exitGrace}
+	k.state.name, k.state.log = "program "+command[0], b.log
+	return k, nil
+}
+
+// Stats implements Kernel.
+func (k *execKernel) Stats() Stats {
+	s := k.base.Stats()
+	s.Problem = k.state.problem()
+	return s
 }
 
 // Run implements Kernel.
 func (k *execKernel) Run(ctx context.Context, r Rank) error {
 	log := k.logOf(r)
+	k.state.log = log
 	buf, free := room(interfaceRoom(uint32(k.opts.Words)))
 	defer free()
 	env := rankEnv(r)
@@ -51,12 +62,16 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 		}
 		k.counters.starts.Add(1)
 		m := &mpeInterface{
-			rank: r, in: p.stdout, out: stdin,
-			buf: buf, words: uint32(k.opts.Words), log: log, fails: k.counters,
+			rank: r, in: &output{p.stdout, &k.state}, out: stdin,
+			buf: buf, words: uint32(k.opts.Words), log: log, fails: k.counters, state: &k.state,
 		}
 		err = p.run(ctx, m.serve)
+		k.state.ended()
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
+		}
+		if err != nil {
+			k.state.failed(err)
 		}
 		return true, err
 	})

@@ -1,8 +1,10 @@
 package standin
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -24,18 +26,24 @@ type Stats struct {
 	Errors uint64 `json:"errors"`
 	// Starts counts how often the program of an exec, rtl or rtl-net kernel was started.
 	Starts uint64 `json:"starts,omitempty"`
+	// Problem describes why the program of an exec kernel exchanges no messages, or is empty.
+	Problem string `json:"problem,omitempty"`
 	// Simulation is the state of the role of an rtl or rtl-net kernel.
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
-type counters struct{ errors, starts atomic.Uint64 }
+// Holds returns what the role, as a program or in simulation, holds the exchange of messages up with, or an empty string.
+func (s Stats) Holds() string { return cmp.Or(s.Problem, s.Simulation.Holds()) }
+
+// counters count failures, starts of programs, and what has gone well: calls of programs, and rounds of other kernels.
+type counters struct{ errors, starts, succeeded atomic.Uint64 }
 
 // Kernel is what a stand-in rank computes.
 type Kernel interface {
 	// Run runs the kernel on a rank until ctx ends, and returns its cause;
 	// or until the kernel's work is done, and returns nil. The other errors
 	// are those that waiting cannot fix: a peer that the cluster does not
-	// have, and a rank that is shut down (mpe.ErrClosed). Run is called
+	// have, a rank that is shut down (mpe.ErrClosed), and ErrKeepsFailing. Run is called
 	// once at a time. When it returns, no goroutine of the kernel is running.
 	Run(ctx context.Context, r Rank) error
 	// Stats returns what the kernel has done so far. It may be called at
@@ -52,8 +60,13 @@ type Env struct {
 	// its compiler makes a tree of collective calls (com_opt 1 and more); kmeans,
 	// matvec and backsub. Without, or with fewer than two, these are flat.
 	FPGAs []int
+	// FailureLimit is the time after which Run returns the error of a kernel that only fails; 0 is never.
+	FailureLimit time.Duration
 	// Log is the log of failures and of the end of the work; nil discards it.
 	Log *zap.Logger
+	// Failed is notified when an exchange with other ranks is broken: a message was longer than the kernel takes, or the role
+	// of a simulation broke a rule, or its simulator ended. It may be called concurrently; nil is not called.
+	Failed func(error)
 }
 
 const (
@@ -77,11 +90,17 @@ func New(spec string, opts config.KernelOptions, env Env) (Kernel, error) {
 	if env.Log == nil {
 		env.Log = zap.NewNop()
 	}
+	if env.Failed == nil {
+		env.Failed = func(error) {}
+	}
 	kernel, err := config.ParseKernel(spec)
 	if err != nil {
 		return nil, err
 	}
-	b := base{name: kernel.String(), opts: opts, fpgas: env.FPGAs, length: length, log: env.Log.With(zap.Stringer("kernel", kernel)), counters: new(counters)}
+	b := base{
+		name: kernel.String(), opts: opts, fpgas: env.FPGAs, length: length, failureLimit: env.FailureLimit,
+		log: env.Log.With(zap.Stringer("kernel", kernel)), failed: env.Failed, counters: new(counters),
+	}
 	switch kernel.Name {
 	case config.KernelEcho:
 		return &echo{b}, nil

@@ -1,11 +1,13 @@
 package standin_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,6 +138,9 @@ func TestTooLongDoesNotSpin(t *testing.T) {
 				if len(pauses) != tooLong+1 {
 					t.Fatalf("%d failures logged, want %d", len(pauses), tooLong+1)
 				}
+				if broken := k.brokenExchanges(); len(broken) != tooLong+1 || !errors.Is(broken[0], handshake.ErrTruncated) {
+					t.Errorf("broken exchanges %v", broken)
+				}
 				if text := pauses[0].ContextMap()["error"].(string); !strings.Contains(text, "kernel_options.words") {
 					t.Errorf("it does not say what to do: %s", text)
 				}
@@ -165,6 +170,68 @@ func (f *faulty) Send(ctx context.Context, dst int, data []byte, opts mpe.Option
 	return f.Engine.Send(ctx, dst, data, opts)
 }
 
+// A kernel for every rank that sends answers each of them.
+func TestEchoAnswersEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusterFrom(t, 4, 3)
+		defer c.close()
+		k := c.run(3, "echo", config.KernelOptions{Peer: config.AnyPeer})
+		ctx := within(t, time.Hour)
+		var all sync.WaitGroup
+		for rank := range 3 {
+			all.Go(func() {
+				for i := range uint32(20) {
+					sent, back := words(100, uint32(rank)<<8+i), make([]byte, 400)
+					if _, err := c.engines[rank].Send(ctx, 3, sent, mpe.Options{}); err != nil {
+						t.Error(err)
+						return
+					}
+					if _, err := c.engines[rank].Recv(ctx, 3, back, mpe.Options{}); err != nil || !bytes.Equal(back, sent) {
+						t.Errorf("rank %d, message %d: %v", rank, i, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		k.cancel(t)
+	})
+}
+
+// A kernel that does nothing but fail fails for good after the limit, and one that makes progress does not.
+func TestFailureLimit(t *testing.T) {
+	for _, tt := range []struct {
+		every int // which sends succeed; 0: none
+		want  error
+	}{{0, standin.ErrKeepsFailing}, {5, context.DeadlineExceeded}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 2)
+			defer c.close()
+			k, err := standin.New("source", config.KernelOptions{Words: 3}, standin.Env{FailureLimit: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rank := &moody{c.engines[1], tt.every, 0}
+			if err := k.Run(within(t, time.Hour), rank); !errors.Is(err, tt.want) {
+				t.Errorf("ended with %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// moody is a rank of whose sends only every so many succeed.
+type moody struct {
+	*mpe.Engine
+	every, n int
+}
+
+func (m *moody) Send(context.Context, int, []byte, mpe.Options) (mpe.Status, error) {
+	if m.n++; m.every > 0 && m.n%m.every == 0 {
+		return mpe.Status{}, nil
+	}
+	return mpe.Status{}, handshake.ErrTimeout
+}
+
 // A send that is refused at once, as all are after a fragmented message failed, must
 // not make a kernel spin, and no message of a source may be skipped.
 func TestRefusedSendDoesNotSpin(t *testing.T) {
@@ -175,7 +242,7 @@ func TestRefusedSendDoesNotSpin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rank := &faulty{c.engines[1], &handshake.PartialError{Earlier: true}, 100}
+		rank := &faulty{c.engines[1], &handshake.DeadEndError{Cause: handshake.ErrPartial}, 100}
 		start := time.Now()
 		ended := make(chan error, 1)
 		go func() { ended <- k.Run(t.Context(), rank) }()

@@ -21,7 +21,10 @@ type base struct {
 	fpgas    []int // Env.FPGAs
 	length   int   // of messages that the kernel makes up, in words
 	log      *zap.Logger
+	failed   func(error) // Env.Failed
 	counters *counters
+	// failureLimit is Env.FailureLimit.
+	failureLimit time.Duration
 }
 
 // String implements Kernel.
@@ -42,6 +45,7 @@ func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.S
 	st, err := rank.Recv(ctx, from, buf, anything)
 	if errors.Is(err, handshake.ErrTruncated) {
 		err = fmt.Errorf("%w: raise kernel_options.words", err)
+		b.failed(err)
 	}
 	return st, err
 }
@@ -57,10 +61,28 @@ func (b *base) checkPeer(r Rank) error {
 	return nil
 }
 
+// ErrKeepsFailing is the error of a kernel that has done nothing but fail for Env.FailureLimit.
+var ErrKeepsFailing = errors.New("it has done nothing but fail")
+
+// failing is a row of failures of a kernel.
+type failing struct {
+	since     time.Time
+	succeeded uint64 // counters.succeeded at that time
+}
+
+// add adds a failure to the row, or begins another one, and returns how long the row is.
+func (f *failing) add(c *counters) time.Duration {
+	if n := c.succeeded.Load(); f.since.IsZero() || f.succeeded != n {
+		*f = failing{time.Now(), n}
+	}
+	return time.Since(f.since)
+}
+
 // loop calls round until it reports that the work is complete. The error of a round is
-// logged, and the next round begins after a pause.
+// logged, and the next round begins after a pause, unless the kernel has only failed for failureLimit.
 func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done bool, err error)) error {
 	var pause backoff
+	var row failing
 	for {
 		done, err := round()
 		switch {
@@ -69,12 +91,16 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 			return nil
 		case err == nil:
 			pause.reset()
+			b.counters.succeeded.Add(1)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, mpe.ErrClosed):
 			return err
 		default:
 			b.counters.errors.Add(1)
+			if age := row.add(b.counters); b.failureLimit > 0 && age >= b.failureLimit {
+				return fmt.Errorf("%w for %v, at last: %w", ErrKeepsFailing, handshake.Round(age), err)
+			}
 			d := pause.next()
 			log.Warn("kernel restarts its loop", zap.Error(err), zap.Duration("after", d))
 			if err := sleep(ctx, d); err != nil {

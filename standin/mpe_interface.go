@@ -54,6 +54,7 @@ type mpeInterface struct {
 	words uint32    // the largest count
 	log   *zap.Logger
 	fails *counters
+	state *programState
 	pause backoff
 }
 
@@ -66,6 +67,18 @@ func interfaceRoom(words uint32) int {
 type call struct {
 	protocol.Call
 	count, rank uint32
+}
+
+// text returns the bytes of the call as a text, or an empty string if they are none.
+func (c call) text() string {
+	b := binary.LittleEndian.AppendUint32([]byte{byte(c.Call)}, c.count)
+	b = binary.LittleEndian.AppendUint32(b, c.rank)
+	for _, char := range b {
+		if (char < ' ' || char > '~') && char != '\n' && char != '\t' && char != '\r' {
+			return ""
+		}
+	}
+	return string(b)
 }
 
 func (c call) String() string {
@@ -91,6 +104,7 @@ func (m *mpeInterface) serve(ctx context.Context) error {
 
 // next reads a call. The error is io.EOF if there is none.
 func (m *mpeInterface) next() (call, error) {
+	m.state.await(nil)
 	var b [callLen]byte
 	if n, err := io.ReadFull(m.in, b[:]); n == 0 && (err == io.EOF || errors.Is(err, os.ErrClosed)) {
 		return call{}, io.EOF // the program's end, or ours after it has exited
@@ -107,12 +121,20 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	case c.Call == protocol.Barrier:
 		return m.fail(ctx, c, errors.New("barrier not supported, as on deployed nodes: use sends and receives"))
 	case !c.IsSend() && !c.IsRecv():
+		if text := c.text(); text != "" {
+			return fmt.Errorf("%w: the program has written the text %q to its standard output, which is for calls: "+
+				"write texts to the standard error", ErrMalformedCall, text)
+		}
 		return fmt.Errorf("%w: %v: calls are 0 to %d", ErrMalformedCall, c, protocol.RecvFloat)
 	case c.count > m.words:
+		if other := c.reversed(); other.count <= m.words && int64(other.rank) < int64(m.rank.Size()) {
+			return fmt.Errorf("%w: %v%s", ErrMalformedCall, c, other.explain())
+		}
 		return fmt.Errorf("%w: %v: messages have at most %d words: raise kernel_options.words", ErrMalformedCall, c, m.words)
 	}
 	data := m.buf[feedbackLen:][:int64(c.count)*protocol.WordLen]
 	if c.IsSend() {
+		m.state.await(&c)
 		if n, err := io.ReadFull(m.in, data); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
@@ -120,14 +142,13 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 			return fmt.Errorf("%[1]v: incomplete data: the program wrote %[3]d of %[2]d bytes: %[4]w", c, len(data), n, err)
 		}
 	}
+	m.state.called()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if int64(c.rank) == int64(m.rank.Rank()) {
 		return m.fail(ctx, c, fmt.Errorf("rank %d: %w: a rank cannot send to itself", c.rank, mpe.ErrRank))
 	}
-	// On 32-bit machines a rank beyond the range of int becomes negative, which is
-	// invalid as well.
 	opts := mpe.Options{Datatype: c.Datatype()}
 	var st mpe.Status
 	var err error
@@ -140,11 +161,16 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 	switch {
 	case err == nil:
 		m.pause.reset()
+		m.fails.succeeded.Add(1)
 		return m.feedback(feedbackOK, st.Words)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, mpe.ErrClosed):
 		return err
+	case errors.Is(err, mpe.ErrRank):
+		if other := c.reversed(); int64(other.rank) < int64(m.rank.Size()) && other.count <= m.words {
+			err = fmt.Errorf("%w%s", err, other.explain())
+		}
 	}
 	return m.fail(ctx, c, err)
 }
@@ -153,6 +179,7 @@ func (m *mpeInterface) carryOut(ctx context.Context, c call) error {
 // row, so that a program that tries again at once does not spin.
 func (m *mpeInterface) fail(ctx context.Context, c call, err error) error {
 	m.fails.errors.Add(1)
+	m.state.failed(fmt.Errorf("its call %v: %w", c, err))
 	d := m.pause.next()
 	m.log.Warn("program call failed", zap.Stringer("call", c), zap.Error(err), zap.Duration("feedback_after", d))
 	if err := sleep(ctx, d); err != nil {

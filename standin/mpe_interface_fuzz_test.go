@@ -69,7 +69,7 @@ func FuzzMPEInterface(f *testing.F) {
 			var out bytes.Buffer
 			m := &mpeInterface{
 				rank: rank, in: in, out: &out, buf: make([]byte, interfaceRoom(most)), words: most,
-				log: zap.NewNop(), fails: new(counters),
+				log: zap.NewNop(), fails: new(counters), state: new(programState),
 			}
 			err := m.serve(t.Context())
 			if err == nil && in.Len() > 0 {

@@ -2,11 +2,16 @@ package standin
 
 import (
 	"bytes"
+	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // FAIL is held back for longer after every failure in a row, so that a program
@@ -28,7 +33,7 @@ func TestFailPauses(t *testing.T) {
 			start := time.Now()
 			m := &mpeInterface{
 				rank: &fuzzRank{}, in: bytes.NewReader(bytes.Join(tt.calls, nil)), out: &bytes.Buffer{},
-				buf: make([]byte, interfaceRoom(1)), words: 1, log: zap.NewNop(), fails: new(counters),
+				buf: make([]byte, interfaceRoom(1)), words: 1, log: zap.NewNop(), fails: new(counters), state: new(programState),
 			}
 			if err := m.serve(t.Context()); err != nil {
 				t.Error(err)
@@ -37,5 +42,69 @@ func TestFailPauses(t *testing.T) {
 				t.Errorf("%d calls took %v, want %v", len(tt.calls), d, tt.want)
 			}
 		})
+	}
+}
+
+// What a program has not flushed does not arrive: what has come of its next call is reported to ranks that wait, and
+// logged once if it is the first call, or has begun.
+func TestProgramMakesNoCall(t *testing.T) {
+	const receive = "\x01\x01\x00\x00\x00\x00\x00\x00\x00"
+	for _, tt := range []struct {
+		name string
+		// written are the program's bytes, after which it is silent.
+		written, problem string
+		logged           bool
+	}{
+		{"nothing", "", "program p has made no call since it was started 11s ago: a call arrives when the program flushes its standard output", true},
+		{"a call", receive, "program p has made no call for 11s: a call arrives when", false},
+		{"part of a call", receive + "\x00\x02", "program p has written 2 of 9 bytes of a call, and no more for 11s", true},
+		{"part of the data", "\x00\x02\x00\x00\x00\x00\x00\x00\x00abcd", "program p has written 4 of 8 bytes of the data of SEND_INT with count 2 and rank 0, and no more for 11s", true},
+		{"all data, counted in the other byte order", "\x02\x00\x00\x01\x00\x00\x00\x00\x00" + strings.Repeat("data", 256),
+			"SEND_FLOAT with count 65536 and rank 0, and no more for 11s: with the most significant byte first it has count 256 and rank 0", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				core, logs := observer.New(zap.WarnLevel)
+				state := &programState{name: "program p", log: zap.New(core)}
+				program, writes := io.Pipe()
+				m := &mpeInterface{
+					rank: &fuzzRank{}, in: &output{program, state}, out: &bytes.Buffer{},
+					buf: make([]byte, interfaceRoom(1<<20)), words: 1 << 20, log: zap.NewNop(), fails: new(counters), state: state,
+				}
+				served := make(chan error, 1)
+				go func() { served <- m.serve(t.Context()) }()
+				if _, err := io.WriteString(writes, tt.written); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if text := state.problem(); text != "" {
+					t.Errorf("at once: %q", text)
+				}
+				time.Sleep(11 * time.Second) // of the bubble
+				if text := state.problem(); !strings.Contains(text, tt.problem) {
+					t.Errorf("%q, want %q", text, tt.problem)
+				}
+				if n := logs.FilterMessage("program makes no call").Len(); (n == 1) != tt.logged {
+					t.Errorf("logged %d times", n)
+				}
+				writes.Close()
+				<-served
+				if state.ended(); state.problem() != "" {
+					t.Errorf("after its end: %q", state.problem())
+				}
+			})
+		})
+	}
+}
+
+// A program whose counts are in the other byte order is detected by what it has written in all.
+func TestReversedLength(t *testing.T) {
+	c := &call{protocol.SendFloat, 1 << 16, 0} // 256
+	const want = ": with the most significant byte first it has count 256 and rank 0, but the interface has the least significant byte first"
+	if text := c.reversedLength(callLen + 1024); text != want {
+		t.Errorf("%q", text)
+	}
+	if text := c.reversedLength(callLen + 1023); text != "" {
+		t.Errorf("%q for another length", text)
 	}
 }

@@ -81,6 +81,7 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	}
 	if op.err == nil {
 		c.pause.reset()
+		c.k.counters.succeeded.Add(1)
 		return
 	}
 	if ctx.Err() != nil || errors.Is(op.err, mpe.ErrClosed) {
@@ -88,6 +89,7 @@ func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
 	}
 	if errors.Is(op.err, handshake.ErrTruncated) {
 		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role has to receive as many as are sent", op.err, op.call.Words, op.call.Cycle)
+		c.k.failed(op.err)
 	}
 	c.k.counters.errors.Add(1)
 	d := c.pause.next()

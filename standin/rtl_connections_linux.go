@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin/cosim"
 )
@@ -142,6 +143,7 @@ func (c *connections) accept(l net.Listener, port uint16) {
 			return
 		}
 		if err != nil {
+			c.warn("TCP connection to the role not accepted", err, zap.Uint16("port", port))
 			_ = sleep(c.ctx, acceptPause)
 			continue
 		}
@@ -356,12 +358,20 @@ func (c *connections) lost(s segment, bytes int, err error) {
 	c.mu.Lock()
 	c.stats.Failed++
 	c.stats.Dropped += uint64(bytes)
+	c.mu.Unlock()
+	c.warn("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
+}
+
+// warn logs an error, and counts it, unless it is the same as the last one.
+func (c *connections) warn(what string, err error, fields ...zap.Field) {
+	err = rlimit.Descriptor(err)
+	c.mu.Lock()
 	again := err.Error() == c.failed
 	c.failed = err.Error()
 	c.mu.Unlock()
 	if !again {
 		c.failure()
-		c.log.Warn("chunk of the role not sent", zap.Int("to", s.rank), zap.Uint16("port", s.port), zap.Error(err))
+		c.log.Warn(what, append(fields, zap.Error(err))...)
 	}
 }
 

@@ -177,6 +177,9 @@ func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
+	if err != nil {
+		k.failed(err)
+	}
 	return true, err
 }
 

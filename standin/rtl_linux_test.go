@@ -1,11 +1,13 @@
 package standin_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
 )
@@ -34,6 +36,9 @@ func TestRTL(t *testing.T) {
 	failed := k.logs.FilterMessage("call of the role failed").All()
 	if len(failed) != 1 || !strings.Contains(failed[0].ContextMap()["error"].(string), "soMPIif has a count of 8 words at cycle") {
 		t.Errorf("logged %+v", failed)
+	}
+	if broken := k.brokenExchanges(); len(broken) != 1 || !errors.Is(broken[0], handshake.ErrTruncated) {
+		t.Errorf("broken exchanges %v", broken)
 	}
 }
 
@@ -74,6 +79,9 @@ func TestRTLErrors(t *testing.T) {
 					t.Errorf("failed with %q, want %q in it", text, want)
 				}
 			}
+			if broken := k.brokenExchanges(); len(broken) == 0 || !strings.Contains(broken[0].Error(), tt.want[0]) {
+				t.Errorf("broken exchanges %v", broken)
+			}
 			until(t, "the second start", func() bool { return k.Kernel.Stats().Starts > 1 })
 			k.cancel(t)
 		})
@@ -99,6 +107,9 @@ func TestRTLFault(t *testing.T) {
 	}
 	if text := s.Simulation.Holds(); text != "soMPIif_tdata at cycle 0: rank is 9: the cluster has ranks 0 to 1" {
 		t.Errorf("it says %q", text)
+	}
+	if broken := k.brokenExchanges(); len(broken) != 1 || !strings.Contains(broken[0].Error(), "rank is 9") {
+		t.Errorf("broken exchanges %v", broken)
 	}
 	k.cancel(t)
 }

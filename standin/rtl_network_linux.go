@@ -127,6 +127,7 @@ func (d *datagrams) deliver(a *arrived) {
 	taken := d.network.Deliver(gram)
 	d.k.mu.Unlock()
 	if taken {
+		d.k.counters.succeeded.Add(1)
 		d.inbox.wire.Record(a.rank, false, a.bytes)
 	}
 }

@@ -35,6 +35,7 @@ type enginePort interface {
 	Faulty() bool
 	Overdue(cycles uint64) (since uint64, ok bool)
 	Between() bool
+	Findings() []*cosim.FaultError
 }
 
 // simulator is one run of a simulator.
@@ -141,7 +142,12 @@ func (s *simulator) exchange(cycles uint32) error {
 	s.k.mu.Lock()
 	err = s.port.Advance(&s.result)
 	s.k.reported()
+	found := s.port.Findings()
 	s.k.mu.Unlock()
+	for _, f := range found {
+		s.k.counters.errors.Add(1)
+		s.log.Warn("valid of the role follows ready", zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
+	}
 	if err := s.fault(err); err != nil {
 		return err
 	}
@@ -158,6 +164,7 @@ func (s *simulator) fault(err error) error {
 	s.k.counters.errors.Add(1)
 	s.log.Warn("role breaks the rules of its interface, and its rank exchanges nothing more: correct the role, and restart zrlmpid",
 		zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
+	s.k.failed(f)
 	return nil
 }
 

@@ -33,14 +33,15 @@ type language struct {
 // Passing Engine of their own.
 var Languages = []string{"verilog", "vhdl", "hls", "verilog-mpe", "vhdl-mpe"}
 
-const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.vcd`, for GTKWave. A time of 10 in it is a cycle."
+const verilatorWaves = "Waves: `make clean role WAVES=1`; then each run writes `waves.fst`, for GTKWave, and `waves.fst.old` with earlier cycles when it has 256 MiB " +
+	"(`ZRLMPI_COSIM_WAVES_MB`). A time of 10 is a cycle. `WAVES=vcd` writes `waves.vcd` instead, which `zrlctl cosim waves` reads."
 
 var languages = map[string]language{
 	"verilog":     {"role.v", []string{"verilator.cpp", "verilator_main.h"}, verilatorWaves, false},
-	"vhdl":        {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it.", false},
+	"vhdl":        {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --fst=waves.fst\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it. Its size has no bound.", false},
 	"hls":         {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a cycle is an access to a stream. `gdb` and `printf` show what the role does.", false},
 	"verilog-mpe": {"role.v", []string{"verilator_network.cpp", "verilator_main.h"}, verilatorWaves, true},
-	"vhdl-mpe":    {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl-net:time_scale=20 ./role --wave=waves.ghw\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it.", true},
+	"vhdl-mpe":    {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl-net:time_scale=20 ./role --fst=waves.fst\"` in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it. Its size has no bound.", true},
 }
 
 // Write writes a project with a role in a language into a folder, which is made, and returns
@@ -60,11 +61,11 @@ func Write(dir, lang, bin string) (written []string, err error) {
 		from["cosim/"+name] = "shim/" + name
 	}
 	kernel, scale := "rtl", ""
-	alone, options := "; `make alone` tries the role without it", "    kernel_options: {words: 8192} # the longest message\n"
+	alone := "; `make alone` tries the role without it"
 	if l.mpe {
-		kernel, scale, alone, options = "rtl-net", "time_scale=20 ", "", ""
+		kernel, scale, alone = "rtl-net", "time_scale=20 ", ""
 	}
-	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel, "@SCALE@", scale, "@ALONE@", alone, "@OPTIONS@\n", options)
+	fill := strings.NewReplacer("@BIN@", bin, "@ROLE@", "`"+l.role+"`", "@WAVES@", l.waves, "@KERNEL@", kernel, "@SCALE@", scale, "@ALONE@", alone)
 	return writeNew(dir, from, fill)
 }
 
@@ -87,7 +88,12 @@ func writeNew(dir string, from map[string]string, fill *strings.Replacer) (writt
 			return written, err
 		}
 		at := filepath.Join(dir, name)
-		if err := os.WriteFile(at, []byte(fill.Replace(string(text))), 0o666); err != nil {
+		file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return written, err
+		}
+		_, err = file.WriteString(fill.Replace(string(text)))
+		if err = errors.Join(err, file.Close()); err != nil {
 			return written, err
 		}
 		written = append(written, at)

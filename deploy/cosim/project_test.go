@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,7 +12,73 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
+
+// The log of an earlier run, which says "ready" as well, is not that of the zrlmpid that echo.sh starts.
+func TestEchoRemovesEarlierLog(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script, err := files.ReadFile("project/echo.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("echo.sh", string(script))
+	write("zrlmpid", "#!/bin/sh\necho ready\nexec sleep 60\n")
+	write("zrlctl", "#!/bin/sh\n")
+	write("earlier", "ready\n")
+	if err := os.Symlink("earlier", filepath.Join(dir, "zrlmpid.log")); err != nil { // a log that is written to would change it
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "echo.sh")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if _, err := os.Readlink(filepath.Join(dir, "zrlmpid.log")); err == nil {
+		t.Error("the log is that of the earlier run")
+	}
+}
+
+// Waves have a bound: a file that is too long becomes another one's predecessor.
+func TestWavesAreBounded(t *testing.T) {
+	compiler := needs.Program(t, "waves of roles in simulation", "g++", "g++")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"Vrole.h":     "struct VerilatedFstC;\nstruct VerilatedContext { void commandArgs(int, char **); void traceEverOn(bool); bool gotFinish(); };\nstruct Vrole { explicit Vrole(VerilatedContext *) {} void trace(VerilatedFstC *, int) {} void eval() {} void final() {} };\n",
+		"verilated.h": "",
+		"verilated_fst_c.h": "#include <cstdio>\n#include <string>\nstruct VerilatedFstC {\n\tFILE *f;\n\tvoid open(const char *name) { f = fopen(name, \"w\"); }\n" +
+			"\tvoid flush() { fputs(std::string(300 << 10, 'x').c_str(), f); fflush(f); }\n\tvoid close() { fclose(f); }\n\tvoid dump(unsigned long) {}\n};\n",
+		"main.cpp": "#include \"verilator_main.h\"\nint main() {\n\tVrole role(nullptr);\n\tWaves waves(role);\n\tfor (int i = 1; i <= 10; i++) waves.keep(i);\n\twaves.trace.close();\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(dir, "program")
+	if out, err := exec.Command(compiler, "-DVM_TRACE=1", "-DVM_TRACE_FST=1", "-I", dir, "-I", "shim", "-o", program, filepath.Join(dir, "main.cpp")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(program)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "ZRLMPI_COSIM_WAVES_MB=1")
+	out, err := cmd.Output()
+	const want = "waves: waves.fst, the last 1 MiB at least\n" +
+		"waves: waves.fst begins anew after cycle 4, and the cycles before are in waves.fst.old\n" +
+		"waves: waves.fst begins anew after cycle 8, and the cycles before are in waves.fst.old\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v, %s", err, out)
+	}
+	for name, want := range map[string]int64{"waves.fst": 2 * 300 << 10, "waves.fst.old": 4 * 300 << 10} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() != want {
+			t.Errorf("%s: %v, want %d bytes: %+v", name, err, want, info)
+		}
+	}
+}
 
 func TestWrite(t *testing.T) {
 	for _, lang := range Languages {
@@ -34,8 +101,12 @@ func TestWrite(t *testing.T) {
 		if strings.HasSuffix(lang, "-mpe") {
 			want = config.KernelRTLNet
 		}
-		if err != nil || cfg.Ranks[1].Kernel.Name != want {
-			t.Errorf("%s: %v", lang, err)
+		if err != nil || cfg.Ranks[1].Kernel.Name != want || cfg.Ranks[1].Kernel.Simulation.StallPercent != 20 || cfg.Ranks[1].Takes() != 8192 {
+			t.Errorf("%s: %v, %+v", lang, err, cfg)
+		}
+		makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))
+		if err != nil || strings.Contains(string(makefile), "\nalone:") == strings.HasSuffix(lang, "-mpe") {
+			t.Errorf("%s: %v, a Makefile with or without alone:\n%s", lang, err, makefile)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("mine"), 0o666); err != nil {
 			t.Fatal(err)

@@ -14,19 +14,25 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 const victimSocket = "ZRLMPI_TEST_VICTIM_SOCKET"
 
-// TestMain makes the test binary the program that TestAttachedProgramIsKilled
-// kills.
+// testPrograms are what the test binary does in place of tests, by the environment variable that asks for it, whose value
+// they are given.
+var testPrograms = map[string]func(string){victimSocket: victim, earlierSocket: earlier}
+
+// TestMain makes the test binary a program that tests start.
 func TestMain(m *testing.M) {
-	if socket := os.Getenv(victimSocket); socket != "" {
-		victim(socket)
-		return
+	for variable, program := range testPrograms {
+		if value := os.Getenv(variable); value != "" {
+			program(value)
+			return
+		}
 	}
-	code := m.Run()
+	code := statetest.Run(m)
 	for _, f := range atEnd {
 		f()
 	}

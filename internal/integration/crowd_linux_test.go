@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
@@ -136,7 +137,9 @@ func freePort(t testing.TB, ip netip.Addr) netip.AddrPort {
 
 // close ends all of it. Nothing is under way.
 func (c *crowd) close(ctx context.Context, t testing.TB) {
-	if err := c.engine.Close(ctx); err != nil {
+	soon, cancel := context.WithTimeout(ctx, time.Second) // by the patient times of its peers, their ACKs could be lost for a minute
+	defer cancel()
+	if err := c.engine.Close(soon); err != nil {
 		t.Error(err)
 	}
 	c.far.close()

@@ -299,6 +299,9 @@ type relay struct {
 	mu   sync.Mutex
 	left int    // how many datagrams pass before one is lost, if not negative
 	lost string // which one was
+
+	// passing is called before each datagram passes; it may be nil.
+	passing func(fromA bool, b []byte)
 }
 
 // newRelay relays between a, which knows b as bRelayed, and b, which knows a as
@@ -329,6 +332,12 @@ func (r *relay) pass(from, through *net.UDPConn, to *net.UDPAddr) {
 		n, err := from.Read(b)
 		if err != nil {
 			return
+		}
+		r.mu.Lock()
+		passing := r.passing
+		r.mu.Unlock()
+		if passing != nil {
+			passing(from == r.a, b[:n])
 		}
 		if !r.loses(b[:n]) {
 			_, _ = through.WriteToUDP(b[:n], to)

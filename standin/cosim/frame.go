@@ -7,7 +7,7 @@ import (
 )
 
 // Version is the version of the frames. Each side ends if the other has another one.
-const Version = 1
+const Version = 2
 
 // Lengths in bytes. A frame is a head and a body.
 const (
@@ -133,7 +133,8 @@ func (b Boundary) stream(k Kind) string {
 // Never is the cycle of what has not happened.
 const Never = ^uint64(0)
 
-// Record is one transfer on a stream: valid and ready at an edge of the clock.
+// Record is one transfer on a stream: valid and ready at an edge of the clock. With a Rule, it is no transfer: the role
+// breaks the rule on the stream.
 type Record struct {
 	// Data are the words of a line, the first in the low half. A call has its count in the low
 	// and its rank in the high half; feedback is in the lowest byte.
@@ -146,6 +147,7 @@ type Record struct {
 	// Last: the line ends its message.
 	Last bool
 	Kind Kind
+	Rule Rule
 }
 
 // Hello is what a simulator says of itself.
@@ -318,7 +320,7 @@ func ParseStep(b []byte, at Boundary, s *Step) (err error) {
 		s.TCPCalls, s.TCPLines = binary.LittleEndian.Uint32(b[stepLen:]), binary.LittleEndian.Uint32(b[stepLen+4:])
 		known |= known << KindTCP
 	}
-	s.Records, err = parseRecords(s.Records[:0], b[n:], known)
+	s.Records, err = parseRecords(s.Records[:0], b[n:], known, 0)
 	return err
 }
 
@@ -348,12 +350,14 @@ func appendHeld(b []byte, h *Held) []byte {
 // ParseResult reads the body of an answer at a boundary. The records are appended to s.Records[:0].
 func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 	n, known := resultLen, kindBit(KindCall)|kindBit(KindOut)
+	checked := known | kindBit(KindIn) | kindBit(KindFeedback)
 	if at.Network() {
 		known |= kindBit(KindPorts)
 	}
 	if at == BoundaryTCP {
 		n += resultTCPLen
 		known |= known << KindTCP
+		checked |= checked << KindTCP
 	}
 	if len(b) < n {
 		return fmt.Errorf("%w: answer of %d bytes", ErrFrame, len(b))
@@ -368,7 +372,7 @@ func ParseResult(b []byte, at Boundary, s *Result) (err error) {
 			return err
 		}
 	}
-	s.Records, err = parseRecords(s.Records[:0], b[n:], known)
+	s.Records, err = parseRecords(s.Records[:0], b[n:], known, checked)
 	return err
 }
 
@@ -401,7 +405,7 @@ func appendRecords(b []byte, records []Record) []byte {
 		if r.Last {
 			last = 1
 		}
-		b = append(b, r.Keep, last, byte(r.Kind), 0)
+		b = append(b, r.Keep, last, byte(r.Kind), byte(r.Rule))
 	}
 	return b
 }
@@ -409,18 +413,22 @@ func appendRecords(b []byte, records []Record) []byte {
 // kindBit is the bit of a kind in a set of kinds.
 func kindBit(k Kind) uint64 { return 1 << (k & 63) }
 
-// parseRecords reads records of the kinds of a set.
-func parseRecords(records []Record, b []byte, known uint64) ([]Record, error) {
+// parseRecords reads records of transfers on the streams of the set known, and of broken rules on those of checked.
+func parseRecords(records []Record, b []byte, known, checked uint64) ([]Record, error) {
 	if len(b)%RecordLen != 0 || len(b) > MaxRecords*RecordLen {
 		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))
 	}
 	for ; len(b) > 0; b = b[RecordLen:] {
-		if k := Kind(b[14]); k > KindTCP+KindPorts || known&kindBit(k) == 0 || b[13] > 1 || b[15] != 0 {
+		kind, rule, allowed := Kind(b[14]), Rule(b[15]), known
+		if rule != RuleNone {
+			allowed = checked
+		}
+		if kind > KindTCP+KindPorts || allowed&kindBit(kind) == 0 || rule != RuleNone && !rule.appliesTo(kind) || b[13] > 1 {
 			return records, fmt.Errorf("%w: record % x", ErrFrame, b[:RecordLen])
 		}
 		records = append(records, Record{
 			Data: binary.LittleEndian.Uint64(b), At: binary.LittleEndian.Uint32(b[8:]),
-			Keep: b[12], Last: b[13] == 1, Kind: Kind(b[14]),
+			Keep: b[12], Last: b[13] == 1, Kind: kind, Rule: rule,
 		})
 	}
 	return records, nil

@@ -31,6 +31,7 @@ func TestFrames(t *testing.T) {
 	}
 	result := Result{Cycle: 9, TCP: nothingHeld, Held: Held{Lines: 4, Feedbacks: 1, Since: [kinds]uint64{9, Never, 0, 1}}, Records: []Record{
 		{Data: 2, At: 7, Keep: 1, Kind: KindCall}, {Data: 3, At: 8, Keep: 0xff, Last: true, Kind: KindOut},
+		{At: 8, Kind: KindIn, Rule: RuleDefined},
 	}}
 	var gotResult Result
 	if err := ParseResult(AppendResult(nil, BoundaryRole, &result)[HeadLen:], BoundaryRole, &gotResult); err != nil || !reflect.DeepEqual(result, gotResult) {
@@ -75,6 +76,7 @@ func TestFrameBytes(t *testing.T) {
 func TestFramesRefused(t *testing.T) {
 	hello := AppendHello(nil, Hello{Version: Version, FIFO: 1})[HeadLen:]
 	result := AppendResult(nil, BoundaryRole, &Result{Cycle: 5, Held: Held{Since: [kinds]uint64{Never, Never, Never, Never}}, Records: []Record{{Kind: KindOut}}})[HeadLen:]
+	step := AppendStep(nil, BoundaryRole, &Step{Records: []Record{{Kind: KindIn}}})[HeadLen:]
 	changed := func(b []byte, at int, to byte) []byte {
 		b = bytes.Clone(b)
 		b[at] = to
@@ -99,6 +101,10 @@ func TestFramesRefused(t *testing.T) {
 		"part of a record":   parse(result[:len(result)-1]),
 		"record to the role": parse(changed(result, len(result)-2, byte(KindIn))),
 		"last of 2":          parse(changed(result, len(result)-3, 2)),
+		"no such rule":       parse(changed(result, len(result)-1, byte(rules))),
+		"rule of ports":      ParseResult(changed(changed(result, len(result)-2, byte(KindPorts)), len(result)-1, 1), BoundaryNetwork, new(Result)),
+		"rule of a step":     ParseStep(changed(step, len(step)-1, byte(RuleDefined)), BoundaryRole, new(Step)),
+		"ready stable":       parse(changed(changed(result, len(result)-2, byte(KindIn)), len(result)-1, byte(RuleStable))),
 	}
 	// A cycle of 6 in the place of Never has seven other bytes.
 	late := bytes.Clone(result)
@@ -111,8 +117,8 @@ func TestFramesRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := ParseHello(changed(hello, 4, 2))
-	if v, ok := errors.AsType[*VersionError](err); !ok || v.Got != 2 || !strings.Contains(err.Error(), "zrlctl cosim new") {
+	_, err := ParseHello(changed(hello, 4, 1))
+	if v, ok := errors.AsType[*VersionError](err); !ok || v.Got != 1 || !strings.Contains(err.Error(), "zrlctl cosim new") {
 		t.Errorf("other version: %v", err)
 	}
 }

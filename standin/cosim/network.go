@@ -101,6 +101,7 @@ type Network struct {
 	cycle, moved uint64
 	fault        *FaultError
 	refusal      *FaultError
+	findings
 }
 
 // streams are those of UDP, or of TCP.
@@ -256,11 +257,18 @@ func (n *Network) Advance(r *Result) error {
 		if n.fault != nil {
 			continue
 		}
-		n.moved = at
 		s := &n.udp
 		if t.Kind >= KindTCP {
 			s = &n.tcp
 		}
+		if t.Rule != RuleNone {
+			if f := n.broken(BoundaryTCP, *t, at, s.context()); f != nil {
+				n.fault = f
+				return f
+			}
+			continue
+		}
+		n.moved = at
 		if err := n.take(s, *t, at); err != nil {
 			return err
 		}
@@ -306,6 +314,14 @@ func (s *streams) unit() string {
 		return "chunk"
 	}
 	return "datagram"
+}
+
+// context says in which datagram the role is, for a fault.
+func (s *streams) context() string {
+	if !s.busy {
+		return ""
+	}
+	return fmt.Sprintf(", after %d bytes of the %s to rank %d (cycle %d)", s.come, s.unit(), s.current.dstRank(), s.current.cycle)
 }
 
 // begin begins the datagram of the oldest metadata.

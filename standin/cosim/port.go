@@ -33,13 +33,19 @@ type Call struct {
 	Words, Rank uint32
 	// Cycle is when it was transferred.
 	Cycle uint64
+	// during describes the call that was in progress then, or is empty.
+	during string
 }
 
 func (c Call) String() string {
+	direction, during := "from", ""
 	if c.IsSend() {
-		return fmt.Sprintf("%v of %d words to rank %d (cycle %d)", c.Call, c.Words, c.Rank, c.Cycle)
+		direction = "to"
 	}
-	return fmt.Sprintf("%v of %d words from rank %d (cycle %d)", c.Call, c.Words, c.Rank, c.Cycle)
+	if c.during != "" {
+		during = ", while " + c.during + " was in progress"
+	}
+	return fmt.Sprintf("%v of %d words %s rank %d (cycle %d%s)", c.Call, c.Words, direction, c.Rank, c.Cycle, during)
 }
 
 // lines is how many lines a message has. One of 0 words has one, as of the deployed nodes.
@@ -110,6 +116,7 @@ type Port struct {
 	lines, feedbacks uint32
 	since            [kinds]uint64
 	fault            *FaultError
+	findings
 }
 
 // NewPort returns the port of a rank. buf has Room for messages of words words.
@@ -189,7 +196,6 @@ func (p *Port) Advance(s *Result) error {
 		if at > s.Cycle {
 			return fmt.Errorf("%w: a transfer at cycle %d of %d", ErrFrame, at, s.Cycle)
 		}
-		p.moved = at
 		if err := p.take(*r, at); err != nil {
 			return p.fail(err)
 		}
@@ -210,6 +216,14 @@ func (p *Port) take(r Record, at uint64) error {
 	switch {
 	case p.phase == faulty:
 		return nil
+	case r.Rule != RuleNone:
+		if f := p.broken(BoundaryRole, r, at, p.context(r.Kind)); f != nil {
+			return f
+		}
+		return nil
+	}
+	p.moved = at
+	switch {
 	case r.Kind == KindOut && p.phase == collecting:
 		return p.collect(r, at)
 	case r.Kind == KindOut && len(p.early) == fifo || r.Kind == KindCall && p.queued:
@@ -222,8 +236,20 @@ func (p *Port) take(r Record, at uint64) error {
 	if p.phase == idle {
 		return p.begin(c)
 	}
+	c.during = fmt.Sprintf("%v of cycle %d", p.call.Call, p.call.Cycle)
 	p.next, p.queued = c, true
 	return nil
+}
+
+// context says where in its call the role is on a stream, for a fault on it.
+func (p *Port) context(k Kind) string {
+	switch {
+	case p.phase == idle:
+		return ""
+	case k == KindOut && p.phase == collecting:
+		return fmt.Sprintf(", on line %d of %d of %v", p.done+1, p.total, p.call)
+	}
+	return fmt.Sprintf(", in %v", p.call)
 }
 
 // begin begins a call.
@@ -362,6 +388,8 @@ func (p *Port) Wait() Wait {
 		return Wait{KindOut.String() + "_tvalid", p.moved, fmt.Sprintf("low, with line %d of %d of %v expected", p.done+1, p.total, p.call)}
 	case p.phase == idle:
 		return Wait{KindCall.String() + "_tvalid", p.moved, "low: the role makes no call"}
+	case p.queued && p.next.IsSend() && p.call.IsRecv():
+		return Wait{KindCall.String() + "_tdata", p.next.Cycle, fmt.Sprintf("%v waits until the end of %v", p.next, p.call)}
 	}
 	return Wait{Since: p.call.Cycle, Text: p.call.String()}
 }

@@ -125,6 +125,25 @@ func TestPortLinesBeforeCall(t *testing.T) {
 	}
 }
 
+// A call that was taken during another one names it, and a send behind a receive names both.
+func TestPortNamesCallsAtOnce(t *testing.T) {
+	b := newBench(t, 4)
+	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.RecvInt, 4, 0)) // of a role that leaves valid set
+	b.port.Next()
+	b.port.Received(4)
+	b.step(2, 1)
+	b.port.Next()
+	b.step(0, 0, call(protocol.SendInt, 2, 2))
+	w := b.port.Wait()
+	want := "SEND_INT of 2 words to rank 2 (cycle 5, while RECV_INT of cycle 2 was in progress) waits until the end of RECV_INT of 4 words from rank 0 (cycle 2, while RECV_INT of cycle 1 was in progress)"
+	if w.Signal != "soMPIif_tdata" || w.Since != 5 || w.Text != want {
+		t.Errorf("waits for %+v", w)
+	}
+	if _, ok := b.port.Overdue(1); ok {
+		t.Error("a role may make its next call early")
+	}
+}
+
 // A second call waits until the first has ended; a third is not taken.
 func TestPortQueuesCall(t *testing.T) {
 	b := newBench(t, 4)
@@ -305,7 +324,12 @@ func FuzzPort(f *testing.F) {
 			b = b[3:]
 			cycle++
 			s := Result{Cycle: cycle, Held: Held{Since: never}}
-			switch op % 4 {
+			switch op % 5 {
+			case 4:
+				s.Records = []Record{{Kind: Kind(x % 4), Rule: Rule(y % uint8(rules)), Data: uint64(y)}}
+				if r := s.Records[0]; !r.Rule.appliesTo(r.Kind) {
+					s.Records = nil
+				}
 			case 0:
 				s.Records = []Record{call(protocol.Call(x%6), uint32(y%8), uint32(y>>4))}
 			case 1:

@@ -13,9 +13,10 @@ cleanup() {
   rm -rf "$dir"
 }
 trap cleanup EXIT
+rm -f zrlmpid.log # that of an earlier run says "ready" as well
 zrlmpid --config cluster.yaml >zrlmpid.log 2>&1 &
 pid=$!
-until grep -q '^ready' zrlmpid.log; do
+until grep -qs '^ready' zrlmpid.log; do
   if ! kill -0 "$pid" 2>/dev/null; then
     cat zrlmpid.log >&2
     exit 1

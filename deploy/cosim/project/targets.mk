@@ -2,7 +2,7 @@
 # the zrlctl that has written this file.
 export PATH := $(PATH):@BIN@
 
-.PHONY: echo run alone clean
+.PHONY: echo run clean
 .DELETE_ON_ERROR:
 
 echo: role
@@ -11,8 +11,5 @@ echo: role
 run: role
 	zrlmpid --config cluster.yaml
 
-alone: role
-	ZRLMPI_COSIM_ALONE=1000 ./role
-
 clean:
-	rm -rf build role *.o e~*.o waves.vcd zrlmpid.log
+	rm -rf build role *.o e~*.o waves.* zrlmpid.log

@@ -1,22 +1,34 @@
 /* The arrays of cosim.vhdl and cosim_network.vhdl, as GHDL's VHPIDIRECT passes them: a byte for each std_logic, the
  * leftmost first. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "zrlmpi_cosim.h"
 
 /* The positions of std_ulogic: U X 0 1 Z W L H -. */
-enum { ZERO = 2, ONE = 3, HIGH = 7 };
-#define NAMES "UX01ZWLH-"
+enum { ZERO = 2, ONE = 3 };
+/* 0 or 1, or UNKNOWN. */
+enum { UNKNOWN = 2 };
+static const uint8_t level[16] = {UNKNOWN, UNKNOWN, 0, 1, UNKNOWN, UNKNOWN, 0, 1, UNKNOWN};
 
 static const uint8_t *from;
 static uint8_t *to;
+static uint64_t unknown; /* bits of what was taken last */
 
 static uint64_t take(int bits)
 {
 	uint64_t v = 0;
-	for (; bits > 0; bits--, from++)
-		v = v << 1 | (*from == ONE || *from == HIGH);
+	for (unknown = 0; bits > 0; bits--, from++) {
+		uint8_t l = level[*from & 15];
+		v = v << 1 | (l & 1);
+		unknown = unknown << 1 | l >> 1;
+	}
+	return v;
+}
+
+static uint8_t take_bit(uint8_t *u)
+{
+	uint8_t v = (uint8_t)take(1);
+	*u = (uint8_t)unknown;
 	return v;
 }
 
@@ -26,34 +38,26 @@ static void give(uint64_t v, int bits)
 		*to++ = (uint8_t)(ZERO + (v >> --bits & 1));
 }
 
-/* Takes a signal that is 0 or 1 in every working role, and says once if it is not. */
-static uint8_t control(const char *name, uint64_t cycle)
-{
-	static int said;
-	if (*from != ZERO && *from != ONE && *from != HIGH && *from != 6 && cycle > ZRLMPI_COSIM_RESET && said < 8) {
-		fprintf(stderr, "zrlmpi_cosim: %s is '%c' at cycle %llu, after reset: it is taken for 0\n", name, NAMES[*from % 9], (unsigned long long)cycle);
-		said++;
-	}
-	return (uint8_t)take(1);
-}
-
 void zrlmpi_ghdl_cycle(const uint8_t *role, uint8_t *engine)
 {
-	static uint64_t cycle;
-	struct zrlmpi_role r;
+	struct zrlmpi_role r = {0};
 	struct zrlmpi_engine e = {0};
-	cycle++;
 	from = role;
-	r.call_valid = control("soMPIif_tvalid", cycle);
+	r.call_valid = take_bit(&r.call_unknown.valid);
 	r.rank = (uint32_t)take(32);
+	r.call_unknown.data = unknown << 32;
 	r.count = (uint32_t)take(32);
+	r.call_unknown.data |= unknown;
 	r.mpi_call = (uint8_t)take(8);
-	r.out_valid = control("soMPI_data_tvalid", cycle);
+	r.call_unknown.keep = (uint8_t)unknown;
+	r.out_valid = take_bit(&r.out_unknown.valid);
 	r.out_keep = (uint8_t)take(8);
-	r.out_last = (uint8_t)take(1);
+	r.out_unknown.keep = (uint8_t)unknown;
+	r.out_last = take_bit(&r.out_unknown.last);
 	r.out_data = take(64);
-	r.in_ready = control("siMPI_data_tready", cycle);
-	r.feedback_ready = control("siMPIFeB_tready", cycle);
+	r.out_unknown.data = unknown;
+	r.in_ready = take_bit(&r.in_ready_unknown);
+	r.feedback_ready = take_bit(&r.feedback_ready_unknown);
 	int stop = zrlmpi_cosim_cycle(&r, &e) < 0;
 	if (stop && zrlmpi_cosim_status() != 0)
 		exit(zrlmpi_cosim_status());
@@ -72,16 +76,19 @@ void zrlmpi_ghdl_cycle(const uint8_t *role, uint8_t *engine)
 	give(e.feedback, 8);
 }
 
-static void take_streams(struct zrlmpi_streams_role *r, const char *const names[4], uint64_t cycle)
+static void take_streams(struct zrlmpi_streams_role *r)
 {
-	r->out_meta_valid = control(names[0], cycle);
+	r->out_meta_valid = take_bit(&r->out_meta_unknown.valid);
 	r->out_meta = take(64);
-	r->out_valid = control(names[1], cycle);
+	r->out_meta_unknown.data = unknown;
+	r->out_valid = take_bit(&r->out_unknown.valid);
 	r->out_keep = (uint8_t)take(8);
-	r->out_last = (uint8_t)take(1);
+	r->out_unknown.keep = (uint8_t)unknown;
+	r->out_last = take_bit(&r->out_unknown.last);
 	r->out_data = take(64);
-	r->in_ready = control(names[2], cycle);
-	r->in_meta_ready = control(names[3], cycle);
+	r->out_unknown.data = unknown;
+	r->in_ready = take_bit(&r->in_ready_unknown);
+	r->in_meta_ready = take_bit(&r->in_meta_ready_unknown);
 	r->rx_ports = (uint32_t)take(32);
 }
 
@@ -99,16 +106,12 @@ static void give_streams(const struct zrlmpi_streams *n)
 
 void zrlmpi_ghdl_network_cycle(const uint8_t *role, const uint8_t *tcp_role, uint8_t *shell, uint8_t *tcp_shell)
 {
-	static const char *const udp[] = {"soROLE_Nrc_Udp_Meta_TVALID", "soNRC_Udp_Data_tvalid", "siNRC_Udp_Data_tready", "siNRC_Role_Udp_Meta_TREADY"};
-	static const char *const tcp[] = {"soROLE_Nrc_Tcp_Meta_TVALID", "soNRC_Tcp_Data_tvalid", "siNRC_Tcp_Data_tready", "siNRC_Role_Tcp_Meta_TREADY"};
-	static uint64_t cycle;
-	struct zrlmpi_network_role r;
+	struct zrlmpi_network_role r = {0};
 	struct zrlmpi_network n = {0};
-	cycle++;
 	from = role;
-	take_streams(&r.udp, udp, cycle);
+	take_streams(&r.udp);
 	from = tcp_role;
-	take_streams(&r.tcp, tcp, cycle);
+	take_streams(&r.tcp);
 	int stop = zrlmpi_network_cycle(&r, &n) < 0;
 	if (stop && zrlmpi_cosim_status() != 0)
 		exit(zrlmpi_cosim_status());

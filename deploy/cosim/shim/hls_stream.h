@@ -264,8 +264,8 @@ public:
 		case zrlmpi::FIFO:
 			if (fifo_.empty()) zrlmpi::background::get().once(); /* a role may ask until it is not */
 			return fifo_.empty();
-		case zrlmpi::IN: return !zrlmpi::interface::get().engine.in_valid;
-		case zrlmpi::FEEDBACK: return !zrlmpi::interface::get().engine.feedback_valid;
+		case zrlmpi::IN: return awaits(zrlmpi::interface::get().engine.in_valid);
+		case zrlmpi::FEEDBACK: return awaits(zrlmpi::interface::get().engine.feedback_valid);
 		case zrlmpi::NET_IN:
 		case zrlmpi::TCP_IN: return slices().in.empty();
 		case zrlmpi::NET_IN_META:
@@ -275,8 +275,8 @@ public:
 	}
 	bool full() const {
 		switch (kind_) {
-		case zrlmpi::CALL: return !zrlmpi::interface::get().engine.call_ready;
-		case zrlmpi::OUT: return !zrlmpi::interface::get().engine.out_ready;
+		case zrlmpi::CALL: return awaits(zrlmpi::interface::get().engine.call_ready);
+		case zrlmpi::OUT: return awaits(zrlmpi::interface::get().engine.out_ready);
 		case zrlmpi::NET_OUT:
 		case zrlmpi::TCP_OUT: return slices().out.size() >= zrlmpi::slices::SLICES;
 		case zrlmpi::NET_OUT_META:
@@ -295,6 +295,12 @@ private:
 	zrlmpi::slices &slices() const { return kind_ >= zrlmpi::TCP_OUT_META ? zrlmpi::shell::get().tcp : zrlmpi::shell::get().udp; }
 	/* Whether it is a FIFO that holds all that it may. */
 	bool at_bound() const { return zrlmpi::background::get().run && fifo_.size() >= HELD; }
+
+	/* Whether a signal of the engine is 0, also after another cycle: a role may ask until it is not. */
+	static bool awaits(const uint8_t &signal) {
+		if (!signal) zrlmpi::interface::get().cycle();
+		return !signal;
+	}
 
 	/* One cycle in which an element is offered, or accepted. */
 	bool offer(const T &v) {

@@ -1,16 +1,58 @@
 // The clock of a design in Verilog under Verilator, and its waves. An Interface has what differs: the signals at a boundary to
 // zrlmpid.
+#include <sys/stat.h>
+
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "Vrole.h"
 #include "verilated.h"
-#if VM_TRACE
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+typedef VerilatedFstC Trace;
+#define WAVES "waves.fst"
+#elif VM_TRACE
 #include "verilated_vcd_c.h"
+typedef VerilatedVcdC Trace;
+#define WAVES "waves.vcd"
 #endif
 
 #include "zrlmpi_cosim.h"
+
+#if VM_TRACE
+// The waves of a design, in which a time of 10 is a cycle. A file that has ZRLMPI_COSIM_WAVES_MB MiB (256) becomes FILE.old,
+// and the next one begins: together they have the last cycles, and at most about twice as much.
+struct Waves {
+	Trace trace;
+	std::string file;
+	uint64_t limit;
+
+	explicit Waves(Vrole &role) {
+		const char *name = std::getenv("ZRLMPI_COSIM_WAVES"), *mib = std::getenv("ZRLMPI_COSIM_WAVES_MB");
+		file = name ? name : WAVES;
+		limit = (mib ? std::strtoull(mib, nullptr, 10) : 256) << 20;
+		role.trace(&trace, 99);
+		trace.open(file.c_str());
+		std::printf("waves: %s, the last %llu MiB at least\n", file.c_str(), (unsigned long long)(limit >> 20));
+		std::fflush(stdout);
+	}
+	// Writes what is kept in memory, and begins another file if this one is long. Call it from time to time.
+	void keep(uint64_t cycle) {
+		struct stat s;
+		trace.flush();
+		if (stat(file.c_str(), &s) != 0 || uint64_t(s.st_size) < limit) return;
+		trace.close();
+		std::rename(file.c_str(), (file + ".old").c_str());
+		trace.open(file.c_str());
+		std::printf("waves: %s begins anew after cycle %llu, and the cycles before are in %s.old\n", file.c_str(), (unsigned long long)cycle, file.c_str());
+		std::fflush(stdout);
+	}
+	void dump(uint64_t time) { trace.dump(time); }
+};
+#endif
 
 // Runs the simulation to its end, and returns the status of the program.
 template <class Interface> int simulate(int argc, char **argv) {
@@ -21,11 +63,7 @@ template <class Interface> int simulate(int argc, char **argv) {
 #endif
 	auto role = std::make_unique<Vrole>(&context);
 #if VM_TRACE
-	// A time of 10 is a cycle.
-	VerilatedVcdC waves;
-	role->trace(&waves, 99);
-	const char *file = std::getenv("ZRLMPI_COSIM_WAVES");
-	waves.open(file ? file : "waves.vcd");
+	Waves waves(*role);
 #endif
 	Interface io;
 	io.open(*role);
@@ -41,10 +79,13 @@ template <class Interface> int simulate(int argc, char **argv) {
 		role->eval();
 #if VM_TRACE
 		waves.dump(10 * cycle + 5);
-		if (cycle % 1024 == 0) waves.flush();
+		if (cycle % 16384 == 0) waves.keep(cycle);
 #endif
 		if (io.cycle() < 0) break;
 	}
 	role->final();
+#if VM_TRACE
+	waves.trace.close();
+#endif
 	return zrlmpi_cosim_status();
 }

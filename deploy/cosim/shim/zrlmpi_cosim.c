@@ -11,39 +11,67 @@
 #include <unistd.h>
 
 /* The frames: docs/cosim.md. */
-enum { VERSION = 1, HELLO = 1, START = 2, STEP = 3, RESULT = 4 };
+enum { VERSION = 2, HELLO = 1, START = 2, STEP = 3, RESULT = 4 };
 enum { HEAD = 8, RECORD = 16, START_LEN = 24, STEP_LEN = 20, RESULT_LEN = 48 };
 enum { STEP_TCP_LEN = 8, RESULT_TCP_LEN = 40 }; /* more with TCP */
 enum { ROLE, NETWORK, NETWORK_TCP }; /* boundaries */
 /* The streams of the role. Those of the network have the same directions: CALL is the metadata of
  * datagrams that are sent, FEEDBACK of those that arrive, OUT and IN are their lines. PORTS is no
  * stream: rx_ports has changed. Those of TCP have TCP added. */
-enum { CALL, OUT, IN, FEEDBACK, KINDS, PORTS = KINDS, TCP = 8 };
+enum { CALL, OUT, IN, FEEDBACK, KINDS, PORTS = KINDS, TCP = 8, OUTPUTS = OUT + 1 };
+/* The rules of AXI4-Streams that a role breaks: byte 15 of a record, which is 0 for a transfer. */
+enum { WITHDRAWN = 1, CHANGED, UNKNOWN, WAITS };
 #define MAGIC 0x534f435aU
 #define NEVER UINT64_MAX
 #define MAX_RECORDS 4096
-#define EDGE_RECORDS 6 /* of one edge, at most */
+#define EDGE_RECORDS 38 /* of one edge, at most: 6 transfers, and each rule once on each stream */
 #define LINES 4096    /* of IN that are held for the role, of each set of streams */
 #define FEEDBACKS 64
 #define BUDGET_CYCLES 64 /* between two looks at the clock */
 #define POLLS 400     /* before the process sleeps until the next step */
+#define HELD_TRANSFERS 4096 /* on each stream from the role, before which ready follows valid */
+#define HELD_ENDS 64  /* holds of a stream that end without valid */
+#define PROMPT 16     /* cycles after ready in which valid follows it */
 
 struct line {
 	uint64_t data;
 	uint8_t keep, last;
 };
 
+/* What the role drives on a stream from it. */
+struct offer {
+	uint8_t valid, keep, last;
+	uint64_t data;
+	const struct zrlmpi_unknown *unknown;
+};
+
 /* What the role drives, at either boundary. */
 struct from {
-	uint8_t call_valid, call_keep, out_valid, out_keep, out_last, in_ready, feedback_ready;
+	struct offer out[OUTPUTS];                            /* CALL, OUT */
+	uint8_t ready[KINDS - IN], ready_unknown[KINDS - IN]; /* IN, FEEDBACK */
 	uint32_t rx_ports;
-	uint64_t call, out_data;
 };
 
 /* What is driven to it. */
 struct to {
-	uint8_t call_ready, out_ready, in_valid, in_keep, in_last, feedback_valid;
+	uint8_t ready[OUTPUTS];
+	uint8_t in_valid, in_keep, in_last, feedback_valid;
 	uint64_t in_data, feedback;
+};
+
+/* Ready of a stream from the role is low until valid is set, so that each rule is tested: valid and data are stable,
+ * and valid does not wait for ready. A hold without valid ends, after a time that differs: what comes within PROMPT cycles
+ * after all of them waits for ready. */
+static const uint32_t holds[] = {61, 251, 509, 1021};
+enum { HOLDS = sizeof holds / sizeof holds[0] };
+
+struct gate {
+	uint32_t transfers, ends;
+	uint32_t prompt;     /* holds that ended, and PROMPT */
+	uint32_t low;        /* cycles of this hold */
+	uint64_t released;   /* the cycle in which it ended, or NEVER */
+	uint8_t open;        /* it is over */
+	uint8_t independent; /* the role was seen to set valid without ready */
 };
 
 /* Four streams: those of the role, or of UDP, or of TCP. */
@@ -51,12 +79,15 @@ struct set {
 	int kind;              /* added to their kinds */
 	uint32_t calls, lines; /* that zrlmpid takes in the step */
 	uint64_t since[KINDS];
+	struct offer offered[OUTPUTS]; /* at the edge before, without a transfer */
+	struct gate gate[OUTPUTS];
+	uint32_t broken; /* rules that were reported: a byte for each stream */
 	/* Rings of what the role is to take. */
 	struct line in[LINES];
 	uint64_t feedback[FEEDBACKS];
 	uint32_t in_at, in_held, feedback_at, feedback_held;
 	/* Of the network: datagrams whose metadata was offered, and whose last line was taken. */
-	uint64_t offered, taken;
+	uint64_t offered_metas, taken;
 	uint32_t rx_ports; /* reported last */
 	struct to now;     /* what is driven */
 };
@@ -71,6 +102,7 @@ static struct {
 	struct set set[2];
 	/* The step. */
 	uint32_t left, budget, more;
+	int early; /* it is to end */
 	struct timespec began;
 	/* The next answer. */
 	uint32_t records;
@@ -170,18 +202,21 @@ static void open_boundary(uint32_t boundary)
 	s.set[1].kind = TCP;
 	for (int i = 0; i < KINDS; i++)
 		s.set[0].since[i] = s.set[1].since[i] = NEVER;
+	for (int i = 0; i < OUTPUTS; i++)
+		s.set[0].gate[i].released = s.set[1].gate[i].released = NEVER;
 	s.open = 1;
 	s.reset = 1;
 	s.random = 1;
 	if (!fd && messages && boundary == ROLE) {
-		const char *words = getenv("ZRLMPI_COSIM_WORDS");
+		const char *words = getenv("ZRLMPI_COSIM_WORDS"), *stall = getenv("ZRLMPI_COSIM_STALL");
 		s.alone = 1;
+		s.stall = stall ? (uint32_t)atoi(stall) : 0;
 		s.messages = s.left_messages = (uint32_t)atoi(messages);
 		s.words = words ? (uint32_t)atoi(words) : 1000;
 		s.rank = 1;
 		s.size = 2;
-		if (s.words < 1 || s.words > 2 * LINES || s.messages < 1) {
-			fprintf(stderr, "zrlmpi_cosim: ZRLMPI_COSIM_ALONE needs a number of messages, ZRLMPI_COSIM_WORDS 1 to %d\n", 2 * LINES);
+		if (s.words < 1 || s.words > 2 * LINES || s.messages < 1 || s.stall > 95) {
+			fprintf(stderr, "zrlmpi_cosim: ZRLMPI_COSIM_ALONE needs a number of messages, ZRLMPI_COSIM_WORDS 1 to %d, ZRLMPI_COSIM_STALL 0 to 95\n", 2 * LINES);
 			exit(2);
 		}
 		clock_gettime(CLOCK_MONOTONIC, &s.start);
@@ -299,7 +334,7 @@ static int answer(void)
 	return send_all(s.answer, HEAD + len);
 }
 
-static void record(int kind, uint64_t data, uint8_t keep, uint8_t last)
+static void record(int kind, int rule, uint64_t data, uint8_t keep, uint8_t last)
 {
 	uint8_t *b = s.answer + HEAD + answer_len() + s.records++ * RECORD;
 	put64(b, data);
@@ -307,7 +342,7 @@ static void record(int kind, uint64_t data, uint8_t keep, uint8_t last)
 	b[12] = keep;
 	b[13] = last;
 	b[14] = (uint8_t)kind;
-	b[15] = 0;
+	b[15] = (uint8_t)rule;
 }
 
 static int over_budget(void)
@@ -326,65 +361,182 @@ static void waits(uint64_t *since, int valid, int ready)
 		*since = s.cycle;
 }
 
+/* Reports that the role breaks a rule, once for each stream. */
+static void breaks(struct set *t, int kind, int rule, uint64_t data, uint8_t keep, uint8_t last)
+{
+	uint32_t bit = 1U << (8 * kind + rule);
+	if (t->broken & bit)
+		return;
+	t->broken |= bit;
+	record(t->kind + kind, rule, data, keep, last);
+	s.early = 1;
+}
+
+/* The bits of 8 bytes of which some are not used. */
+static uint64_t used(uint8_t keep)
+{
+	uint64_t bits = 0;
+	for (int i = 0; i < 8; i++)
+		bits |= keep >> i & 1 ? (uint64_t)0xff << 8 * i : 0;
+	return bits;
+}
+
+/* Checks what the role offers on a stream, before the transfers of an edge. */
+static void check(struct set *t, int kind, const struct offer *o)
+{
+	const struct offer *before = &t->offered[kind];
+	const struct zrlmpi_unknown *u = o->unknown;
+	if (!o->valid && !u->valid && t->since[kind] == NEVER)
+		return;
+	uint64_t data = kind == OUT && u->data ? u->data & used(o->keep) : u->data;
+	if (u->valid)
+		breaks(t, kind, UNKNOWN, 0, 0, 0);
+	else if (o->valid && (data || u->keep || u->last))
+		breaks(t, kind, UNKNOWN, data, u->keep, u->last);
+	if (t->since[kind] != NEVER) {
+		if (!o->valid)
+			breaks(t, kind, WITHDRAWN, t->since[kind], 0, 0);
+		else if (o->data != before->data || o->keep != before->keep || o->last != before->last)
+			breaks(t, kind, CHANGED, o->data ^ before->data, o->keep ^ before->keep, o->last ^ before->last);
+	}
+}
+
+/* Holds ready of a stream low for the next transfer. */
+static void hold(struct gate *g)
+{
+	g->open = 0;
+	g->low = 0;
+	g->released = NEVER;
+}
+
+/* The same after what makes a role offer something, unless it holds already. */
+static void hold_again(struct gate *g)
+{
+	if (g->open)
+		hold(g);
+}
+
+/* Whether ready of a stream is held low until the next edge. */
+static int held(struct set *t, int kind)
+{
+	struct gate *g = &t->gate[kind];
+	if (g->open || g->transfers >= HELD_TRANSFERS || g->ends >= HELD_ENDS || g->prompt >= HOLDS)
+		return 0;
+	if (t->since[kind] != NEVER) {
+		g->independent |= g->low >= PROMPT;
+		g->open = 1;
+		return 0;
+	}
+	if (g->low++ < holds[g->prompt])
+		return 1;
+	g->open = 1;
+	g->ends++;
+	g->released = s.cycle;
+	return 0;
+}
+
+/* Whether ready of a stream is set until the next edge. */
+static uint8_t ready(struct set *t, int kind, uint32_t room)
+{
+	if (room == 0 || held(t, kind))
+		return 0;
+	uint64_t released = t->gate[kind].released;
+	return (released != NEVER && s.cycle - released < PROMPT) || !stalls();
+}
+
+/* Notes a transfer on a stream from the role. */
+static void transferred(struct set *t, int kind)
+{
+	struct gate *g = &t->gate[kind];
+	g->transfers++;
+	if (g->released != NEVER && s.cycle - g->released <= PROMPT && !g->independent && ++g->prompt == HOLDS)
+		breaks(t, kind, WAITS, g->released, 0, 0);
+	hold(g);
+}
+
 /* Decides what is driven to the role until the next edge. What is offered stays until it is taken. */
 static void drive(struct set *t, int moved)
 {
 	struct to *e = &t->now;
-	e->call_ready = t->calls > 0 && !stalls();
-	e->out_ready = t->lines > 0 && !stalls();
+	e->ready[CALL] = ready(t, CALL, t->calls);
+	e->ready[OUT] = ready(t, OUT, t->lines);
 	/* The shell offers the metadata of a datagram with its first line or before, and after the last
 	 * line of the datagram before. */
-	int between = t->offered == t->taken;
+	int between = t->offered_metas == t->taken;
 	if (moved & 1 << FEEDBACK || !e->feedback_valid) {
 		e->feedback_valid = t->feedback_held > 0 && (s.boundary == ROLE || between) && !stalls();
 		e->feedback = e->feedback_valid ? t->feedback[t->feedback_at % FEEDBACKS] : 0;
-		t->offered += e->feedback_valid;
+		t->offered_metas += e->feedback_valid;
 	}
 	if (moved & 1 << IN || !e->in_valid) {
 		struct line *l = &t->in[t->in_at % LINES];
-		e->in_valid = t->in_held > 0 && (s.boundary == ROLE || t->offered != t->taken) && !stalls();
+		e->in_valid = t->in_held > 0 && (s.boundary == ROLE || t->offered_metas != t->taken) && !stalls();
 		e->in_data = e->in_valid ? l->data : 0;
 		e->in_keep = e->in_valid ? l->keep : 0;
 		e->in_last = e->in_valid ? l->last : 0;
 	}
 }
 
-/* Carries out the transfers of an edge on a set of streams. Sets *early if the step is to end. */
-static int transfer(struct set *t, const struct from *r, int *early)
+/* Carries out the transfer of an edge on a stream from the role, and returns its bit. */
+static int transfer_out(struct set *t, int kind, const struct offer *o)
+{
+	check(t, kind, o);
+	waits(&t->since[kind], o->valid, t->now.ready[kind]);
+	if (!o->valid)
+		return 0;
+	if (!t->now.ready[kind]) {
+		t->offered[kind] = *o;
+		return 0;
+	}
+	record(t->kind + kind, 0, o->data, o->keep, kind == OUT && o->last);
+	transferred(t, kind);
+	if (kind == CALL) {
+		t->calls--;
+		s.early |= s.boundary == ROLE && o->keep % 2 == 1; /* a receive: a send is complete with its last line */
+		hold(&t->gate[OUT]);
+	} else {
+		t->lines--;
+		s.early |= o->last;
+		if (o->last)
+			hold_again(&t->gate[CALL]);
+	}
+	return 1 << kind;
+}
+
+/* Carries out the transfers of an edge on a set of streams. */
+static int transfer(struct set *t, const struct from *r)
 {
 	struct to *e = &t->now;
-	int moved = 0, reset = s.reset;
-	waits(&t->since[CALL], !reset && r->call_valid, e->call_ready);
-	waits(&t->since[OUT], !reset && r->out_valid, e->out_ready);
-	waits(&t->since[IN], e->in_valid, r->in_ready);
-	waits(&t->since[FEEDBACK], e->feedback_valid, r->feedback_ready);
-	if (!reset && r->call_valid && e->call_ready) {
-		moved |= 1 << CALL;
-		record(t->kind + CALL, r->call, r->call_keep, 0);
-		t->calls--;
-		*early |= s.boundary == ROLE && r->call_keep % 2 == 1; /* a receive: a send is complete with its last line */
-	}
-	if (!reset && r->out_valid && e->out_ready) {
-		moved |= 1 << OUT;
-		record(t->kind + OUT, r->out_data, r->out_keep, r->out_last);
-		t->lines--;
-		*early |= r->out_last;
-	}
-	if (e->in_valid && r->in_ready) {
+	int moved = 0;
+	waits(&t->since[IN], e->in_valid, r->ready[0]);
+	waits(&t->since[FEEDBACK], e->feedback_valid, r->ready[FEEDBACK - IN]);
+	if (s.reset)
+		return 0;
+	if (e->in_valid && r->ready_unknown[0])
+		breaks(t, IN, UNKNOWN, 0, 0, 0);
+	if (e->feedback_valid && r->ready_unknown[FEEDBACK - IN])
+		breaks(t, FEEDBACK, UNKNOWN, 0, 0, 0);
+	moved |= transfer_out(t, CALL, &r->out[CALL]);
+	moved |= transfer_out(t, OUT, &r->out[OUT]);
+	if (e->in_valid && r->ready[0]) {
 		moved |= 1 << IN;
 		t->in_at++;
 		t->taken += e->in_last;
-		*early |= --t->in_held == 0 && s.more;
+		s.early |= --t->in_held == 0 && s.more;
+		if (e->in_last)
+			hold_again(&t->gate[CALL]);
 	}
-	if (e->feedback_valid && r->feedback_ready) {
+	if (e->feedback_valid && r->ready[FEEDBACK - IN]) {
 		moved |= 1 << FEEDBACK;
 		t->feedback_at++;
 		t->feedback_held--;
+		hold_again(&t->gate[CALL]);
+		hold_again(&t->gate[OUT]);
 	}
-	if (!reset && r->rx_ports != t->rx_ports) {
-		record(t->kind + PORTS, r->rx_ports, 0, 0);
+	if (r->rx_ports != t->rx_ports) {
+		record(t->kind + PORTS, 0, r->rx_ports, 0, 0);
 		t->rx_ports = r->rx_ports;
-		*early = 1;
+		s.early = 1;
 	}
 	return moved;
 }
@@ -392,21 +544,22 @@ static int transfer(struct set *t, const struct from *r, int *early)
 /* Carries out the transfers of an edge, and sets what is driven. */
 static int cycle(const struct from *r)
 {
-	int moved[2] = {0}, early = 0;
+	int moved[2] = {0};
 	if (!s.open)
 		return -1;
 	if (s.left == 0 && !s.alone && step())
 		return -1;
 	s.cycle++;
+	s.early = 0;
 	for (int i = 0; i < s.sets; i++)
-		moved[i] = transfer(&s.set[i], &r[i], &early);
+		moved[i] = transfer(&s.set[i], &r[i]);
 	if (s.alone) {
 		if (alone())
 			return -1;
 	} else {
 		s.left--;
-		early |= s.records > MAX_RECORDS - EDGE_RECORDS;
-		if (early || s.left == 0 || (s.cycle % BUDGET_CYCLES == 0 && over_budget())) {
+		s.early |= s.records > MAX_RECORDS - EDGE_RECORDS;
+		if (s.early || s.left == 0 || (s.cycle % BUDGET_CYCLES == 0 && over_budget())) {
 			s.left = 0;
 			if (answer())
 				return -1;
@@ -423,23 +576,20 @@ static int cycle(const struct from *r)
 
 int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine)
 {
-	struct from from = {0};
-	from.call_valid = r->call_valid;
-	from.call_keep = r->mpi_call;
-	from.call = r->count | (uint64_t)r->rank << 32;
-	from.out_valid = r->out_valid;
-	from.out_keep = r->out_keep;
-	from.out_last = r->out_last;
-	from.out_data = r->out_data;
-	from.in_ready = r->in_ready;
-	from.feedback_ready = r->feedback_ready;
+	struct from from = {
+		{{r->call_valid, r->mpi_call, 0, r->count | (uint64_t)r->rank << 32, &r->call_unknown},
+		 {r->out_valid, r->out_keep, r->out_last, r->out_data, &r->out_unknown}},
+		{r->in_ready, r->feedback_ready},
+		{r->in_ready_unknown, r->feedback_ready_unknown},
+		0,
+	};
 	int moved = cycle(&from);
 	const struct to *e = &s.set[0].now;
 	engine->reset = s.reset;
 	engine->rank = s.rank;
 	engine->size = s.size;
-	engine->call_ready = e->call_ready;
-	engine->out_ready = e->out_ready;
+	engine->call_ready = e->ready[CALL];
+	engine->out_ready = e->ready[OUT];
 	engine->in_valid = e->in_valid;
 	engine->in_keep = e->in_keep;
 	engine->in_last = e->in_last;
@@ -451,24 +601,21 @@ int zrlmpi_cosim_cycle(const struct zrlmpi_role *r, struct zrlmpi_engine *engine
 
 static struct from sampled(const struct zrlmpi_streams_role *r)
 {
-	struct from from = {0};
-	from.call_valid = r->out_meta_valid;
-	from.call = r->out_meta;
-	from.out_valid = r->out_valid;
-	from.out_keep = r->out_keep;
-	from.out_last = r->out_last;
-	from.out_data = r->out_data;
-	from.in_ready = r->in_ready;
-	from.feedback_ready = r->in_meta_ready;
-	from.rx_ports = r->rx_ports;
+	struct from from = {
+		{{r->out_meta_valid, 0, 0, r->out_meta, &r->out_meta_unknown},
+		 {r->out_valid, r->out_keep, r->out_last, r->out_data, &r->out_unknown}},
+		{r->in_ready, r->in_meta_ready},
+		{r->in_ready_unknown, r->in_meta_ready_unknown},
+		r->rx_ports,
+	};
 	return from;
 }
 
 static struct zrlmpi_streams driven(const struct to *e)
 {
 	struct zrlmpi_streams to = {0};
-	to.out_meta_ready = e->call_ready;
-	to.out_ready = e->out_ready;
+	to.out_meta_ready = e->ready[CALL];
+	to.out_ready = e->ready[OUT];
 	to.in_valid = e->in_valid;
 	to.in_keep = e->in_keep;
 	to.in_last = e->in_last;
@@ -490,13 +637,30 @@ int zrlmpi_network_cycle(const struct zrlmpi_network_role *r, struct zrlmpi_netw
 	return moved;
 }
 
+/* Prints the rule that a record says is broken, without zrlmpid. */
+static void report(const uint8_t *b)
+{
+	static const char *const streams[] = {"soMPIif", "soMPI_data", "siMPI_data", "siMPIFeB"};
+	const char *signal = b[14] > OUT ? "tready" : get64(b) || (b[14] == CALL && b[12]) ? "tdata" : b[12] ? "tkeep" : b[13] ? "tlast" : "tvalid";
+	const char *problem = b[15] == CHANGED ? "changed before tready" : "neither 0 nor 1";
+	if (b[15] == WITHDRAWN || b[15] == WAITS) {
+		signal = "tvalid";
+		problem = b[15] == WITHDRAWN ? "withdrawn before tready" : "follows tready";
+	}
+	fprintf(stderr, "zrlmpi_cosim: %s_%s at cycle %llu: %s\n", streams[b[14]], signal, (unsigned long long)s.cycle, problem);
+}
+
 /* One cycle of an engine that exchanges messages with an echo role without zrlmpid. */
 static int alone(void)
 {
 	static uint32_t lines;
 	for (uint32_t i = 0; i < s.records; i++) {
 		const uint8_t *b = s.answer + HEAD + RESULT_LEN + i * RECORD;
-		if (b[14] == CALL) {
+		if (b[15]) {
+			report(b);
+			if (b[15] != WAITS)
+				return end(1, NULL);
+		} else if (b[14] == CALL) {
 			if (b[12] == 1 || b[12] == 3) {
 				lines = (s.words + 1) / 2;
 				for (uint32_t k = 0; k < lines; k++)

@@ -15,6 +15,12 @@ extern "C" {
 /* Cycles of reset at the beginning. */
 #define ZRLMPI_COSIM_RESET 16
 
+/* Bits of a stream from the role that are neither 0 nor 1, as U and X of VHDL. They count as 0 in the stream itself. */
+struct zrlmpi_unknown {
+	uint8_t valid, keep, last; /* keep of soMPIif: mpi_call */
+	uint64_t data;             /* of soMPIif: count in the low half, rank in the high one */
+};
+
 /* What the role drives, sampled before the edge. */
 struct zrlmpi_role {
 	uint8_t call_valid, mpi_call;        /* soMPIif */
@@ -23,6 +29,8 @@ struct zrlmpi_role {
 	uint64_t out_data;
 	uint8_t in_ready;                    /* siMPI_data */
 	uint8_t feedback_ready;              /* siMPIFeB */
+	struct zrlmpi_unknown call_unknown, out_unknown;
+	uint8_t in_ready_unknown, feedback_ready_unknown;
 };
 
 /* What is driven to the role, from this edge to the next. */
@@ -41,7 +49,8 @@ enum { ZRLMPI_CALL = 1, ZRLMPI_OUT = 2, ZRLMPI_IN = 4, ZRLMPI_FEEDBACK = 8 };
 
 /* Says hello to zrlmpid, which has started this process. Without it, the process ends with
  * a message and status 2; if ZRLMPI_COSIM_ALONE is N, it plays zrlmpid itself: rank 0 that
- * sends N messages of ZRLMPI_COSIM_WORDS words (1000) to an echo role and checks them. */
+ * sends N messages of ZRLMPI_COSIM_WORDS words (1000) to an echo role and checks them and the rules of its streams, with
+ * stalls in ZRLMPI_COSIM_STALL percent of cycles (0). */
 void zrlmpi_cosim_open(void);
 
 /* Carries out the transfers of a rising edge, and sets what is driven to the role from now
@@ -73,6 +82,8 @@ struct zrlmpi_streams_role {
 	uint8_t in_ready;                      /* siNRC_Udp_Data */
 	uint8_t in_meta_ready;                 /* siNRC_Role_Udp_Meta */
 	uint32_t rx_ports;                     /* poROL_Nrc_Udp_Rx_ports: bit n opens port 2718 + n */
+	struct zrlmpi_unknown out_meta_unknown, out_unknown;
+	uint8_t in_ready_unknown, in_meta_ready_unknown;
 };
 
 /* What is driven to them. tkeep of metadata is 0xff, and tlast 1. */

@@ -179,6 +179,9 @@ begin
             words      <= to_integer(in_size);
             got        <= 0;
           end if;
+          if header_ends and in_type = DATA and in_size > 2 * LINES then
+            report "the message has more than " & integer'image(2 * LINES) & " words, for which this MPE has room: it is lost" severity warning;
+          end if;
           if siNRC_Udp_Data_tlast = '1' then
             have_meta   <= '0';
             in_line     <= 0;

@@ -12,11 +12,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
-// The cause of a wait for a role with a bug names the signal and the cycle, and so does the log.
+// The cause of a wait for a role with a bug names the signal and the cycle, and so do the log and, of a fault, the error of the
+// exchange.
 func TestFaultyRoles(t *testing.T) {
 	onLast := func(to string) change {
 		return change{"              if line = last_line then\n                out_last <= '1';", "              if line = last_line then\n                " + to}
 	}
+	const broken = "role breaks the rules of its interface"
 	tests := map[string]struct {
 		changes []change
 		words   int
@@ -25,14 +27,14 @@ func TestFaultyRoles(t *testing.T) {
 		logged  string // the message of the finding
 	}{
 		"drops last": {
-			[]change{onLast("out_last <= '0';")}, 1000, "soMPI_data_tlast at cycle", "not set on line 500 of 500 of SEND_INT of 1000 words to rank 0", "role breaks the rules of its interface",
+			[]change{onLast("out_last <= '0';")}, 1000, "soMPI_data_tlast at cycle", "not set on line 500 of 500 of SEND_INT of 1000 words to rank 0", broken,
 		},
 		"last too early": {
 			[]change{{"if line = last_line then\n                out_last <= '1';", "if line = last_line - 1 then\n                out_last <= '1';"}}, 1000,
-			"soMPI_data_tlast at cycle", "set 2 words too early, on line 499 of 500", "role breaks the rules of its interface",
+			"soMPI_data_tlast at cycle", "set 2 words too early, on line 499 of 500", broken,
 		},
 		"one word short": {
-			[]change{onLast("out_last <= '1';\n                soMPI_data_tkeep <= x\"0f\";")}, 1000, "soMPI_data_tkeep at cycle", "0x0f, and not 0xff, on line 500 of 500", "role breaks the rules of its interface",
+			[]change{onLast("out_last <= '1';\n                soMPI_data_tkeep <= x\"0f\";")}, 1000, "soMPI_data_tkeep at cycle", "0x0f, and not 0xff, on line 500 of 500", broken,
 		},
 		"never ready": {
 			[]change{
@@ -56,6 +58,11 @@ func TestFaultyRoles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, build(t, "vhdl", tt.changes...), "seed=1", "")
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tt.logged == broken {
+				checkFault(t, c, tt.words, tt.signal, tt.text)
+				return
+			}
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
@@ -77,13 +84,12 @@ func TestFaultyRoles(t *testing.T) {
 			if !strings.Contains(found.Text, tt.signal) {
 				t.Errorf("%s does not name the signal: want %s", found.Text, tt.signal)
 			}
-			// The role is out of reset from cycle 16 on, and each line takes a cycle. Before its
-			// first transfer, a role holds its signals since the beginning.
-			m := regexp.MustCompile(`(at|since) cycle (\d+)`).FindStringSubmatch(found.Text)
+			// The role is out of reset from cycle 16 on. Before its first transfer, a role holds its signals since the beginning.
+			m := regexp.MustCompile(`since cycle (\d+)`).FindStringSubmatch(found.Text)
 			if m == nil {
 				t.Fatalf("%s names no cycle", found.Text)
 			}
-			if cycle, _ := strconv.Atoi(m[2]); cycle < 16 != (name == "makes no call") || strings.HasPrefix(m[1], "at") && cycle < tt.words/2 {
+			if cycle, _ := strconv.Atoi(m[1]); cycle < 16 != (name == "makes no call") {
 				t.Errorf("%s: cycle %d", found.Text, cycle)
 			}
 			if tt.logged != "" {
@@ -96,6 +102,88 @@ func TestFaultyRoles(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// checkFault sends a message to a role that breaks a rule. The error of the exchange names the signal and the cycle, and so do
+// the state of the simulation, the failures of its rank and the log.
+func checkFault(t *testing.T, c *cluster, words int, signal, text string) {
+	t.Helper()
+	failed := c.fails(t, words)
+	ctx := within(t, time.Minute)
+	s, err := c.Client.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sides := map[string]string{"the exchange": failed, "the role": s.Ranks[1].KernelHolds, "the log": c.said()}
+	for _, f := range s.Failures {
+		if f.Rank == 1 {
+			sides["the failures"] += f.Reason
+		}
+	}
+	for side, said := range sides {
+		name, _, _ := strings.Cut(signal, " ")
+		if !strings.Contains(said, name) || !strings.Contains(said, text) {
+			t.Errorf("%s: %q, want %s and %s", side, said, name, text)
+		}
+	}
+	if len(sides) != 4 || !strings.Contains(failed, signal) {
+		t.Errorf("it failed with %q, want %s; %d sides know it", failed, signal, len(sides))
+	}
+	// A line takes a cycle at least, and the reset 16.
+	m := regexp.MustCompile(`at cycle (\d+)`).FindStringSubmatch(failed)
+	if m == nil {
+		t.Fatalf("%s names no cycle", failed)
+	}
+	if cycle, _ := strconv.Atoi(m[1]); cycle < 16+words/2 {
+		t.Errorf("%s: cycle %d", failed, cycle)
+	}
+}
+
+// What a role breaks is an error of the exchange, at both sides.
+func TestBrokenExchanges(t *testing.T) {
+	hls := brokenRole(t, "hls")[0]
+	for name, tt := range map[string]struct {
+		simulator string
+		words     int
+		signal    string
+		text      string
+	}{
+		"data changes": {hls, 4, "soMPI_data_tdata at cycle", "changed before tready, in bits 0x0000000000000001, on line 1 of 2 of SEND_INT of 4 words to rank 0"},
+		"undefined":    {brokenRole(t, "vhdl")[0], 20, "soMPI_data_tdata at cycle", "neither 0 nor 1 while tvalid is 1, in bits 0x0000000000000020"},
+	} {
+		t.Run(name, func(t *testing.T) { checkFault(t, start(t, tt.simulator, "seed=1", ""), tt.words, tt.signal, tt.text) })
+	}
+	t.Run("ends", func(t *testing.T) {
+		c := start(t, hls, "", "")
+		failed := c.fails(t, 18)
+		for _, want := range []string{"the kernel of rank 1 failed", "the simulator ended after cycle", "exit status 3"} {
+			if !strings.Contains(failed, want) {
+				t.Errorf("the exchange ends with %q, want %q", failed, want)
+			}
+		}
+		c.ping(t, 22, 1, "int") // it was started again
+	})
+	t.Run("count too small", func(t *testing.T) {
+		c := start(t, hls, "", "")
+		c.ping(t, 20, 1, "int")
+		if failed := c.fails(t, 5); !strings.Contains(failed, "soMPIif has a count of 4 words at cycle") {
+			t.Errorf("the exchange ends with %q", failed)
+		}
+	})
+	t.Run("longer than the role takes", func(t *testing.T) {
+		c := start(t, hls, "", "")
+		if failed := c.fails(t, 8193); !strings.Contains(failed, "the kernel of rank 1 takes 8192 at most (kernel_options.words)") {
+			t.Errorf("the exchange ends with %q", failed)
+		}
+		c.ping(t, 22, 1, "int")
+	})
+	t.Run("valid waits", func(t *testing.T) {
+		c := start(t, hls, "", "")
+		c.ping(t, 10, 3, "int")
+		if said := c.said(); !strings.Contains(said, "valid of the role follows ready") || !strings.Contains(said, "soMPI_data_tvalid") {
+			t.Errorf("logged:\n%s", said)
+		}
+	})
 }
 
 // A paced simulation takes no more cycles than its pace, and exchanges messages.

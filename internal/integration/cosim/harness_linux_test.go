@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,88 +16,24 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/deploy/cosim"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/simulators"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
 )
 
-// folder is where simulators are built, once for all tests.
-var folder string
-
 func TestMain(m *testing.M) {
-	var err error
-	if folder, err = os.MkdirTemp("", "cosim"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(folder)
+	code := statetest.Run(m)
+	simulators.RemoveAll()
 	os.Exit(code)
 }
 
-// change is a replacement in the source of a role: of all of it, if from is empty.
-type change struct{ from, to string }
+type change = simulators.Change
 
-var (
-	buildLock sync.Mutex
-	built     = map[string]string{}
-)
-
-// build builds the role of a project, with changes, and returns the path of its simulator.
 func build(t testing.TB, language string, changes ...change) string {
 	t.Helper()
-	const what = "roles in simulation"
-	needs.Program(t, what, "make", "make")
-	source := "role.cpp"
-	switch language {
-	case "verilog", "verilog-mpe":
-		needs.Program(t, what, "verilator", "verilator")
-		needs.Program(t, what, "g++", "g++")
-		source = "role.v"
-	case "vhdl", "vhdl-mpe":
-		version, err := exec.Command(needs.Program(t, what, "ghdl", "ghdl-llvm"), "--version").Output()
-		if text := string(version); err != nil || !strings.Contains(text, "llvm") && !strings.Contains(text, "GCC") {
-			needs.Missing(t, what, "ghdl has a back end that links no C (apt-get install ghdl-llvm)")
-		}
-		needs.Program(t, what, "cc", "gcc")
-		source = "role.vhdl"
-	case "hls":
-		needs.Program(t, what, "g++", "g++")
-	}
-	buildLock.Lock()
-	defer buildLock.Unlock()
-	key := fmt.Sprint(language, changes)
-	if role := built[key]; role != "" {
-		return role
-	}
-	dir := filepath.Join(folder, fmt.Sprint(len(built)))
-	if _, err := cosim.Write(dir, language, "/nowhere"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range changes {
-		if c.from == "" {
-			text = []byte(c.to)
-			continue
-		}
-		if n := strings.Count(string(text), c.from); n != 1 {
-			t.Fatalf("%s has %q %d times", source, c.from, n)
-		}
-		text = []byte(strings.Replace(string(text), c.from, c.to, 1))
-	}
-	if err := os.WriteFile(filepath.Join(dir, source), text, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("make", "-C", dir, "role").CombinedOutput(); err != nil {
-		t.Fatalf("make: %v\n%s", err, out)
-	}
-	built[key] = filepath.Join(dir, "role")
-	return built[key]
+	return simulators.Role(t, language, changes...)
 }
 
 // cluster is a daemon with a role as rank 1, and what it has logged.
@@ -168,6 +101,19 @@ func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
 	if err != nil || verified != count {
 		t.Fatalf("%d %s words: %d of %d echoes are right, %v, %s\n%s", words, datatype, verified, count, err, failed, c.said())
 	}
+}
+
+// fails sends a message to rank 1 whose echo does not come back, and returns the error.
+func (c *cluster) fails(t testing.TB, words int) (failed string) {
+	t.Helper()
+	err := c.Client.Ping(within(t, time.Minute), control.PingRequest{From: 0, To: 1, Words: words, Count: 1, Datatype: "int", Timeout: "0s"}, func(trip control.Trip) error {
+		failed = trip.Error
+		return nil
+	})
+	if err != nil || failed == "" {
+		t.Fatalf("%d words came back, or %v\n%s", words, err, c.said())
+	}
+	return failed
 }
 
 // around sends a message to rank 1 and receives it from the last rank.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/simulators"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -33,10 +34,9 @@ const (
 // TestModelAgreesWithUpstreamMPE plays random scripts of calls, datagrams and time-outs to the model of the deployed FPGA
 // and to upstream's sources of it: both must send the same datagrams, deliver the same words and come to the same state.
 func TestModelAgreesWithUpstreamMPE(t *testing.T) {
-	timeout := edit{mpeFolder + "/zrlmpi_common.hpp", change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", 15625000/mpeFaster)}}
 	// A receive of one word that gets more of them overruns this one.
-	room := edit{wrapperFile, change{"uint32_t words[64];", "uint32_t words[1 << 16];"}}
-	path := buildMPE(t, "script", timeout, room)
+	room := simulators.Edit{File: simulators.WrapperFile, Change: change{"uint32_t words[64];", "uint32_t words[1 << 16];"}}
+	path := simulators.MPE(t, "script", simulators.TimeOut(15625000/mpeFaster), room)
 	var c mpeCounts
 	var next atomic.Int64
 	var wg sync.WaitGroup

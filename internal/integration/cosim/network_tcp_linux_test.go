@@ -27,7 +27,7 @@ func tcpRole(t *testing.T, language, file, network, options, arguments string) *
 		t.Fatal(err)
 	}
 	return daemontest.Start(t, daemon.Options{}, "", fmt.Sprintf("address: %s1, peer: cpu", network),
-		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:%s %s %s\"", network, options, build(t, language, change{to: string(source)}), arguments))
+		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:%s %s %s\"", network, options, build(t, language, change{1: string(source)}), arguments))
 }
 
 func simulationOf(t *testing.T, c *daemontest.Running) *standin.Simulation {

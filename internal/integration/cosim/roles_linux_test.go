@@ -20,6 +20,7 @@ var sizes = []int{1, 2, 3, 345, 346, 347, 348, 349, 1000, 5001}
 // The changes that make the roles wait at random, as they would for a memory.
 var (
 	verilogGaps = []change{
+		{"module role (", brokenVerilog + "module echo ("},
 		{"  reg [63:0] message[0:LINES-1];", "  reg [15:0] lfsr = 16'hace1;\n  always @(posedge clk) lfsr <= {lfsr[14:0], lfsr[15] ^ lfsr[13] ^ lfsr[12] ^ lfsr[10]};\n  reg [63:0] message[0:LINES-1];"},
 		{"siMPI_data_tready = state == RECV;", "siMPI_data_tready = state == RECV && lfsr[0];"},
 		{"        if (siMPI_data_tvalid) begin", "        if (siMPI_data_tvalid && siMPI_data_tready) begin"},

@@ -6,109 +6,21 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/deploy/cosim"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/simulators"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// The environment says where upstream's sources are, which no package has: checkouts of github.com/cloudFPGA/ZRLMPI and of
-// github.com/cloudFPGA/cFDK, and the folder include of github.com/Xilinx/HLS_arbitrary_Precision_Types.
-const (
-	sourceEnv  = "ZRLMPI_UPSTREAM_SOURCE"
-	cfdkEnv    = "ZRLMPI_UPSTREAM_CFDK"
-	headersEnv = "ZRLMPI_HLS_INCLUDE"
-)
-
-// The files of upstream's sources that are changed, and their lines.
-const (
-	mpeFolder     = "ZRLMPI/LIB/HW/hls/mpe2/src"
-	wrapperFolder = "ZRLMPI/LIB/HW/hls/mpi_wrapperv2/src"
-	wrapperFile   = wrapperFolder + "/ZRLMPI_temp.cpp"
-	callLine      = "/* ZRLMPI_APP_MAIN_CALL -- ADD app_main_call here */"
-)
-
-// edit is a change of a file of upstream's.
-type edit struct {
-	file string
-	change
-}
-
-// buildMPE builds a program of testdata/mpe with upstream's sources of the MPE and of the MPI wrapper, and returns its path.
-func buildMPE(t *testing.T, program string, edits ...edit) string {
-	t.Helper()
-	const what = "upstream's MPE"
-	needs.Program(t, what, "g++", "g++")
-	var from [3]string
-	for i, name := range []string{sourceEnv, cfdkEnv, headersEnv} {
-		if from[i] = os.Getenv(name); from[i] == "" {
-			t.Skipf("NOT TESTED against upstream's MPE: set %s, %s and %s to checkouts of github.com/cloudFPGA/ZRLMPI and cloudFPGA/cFDK, and to include of github.com/Xilinx/HLS_arbitrary_Precision_Types", sourceEnv, cfdkEnv, headersEnv)
-		}
-	}
-	buildLock.Lock()
-	defer buildLock.Unlock()
-	key := fmt.Sprint(program, edits)
-	if path := built[key]; path != "" {
-		return path
-	}
-	dir := filepath.Join(folder, fmt.Sprint(len(built)))
-	// The MPE includes files of cFDK by a path that leads out of its own repository.
-	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"), "cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
-		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(source)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, e := range edits {
-		apply(t, filepath.Join(dir, e.file), e.change)
-	}
-	project := filepath.Join(dir, "project")
-	if _, err := cosim.Write(project, "hls", "/nowhere"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(project, "ap_utils.h"), nil, 0o666); err != nil { // which is not public
-		t.Fatal(err)
-	}
-	own, err := filepath.Abs("testdata/mpe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compile := func(args ...string) {
-		t.Helper()
-		all := append([]string{"-O2", "-w", "-DNDEBUG", "-I", filepath.Join(project, "cosim")}, args...)
-		if out, err := exec.Command("g++", all...).CombinedOutput(); err != nil {
-			t.Fatalf("g++ %s: %v\n%s", strings.Join(all, " "), err, out)
-		}
-	}
-	object := func(name string) string { return filepath.Join(dir, name+".o") }
-	cpp := func(name, file string, more ...string) {
-		t.Helper()
-		compile(append([]string{
-			"-std=c++14", "-include", filepath.Join(own, "quiet.h"), "-I", project, "-I", own, "-I", from[2],
-			"-I", filepath.Join(dir, mpeFolder), "-I", filepath.Join(dir, wrapperFolder), "-c", "-o", object(name), file,
-		}, more...)...)
-	}
-	cpp("mpe", filepath.Join(dir, mpeFolder, "mpe.cpp"))
-	cpp("common", filepath.Join(dir, mpeFolder, "zrlmpi_common.cpp"))
-	cpp("wrapper", filepath.Join(dir, wrapperFile), "-DAxis=WrapperAxis")
-	cpp("app", filepath.Join(own, "app_hw.cpp"), "-DAxis=WrapperAxis")
-	cpp("program", filepath.Join(own, program+".cpp"))
-	path := filepath.Join(dir, program)
-	compile("-o", path, object("mpe"), object("common"), object("wrapper"), object("app"), object("program"), "-x", "c++", filepath.Join(project, "cosim/zrlmpi_cosim.c"))
-	built[key] = path
-	return path
-}
 
 // upstreamPeer is the simulator of upstream's MPE and wrapper, and the arguments of their program: it passes messages of lengths
 // in words from a rank to another, each length as often and in such datatypes.
 func upstreamPeer(t *testing.T, from, to, times int, lengths []int, datatypes ...string) string {
 	t.Helper()
-	command := fmt.Sprint(buildMPE(t, "peer", edit{wrapperFile, change{callLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}), " ", from, " ", to)
+	command := fmt.Sprint(simulators.MPE(t, "peer", simulators.Echo), " ", from, " ", to)
 	for _, datatype := range datatypes {
 		for _, words := range lengths {
 			command += strings.Repeat(fmt.Sprint(" ", words, map[string]string{"float": "f"}[datatype]), times)
@@ -188,6 +100,12 @@ func TestUpstreamMPEWedges(t *testing.T) {
 			t.Errorf("%v, want that it was not acknowledged", err)
 		}
 	}
+	_, _, err := c.Client.Recv(within(t, time.Minute),
+		control.RecvRequest{From: 1, To: 0, Words: 1000, Timeout: time.Minute})
+	if e, ok := errors.AsType[*control.Error](err); !ok || e.Kind != control.Partial ||
+		!strings.Contains(err.Error(), `run "zrlctl reset 1 --from 0"`) {
+		t.Errorf("a receive: %v", err)
+	}
 }
 
 // upstreamProgram returns the path of testdata/pingpong.cpp of package integration, built with upstream's CPU library.
@@ -206,23 +124,5 @@ func (c *cluster) runUpstream(t *testing.T, program, length string) {
 	out, err := exec.CommandContext(within(t, time.Minute), program, "udp", c.net+"1", "2", "0", c.net+"2", length).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "pingpong of "+length+" words: ok") {
 		t.Fatalf("%s: %v\n%s\n%s", length, err, out, c.said())
-	}
-}
-
-// apply changes a file.
-func apply(t testing.TB, path string, changes ...change) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range changes {
-		if n := strings.Count(string(text), c.from); n != 1 {
-			t.Fatalf("%s has %q %d times", path, c.from, n)
-		}
-		text = []byte(strings.Replace(string(text), c.from, c.to, 1))
-	}
-	if err := os.WriteFile(path, text, 0o666); err != nil {
-		t.Fatal(err)
 	}
 }

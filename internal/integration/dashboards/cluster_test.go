@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,7 +13,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(statetest.Run(m)) }
 
 // network is a place for ranks: addresses that no other test uses, and a port that
 // neither programs nor the kernel hand out.

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -86,9 +87,16 @@ func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	answers := r.Serve(fmt.Sprintf("%s_%d", c.name, rank))
+	// It is a separate job, whose ranks meet by their addresses.
+	directory, _, err := jobs.Make(fmt.Sprintf("%s_%d", c.name, rank))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Directory = directory
+	answers := r.Serve()
 	c.t.Cleanup(func() {
 		answers.Close()
+		jobs.RemoveEmpty(directory)
 		c.cancel()
 		c.ended.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)

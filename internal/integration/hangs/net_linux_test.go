@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -162,7 +163,7 @@ var zrlmpid = sync.OnceValues(func() (string, error) {
 var atEnd []func()
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := statetest.Run(m)
 	for _, f := range atEnd {
 		f()
 	}
@@ -182,7 +183,7 @@ func TestHalfOpen(t *testing.T) {
 	defer cancel()
 	exchange := func(words int) {
 		under.Go(func() { _, _ = one.Send(ctx, control.SendRequest{To: 1}, bytes.NewReader(make([]byte, 4*words))) })
-		under.Go(func() { _, _, _ = two.Recv(ctx, control.RecvRequest{Words: words}) })
+		under.Go(func() { _, _, _ = two.Recv(ctx, control.RecvRequest{To: 1, Words: words}) })
 	}
 	exchange(1)
 	under.Wait()

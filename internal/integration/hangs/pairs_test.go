@@ -1,29 +1,15 @@
 package hangs_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis"
-	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 var (
 	lostAck    = want{diagnosis.LostAck, 1, 0, "Send", "zrlctl reset 1 --from 0", "ACK is missing: the ACK of rank 1 was lost"}
-	wedged     = want{diagnosis.DeadEnd, 1, 0, "Recv", "restart the role of the FPGA", "is in a dead end"}
 	neverHeard = want{diagnosis.NeverHeard, 1, 0, "Send", "runs its role and has this rank map", "no packet has ever come from rank 1"}
 )
-
-// fails is a call that has to fail before the next one is made.
-func fails(call program) program {
-	return func(ctx context.Context, world *mpi.Comm) error {
-		if err := call(ctx, world); err == nil {
-			return errors.New("the call has succeeded")
-		}
-		return nil
-	}
-}
 
 // TestNeverStarted: a rank that was not started is named by all others, and nothing is found once it has come.
 func TestNeverStarted(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 		program(socket)
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(statetest.Run(m))
 }
 
 // zrlmpid is the path of the program, built once.
