@@ -30,7 +30,12 @@ type Config struct {
 	Collectives Collectives `yaml:"collectives"`
 
 	source source
+	// warnings are those of the file from which the configuration was made.
+	warnings []string
 }
+
+// AddWarning adds a line to Warnings.
+func (c *Config) AddWarning(text string) { c.warnings = append(c.warnings, text) }
 
 // Log is the level and format of the log.
 type Log struct {
@@ -59,7 +64,7 @@ type Limits struct {
 	// OffloadOff.
 	Offload string `yaml:"offload"`
 	// Unexpected is how many messages of the extended profile may wait for a
-	// receive at a rank, in each communicator.
+	// receive at a rank: of all peers together, and of the rank's own in each communicator.
 	Unexpected int `yaml:"unexpected"`
 	// Posted is how many receives may wait for a message at such a rank, in
 	// each communicator.
@@ -91,7 +96,7 @@ const (
 const (
 	defaultMode          = 0o660
 	defaultReceiveBuffer = 16 << 20
-	defaultUnexpected    = 1 << 20
+	defaultUnexpected    = 1 << 21
 	defaultPosted        = 1 << 20
 	// defaultStopTimeout allows for several retransmissions of a lost packet.
 	defaultStopTimeout = 2 * time.Second

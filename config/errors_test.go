@@ -11,11 +11,11 @@ const rankKeys = "the keys here are rank, address, run, peer, allow, kernel, ker
 // TestBadFiles checks the exact text of what a user sees.
 func TestBadFiles(t *testing.T) {
 	for _, tc := range []struct{ name, file, want string }{
-		{"empty", "", `f.yaml: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
-		{"comments only", "# nothing\n", `f.yaml: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
+		{"empty", "", `f.yaml:1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
+		{"comments only", "# nothing\n", `f.yaml:1: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
 		{"no ranks", "\nranks:\n", `f.yaml:2: ranks: no rank runs here: give the ranks of this daemon run: host or run: standin`},
-		{"syntax", "log:\n  level: [\n", `f.yaml:2: not valid YAML: did not find expected node content`},
-		{"tab", "log:\n\tlevel: info\n", `f.yaml:2: not valid YAML: found character that cannot start any token`},
+		{"syntax", "log:\n  level: [\n", `f.yaml:2: not valid YAML: the [ is not closed: close it with ]`},
+		{"tab", "log:\n\tlevel: info\n", `f.yaml:2: not valid YAML: a tab indents this line: indent with spaces`},
 		{"two documents", host + "---\n" + host,
 			`f.yaml:2: a second document starts here: the file is one document, so remove the --- or what follows it`},
 		{"not a mapping", "- 1\n", `f.yaml:1: want keys with values here, not a list`},

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
@@ -17,6 +18,10 @@ type HTTP struct {
 	// WebConfig is the path of a web configuration file of Prometheus' exporter
 	// toolkit, for TLS and passwords; empty for neither.
 	WebConfig string `yaml:"web_config"`
+	// Hosts are names by which requests may address the server, besides addresses, names without a dot, localhost, and
+	// the host's own name; *.name is all names that end in .name. Requests for other names are refused: a page of
+	// another site may have made them.
+	Hosts []string `yaml:"hosts,omitempty"`
 	// Pprof serves the profiles of the Go runtime.
 	Pprof bool `yaml:"pprof"`
 }
@@ -53,6 +58,13 @@ func (c *Config) validateHTTP(p *strictyaml.Problems) {
 	}
 	if problem := pathProblem(c.HTTP.WebConfig); problem != "" {
 		p.Add("http.web_config", "%s", problem)
+	}
+	for i, name := range c.HTTP.Hosts {
+		if name = strings.TrimPrefix(name, "*."); name == "" || strings.ContainsAny(name, "*:/ ") {
+			p.Add(fmt.Sprintf("http.hosts[%d]", i),
+				"%q is not the name of a host without a port, such as zrlmpid.example.org or *.svc.cluster.local",
+				c.HTTP.Hosts[i])
+		}
 	}
 	inRange(p, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
 }

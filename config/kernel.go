@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,10 +66,27 @@ var optionsOf = map[string][]string{
 	KernelBacksub: {"words"},
 	KernelExec:    {"words"},
 	KernelRTL:     {"words"},
-	KernelRTLNet:  {},
+	KernelRTLNet:  {"words"},
+}
+
+// limited are the kernels that take no message longer than KernelOptions.Words.
+var limited = []string{KernelEcho, KernelSink, KernelExec, KernelRTL, KernelRTLNet}
+
+// Takes returns the longest message in words that the rank's kernel takes by its options; 0 if they do not say.
+func (r *Rank) Takes() uint32 {
+	if r.KernelOptions == nil || !slices.Contains(limited, r.Kernel.Name) {
+		return 0
+	}
+	return uint32(r.KernelOptions.Words)
 }
 
 var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
+
+// AnyPeer is the KernelOptions.Peer of a kernel that receives from every rank, and answers the sender.
+const AnyPeer = -1
+
+// answering are the kernels that may have AnyPeer.
+var answering = []string{KernelEcho, KernelSink}
 
 // workers are kernels that work for a program on rank 0.
 var workers = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBacksub}
@@ -143,10 +161,11 @@ func (k *Kernel) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// KernelOptions are the options of kernels. A program of exec has Words only; what else it
-// is to know are its arguments.
+// KernelOptions are the options of kernels. A program of exec, and a simulator, have Words only; what else they
+// are to know are their arguments.
 type KernelOptions struct {
-	// Peer is the rank the kernel talks to; echo, sink and source.
+	// Peer is the rank the kernel talks to; echo, sink and source. AnyPeer is every rank that sends to it; echo and
+	// sink.
 	Peer int `yaml:"peer,omitempty"`
 	// Words is the largest message the kernel takes, or the length of those
 	// that source, and ring at rank 0, send, in 32-bit words; jacobi cuts longer
@@ -177,8 +196,16 @@ type KernelOptions struct {
 func (c *Config) StandIn(k Kernel) {
 	for i := range c.Ranks {
 		if r := &c.Ranks[i]; r.Peer == PeerFPGA && !r.Local() {
-			r.Run, r.Kernel = RunStandin, k
+			r.StandIn(k)
 		}
 	}
 	c.complete()
+}
+
+// StandIn makes the rank a stand-in that runs a kernel, for every rank that sends to it if the kernel only answers.
+func (r *Rank) StandIn(k Kernel) {
+	r.Run, r.Kernel = RunStandin, k
+	if slices.Contains(answering, cmp.Or(k.Name, KernelEcho)) {
+		r.KernelOptions = &KernelOptions{Peer: AnyPeer}
+	}
 }

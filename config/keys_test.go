@@ -17,7 +17,7 @@ import (
 
 // maxKeys is the most keys with a value that the schema may have: each one more has to be
 // explained, tested and kept.
-const maxKeys = 63
+const maxKeys = 64
 
 // schemaKeys returns the keys of the schema that have a value, as in "log.level", and how
 // many places they have. What an entry of ranks has is named without "ranks"; the options

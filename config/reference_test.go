@@ -88,8 +88,9 @@ func TestReferenceShowsDefaults(t *testing.T) {
 	if got, want := ref.AttachSocket(), def.AttachSocket(); got != want {
 		t.Errorf("attach.socket: %s, want %s", got, want)
 	}
-	ref.Control.Allow = nil // it shows an example
-	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits || ref.HTTP != def.HTTP || ref.Metrics != def.Metrics {
+	ref.Control.Allow, ref.HTTP.Hosts = nil, nil // it shows examples
+	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits ||
+		!reflect.DeepEqual(ref.HTTP, def.HTTP) || ref.Metrics != def.Metrics {
 		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP, ref.Metrics,
 			def.Log, def.Control, def.Limits, def.HTTP, def.Metrics)
 	}

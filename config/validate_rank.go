@@ -111,7 +111,7 @@ func (r *Rank) validateKernel(p *strictyaml.Problems, key string) {
 			case KernelExec:
 				more += ", and a program's own are its arguments"
 			case KernelRTLNet:
-				more = "before the simulator, as in rtl-net:seed=7 PROGRAM"
+				more += ", and those before the simulator, as in rtl-net:seed=7 PROGRAM"
 			}
 			p.Add(key+"."+option.name, "kernel %s does not use it: its options are %s", r.Kernel.Name, more)
 		}
@@ -160,6 +160,9 @@ func (r *Rank) validateKernelPeer(p *strictyaml.Problems, key string, ranks map[
 		return
 	}
 	key += ".kernel_options.peer"
+	if o.Peer == AnyPeer && slices.Contains(answering, r.Kernel.Name) {
+		return
+	}
 	if o.Peer == r.Rank {
 		p.Add(key, "rank %d cannot be its own peer: set the rank that kernel %s exchanges messages with", r.Rank, r.Kernel.Name)
 	} else if _, ok := ranks[o.Peer]; !ok {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,12 +35,14 @@ func rankKey(i int) string { return fmt.Sprintf("ranks[%d]", i) }
 
 // RankError returns an *Error about a key of a rank, with its line of the file.
 func (c *Config) RankError(rank int, key, problem string) error {
+	i := slices.IndexFunc(c.Ranks, func(r Rank) bool { return r.Rank == rank })
+	return c.KeyError(rankKey(i)+"."+key, problem)
+}
+
+// KeyError returns an *Error about a key, with its line of the file.
+func (c *Config) KeyError(key, problem string) error {
 	p := strictyaml.NewProblems(&c.source.Source)
-	for i := range c.Ranks {
-		if c.Ranks[i].Rank == rank {
-			p.Add(rankKey(i)+"."+key, "%s", problem)
-		}
-	}
+	p.Add(key, "%s", problem)
 	return p.Err()
 }
 
@@ -178,7 +181,7 @@ func (c *Config) plainLinks() []string {
 // Warnings returns what is legal but wrong in most clusters: each is one line
 // for the log. The configuration must have passed Validate.
 func (c *Config) Warnings() []string {
-	var warnings []string
+	warnings := slices.Clone(c.warnings)
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	var fpga, loopback, allows *Rank
 	for i := range c.Ranks {

@@ -84,8 +84,8 @@ func TestInvalidFiles(t *testing.T) {
 				at1 + ".kernel_options.lines: kernel exec does not use it: its options are words, and a program's own are its arguments"},
 		{"an FPGA of its own as software", standin("kernel: \"rtl-net:/p\", peer: software"),
 			at1 + ".peer: software, but kernel rtl-net is an FPGA to the other ranks: remove the key"},
-		{"keys of an engine for an MPE of its own", standin("kernel: \"rtl-net:/p\", quirks: on, timing: default, kernel_options: {words: 7}"),
-			at1 + ".kernel_options.words: kernel rtl-net does not use it: its options are before the simulator, as in rtl-net:seed=7 PROGRAM\n" +
+		{"keys of an engine for an MPE of its own", standin("kernel: \"rtl-net:/p\", quirks: on, timing: default, kernel_options: {count: 7}"),
+			at1 + ".kernel_options.count: kernel rtl-net does not use it: its options are words, and those before the simulator, as in rtl-net:seed=7 PROGRAM\n" +
 				at1 + ".quirks: kernel rtl-net has an MPE of its own: remove the key\n" +
 				at1 + ".timing: kernel rtl-net has an MPE of its own: remove the key"},
 		{"a port that no shell opens", "ranks:\n  - {rank: 0, address: 10.0.0.1, peer: cpu}\n  - {rank: 1, address: \"10.0.0.2:2750\", run: standin, kernel: \"rtl-net:/p\"}\n",
@@ -126,6 +126,7 @@ func TestInvalidFiles(t *testing.T) {
 			at1 + `.kernel_options.count: -1 is less than 0: use 0, which is no limit, or more`},
 		{"interval below 0", standin("kernel: source, kernel_options: {interval: -1s}"), at1 + `.kernel_options.interval: -1s is outside 0s to 24h0m0s`},
 		{"talks to itself", rank("run: standin"), at0 + `.kernel_options.peer: rank 0 cannot be its own peer: set the rank that kernel echo exchanges messages with`},
+		{"source for every rank", standin("kernel: source, kernel_options: {peer: -1}"), at1 + `.kernel_options.peer: there is no rank -1: set the rank that kernel source exchanges messages with`},
 		{"talks to nobody", standin("kernel_options: {peer: 7}"), at1 + `.kernel_options.peer: there is no rank 7: set the rank that kernel echo exchanges messages with`},
 
 		{"transport", defaults("transport: quic"), atLink + `.transport: "quic" is not known: it is one of udp, tcp, shm`},

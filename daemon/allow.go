@@ -29,7 +29,7 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 	for _, r := range cfg.Local() {
 		switch {
 		case r.Allow != nil:
-			of, err := lookUp(r.Allow, fmt.Sprintf("rank %d: allow", r.Rank))
+			of, err := lookUp(r.Allow, func(key, problem string) error { return cfg.RankError(r.Rank, "allow."+key, problem) })
 			a.ranks[r.Rank] = of
 			errs = append(errs, err)
 		case cfg.Control.Mode&0o020 != 0: // the group may write to the sockets
@@ -37,22 +37,25 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 		}
 	}
 	if cfg.Control.Allow != nil {
-		of, err := lookUp(cfg.Control.Allow, "control.allow")
+		of, err := lookUp(cfg.Control.Allow, func(key, problem string) error {
+			return cfg.KeyError("control.allow."+key, problem)
+		})
 		a.control = &of
 		errs = append(errs, err)
 	}
 	return a, errors.Join(errs...)
 }
 
-// lookUp returns the numbers of users and groups.
-func lookUp(a *config.Allow, key string) (of attach.Access, err error) {
+// lookUp returns the numbers of users and groups. failed returns the error of a key below allow.
+func lookUp(a *config.Allow, failed func(key, problem string) error) (of attach.Access, err error) {
 	var errs []error
 	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {
-		for _, name := range names {
+		for i, name := range names {
 			id := name
 			if _, err := strconv.ParseUint(name, 10, 32); err != nil {
 				if id, err = find(name); err != nil {
-					errs = append(errs, &config.Error{Key: key, Problem: fmt.Sprintf("%v: create it, or give its number if only a directory service knows it", err)})
+					errs = append(errs, failed(fmt.Sprintf("%s[%d]", key, i),
+						fmt.Sprintf("%v: create it, or give its number if only a directory service knows it", err)))
 					continue
 				}
 			}
@@ -62,14 +65,14 @@ func lookUp(a *config.Allow, key string) (of attach.Access, err error) {
 		}
 		return ids
 	}
-	of.UIDs = numbers(a.Users, key+".users", func(name string) (string, error) {
+	of.UIDs = numbers(a.Users, "users", func(name string) (string, error) {
 		u, err := user.Lookup(name)
 		if err != nil {
 			return "", err
 		}
 		return u.Uid, nil
 	})
-	of.GIDs = numbers(a.Groups, key+".groups", func(name string) (string, error) {
+	of.GIDs = numbers(a.Groups, "groups", func(name string) (string, error) {
 		g, err := user.LookupGroup(name)
 		if err != nil {
 			return "", err

@@ -20,6 +20,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // as calls f on a thread that has other credentials, and ends with it. Sockets that f connects
@@ -47,9 +48,7 @@ func as(t *testing.T, uid, gid int, f func()) {
 // TestAllow: users attach to their ranks and to no others, and read the status or do more, as
 // the configuration says, also after a reload.
 func TestAllow(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user")
-	}
+	needs.Root(t, "requests of other users", "can be another user")
 	const alice, bob = 54321, 54322
 	dir, err := os.MkdirTemp("", "allow")
 	if err != nil {

@@ -56,12 +56,12 @@ func TestAccess(t *testing.T) {
 
 func TestUnknownUsers(t *testing.T) {
 	_, err := New(mustParse(t, "control: {allow: {users: [no-such-user]}}\nranks: [{rank: 0, address: 127.0.0.1, run: host, allow: {users: [no-such-user, root], groups: [no-such-group]}}]\n"), Options{})
-	if wrong, ok := errors.AsType[*config.Error](err); !ok || wrong.Key != "rank 0: allow.users" {
+	if wrong, ok := errors.AsType[*config.Error](err); !ok || wrong.Key != "ranks[0].allow.users[0]" {
 		t.Error(err)
 	}
-	want := "rank 0: allow.users: user: unknown user no-such-user: create it, or give its number if only a directory service knows it\n" +
-		"rank 0: allow.groups: group: unknown group no-such-group: create it, or give its number if only a directory service knows it\n" +
-		"control.allow.users: user: unknown user no-such-user: create it, or give its number if only a directory service knows it"
+	want := "test.yaml:2: ranks[0].allow.users[0]: user: unknown user no-such-user: create it, or give its number if only a directory service knows it\n" +
+		"test.yaml:2: ranks[0].allow.groups[0]: group: unknown group no-such-group: create it, or give its number if only a directory service knows it\n" +
+		"test.yaml:1: control.allow.users[0]: user: unknown user no-such-user: create it, or give its number if only a directory service knows it"
 	if got := err.Error(); !strings.Contains(got, want) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
 	"github.com/zrlmpi/zrlmpid/daemon/web"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -34,6 +35,8 @@ type Options struct {
 	Log *zap.Logger
 	// LostLogLines returns how many lines Log has lost; nil is none.
 	LostLogLines func() uint64
+	// LogTail returns the end of Log; nil if it is not kept.
+	LogTail func() []byte
 	// Ready receives one line when the daemon is ready; nil discards it. The daemon does
 	// not wait for the write.
 	Ready io.Writer
@@ -45,8 +48,13 @@ type Options struct {
 	Reload <-chan os.Signal
 	// Level is the level of Log, if a reload may change it.
 	Level *zap.AtomicLevel
-	// Job is the name of the job to which the ranks belong; empty: there is none.
-	Job string
+	// JobDirectory is the directory of the job to which the ranks belong; empty: there is none.
+	JobDirectory string
+	// FailureLimit is how long the kernel of a stand-in may do nothing but fail before the daemon ends with its error;
+	// then it also ends with that of a kernel that cannot run. 0: the daemon goes on.
+	FailureLimit time.Duration
+	// StateDirectory has the state that hosts keep for their next process; empty: nothing is kept.
+	StateDirectory string
 }
 
 // Daemon is a planned daemon.
@@ -90,7 +98,8 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	}
 	var errs []error
 	for _, rank := range cfg.Local() {
-		r, err := newLocalRank(d.log, cfg, rank)
+		r, err := newLocalRank(d.log, cfg, rank, opts.FailureLimit)
+		r.Directory = d.opts.JobDirectory
 		errs = append(errs, err)
 		d.ranks = append(d.ranks, r)
 	}
@@ -115,6 +124,7 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 		Access:         func(rank int) attach.Access { return d.access.Load().ranks[rank] },
 		Oversubscribed: slices.ContainsFunc(d.ranks, func(r *localRank) bool { return r.Oversubscribed() }),
 		Log:            d.program,
+		Explain:        d.explain,
 	})
 	return d, errors.Join(errs...)
 }
@@ -166,9 +176,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		return errors.Join(err, d.release(open))
 	}
 	d.started = time.Now()
-	if d.opts.Job != "" {
+	if d.opts.JobDirectory != "" {
 		for _, r := range d.ranks {
-			defer r.Serve(d.opts.Job).Close()
+			defer r.Serve().Close()
 		}
 	}
 	http, err := d.startWeb(ctx)
@@ -241,12 +251,30 @@ func (d *Daemon) release(open listeners) error {
 
 func (d *Daemon) startEngines() error {
 	for _, r := range d.ranks {
+		if d.opts.StateDirectory != "" {
+			if err := r.KeepState(d.opts.StateDirectory); err != nil {
+				d.log.Warn("state not kept", zap.Int("rank", r.cfg.Rank), zap.Error(err))
+			}
+		}
+		r.failed = func(err error) { d.kernelFailed(r, err) }
 		r.Describe = func(report *waitreport.Report) { r.describe(report, d.attached.Attached()) }
-		if err := r.start(d.observerOf(r), d.log); err != nil {
+		if err := r.start(d.observerOf(r), d.log, d.explain); err != nil {
 			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
 		}
 	}
 	return nil
+}
+
+// kernelFailed ends what the hosts of this process wait for of a stand-in whose exchange is broken.
+func (d *Daemon) kernelFailed(failed *localRank, err error) {
+	if !errors.Is(err, mpe.ErrTruncated) { // a failed receive of the stand-in, which is noted
+		d.noteFailure(failed.cfg.Rank, -1, control.OperationKernel, err)
+	}
+	for _, r := range d.ranks {
+		if r.port != nil {
+			r.Engine.PeerFailed(failed.cfg.Rank, err)
+		}
+	}
 }
 
 // serve runs the tasks until ctx is done or one of them fails.
@@ -259,7 +287,10 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 	for _, r := range d.ranks {
 		if r.kernel != nil {
 			tasks.Go(func() error {
-				r.runKernel(ctx, d.log)
+				err := r.runKernel(ctx, d.log)
+				if d.opts.FailureLimit > 0 {
+					return err
+				}
 				return nil
 			})
 		}

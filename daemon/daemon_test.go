@@ -109,6 +109,18 @@ func TestSendRecv(t *testing.T) {
 	})
 }
 
+// TestSendWaitsForAReceive: in the extended profile, too, where a message may be complete at its sender when there is a
+// copy of it.
+func TestSendWaitsForAReceive(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("defaults: {profile: extended}", "run: host", "run: host"))
+	send := control.SendRequest{From: 0, To: 1, Timeout: 100 * time.Millisecond}
+	_, err := r.client.Send(within(t), send, strings.NewReader("word"))
+	if e, ok := errors.AsType[*control.Error](err); !ok || e.Kind != control.Timeout {
+		t.Errorf("a message that nothing receives: %v", err)
+	}
+}
+
 func TestRequestErrors(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: sink", "peer: software"))

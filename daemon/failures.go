@@ -14,9 +14,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxFailures is how many failures are kept.
-const maxFailures = 100
-
 // failures are the last operations that have failed.
 type failures struct {
 	mu   sync.Mutex
@@ -33,7 +30,7 @@ func (f *failures) add(one control.Failure) {
 		f.list[n-1] = one
 		return
 	}
-	if len(f.list) == maxFailures {
+	if len(f.list) == control.MaxFailures {
 		f.list = slices.Delete(f.list, 0, 1)
 	}
 	f.list = append(f.list, one)
@@ -63,8 +60,8 @@ func failureOf(now time.Time, rank, peer int, operation string, err error) contr
 	return f
 }
 
-// noteFailure keeps a failed operation, with a record of it if there is one.
-func (d *Daemon) noteFailure(rank, peer int, operation string, err error) (record string) {
+// noteFailure keeps a failed operation, and has a record of it written.
+func (d *Daemon) noteFailure(rank, peer int, operation string, err error) {
 	now := time.Now()
 	f := failureOf(now, rank, peer, operation, err)
 	if r := d.recording; r != nil {
@@ -76,7 +73,6 @@ func (d *Daemon) noteFailure(rank, peer int, operation string, err error) (recor
 		}
 	}
 	d.failures.add(f)
-	return f.Record
 }
 
 // recentFailures returns the last failures, the newest first, with the records that there still are.

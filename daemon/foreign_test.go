@@ -3,10 +3,15 @@ package daemon
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -56,5 +61,73 @@ func TestAttachToControlSocket(t *testing.T) {
 	_, err := mpi.OpenDevice(within(t))
 	if err == nil || !strings.Contains(err.Error(), "that is a daemon's control socket; attach to "+strings.TrimSuffix(c.socket, ".sock")+"-attach.sock") {
 		t.Error(err)
+	}
+}
+
+// TestControlOnAttachSocket: zrlctl that is given the socket for programs names the other one.
+func TestControlOnAttachSocket(t *testing.T) {
+	c := newCluster(t)
+	start(t, c.yaml("", "run: host", "peer: software"))
+	client := control.NewClient(strings.TrimSuffix(c.socket, ".sock") + "-attach.sock")
+	defer client.Close()
+	_, err := client.Status(within(t))
+	if err == nil || !strings.Contains(err.Error(), "-attach.sock: programs attach to ranks by this socket (attach.socket of the daemon's configuration)") {
+		t.Error(err)
+	}
+}
+
+// program writes a program for a kernel exec that writes text, in the form of printf, and waits for the end of its input.
+func program(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nprintf '"+text+"'\nexec cat >&2\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestMistakesOfPrograms: the log, and the errors of ranks that wait, name what the program of a stand-in does wrong.
+func TestMistakesOfPrograms(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text, logged, want string
+	}{
+		"text": {"result: 5", "the program has written the text ",
+			"; rank 1 is a stand-in of this zrlmpid: program PATH failed "},
+		"other datatype": {"\\001\\001\\000\\000\\000\\000\\000\\000\\000", "rank 0 asks to send with SEND_FLOAT, which the posted receive does not match",
+			"; rank 1 is a stand-in of this zrlmpid: rank 1 waits for SEND_REQUEST from rank 0; rank 0 asks to send with SEND_FLOAT, which the posted receive does not match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := program(t, tt.text)
+			c := newCluster(t)
+			r := start(t, c.yaml("defaults: {warn_after: 20ms}", "run: host", "run: standin, kernel: \"exec:"+path+"\""))
+			ctx, cancel := context.WithCancel(within(t))
+			errs := make(chan error, 2)
+			go func() {
+				_, err := r.client.Send(ctx, control.SendRequest{From: 0, To: 1, Datatype: protocol.Float}, strings.NewReader("1234"))
+				errs <- err
+			}()
+			r.log.waitFor(t, tt.logged)
+			await(t, "the send to wait", func() bool { return r.ranks[0].Engine.Snapshot().Peers[0].Sending != nil })
+			cancel()
+			want := strings.ReplaceAll(tt.want, "PATH", path)
+			if err := <-errs; !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+			// So does the error of a program that is attached.
+			dev, err := attach.Dial(within(t), strings.TrimSuffix(c.socket, ".sock")+"-attach.sock", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close(within(t))
+			op, err := dev.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Datatype: protocol.Float, Buf: []byte("5678")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			soon, stop := context.WithTimeout(within(t), 10*time.Millisecond)
+			defer stop()
+			if _, err := op.Wait(soon); err == nil || !strings.Contains(err.Error(), "; rank 1 is a stand-in of this zrlmpid: ") {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,6 +16,9 @@ type LogWriter struct {
 	closing chan struct{}
 	done    chan struct{}
 	lost    atomic.Uint64
+
+	mu   sync.Mutex
+	tail []byte // the last lines, lost ones included
 }
 
 // NewLogWriter returns a LogWriter that writes to out until Close.
@@ -26,12 +30,41 @@ func NewLogWriter(out io.Writer) *LogWriter {
 
 // Write queues a line, which it copies. It never fails.
 func (w *LogWriter) Write(line []byte) (int, error) {
+	w.keep(line)
 	select {
 	case w.lines <- bytes.Clone(line):
 	default:
 		w.lost.Add(1)
 	}
 	return len(line), nil
+}
+
+// maxTail bounds the end of the log that is kept, in bytes.
+const maxTail = 256 << 10
+
+func (w *LogWriter) keep(line []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.tail)+len(line) > 2*maxTail {
+		w.tail = append(w.tail[:0], lastLines(w.tail)...)
+	}
+	w.tail = append(w.tail, lastLines(line)...)
+}
+
+// lastLines returns the whole lines in the last maxTail bytes.
+func lastLines(text []byte) []byte {
+	if len(text) <= maxTail {
+		return text
+	}
+	text = text[len(text)-maxTail-1:]
+	return text[bytes.IndexByte(text, '\n')+1:]
+}
+
+// Tail returns the last lines, of at most 256 KiB.
+func (w *LogWriter) Tail() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Clone(lastLines(w.tail))
 }
 
 // Lost returns how many lines were lost.

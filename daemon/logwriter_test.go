@@ -32,6 +32,27 @@ func TestLogWriterWritesAll(t *testing.T) {
 	}
 }
 
+// TestLogWriterTail: the end of the log is kept in whole lines, whether or not they are written.
+func TestLogWriterTail(t *testing.T) {
+	w := NewLogWriter(io.Discard)
+	defer w.Close(testTimeout)
+	const lines = 100_000
+	for i := range lines {
+		fmt.Fprintf(w, "line %d\n", i)
+	}
+	got := w.Tail()
+	first, _, _ := bytes.Cut(got, []byte("\n"))
+	if len(got) > maxTail || len(got) < maxTail-len(first) || !bytes.HasPrefix(first, []byte("line ")) ||
+		!bytes.HasSuffix(got, fmt.Appendf(nil, "\nline %d\n", lines-1)) {
+		t.Errorf("%d bytes from %q", len(got), first)
+	}
+	fmt.Fprintf(w, "%*d\n", 2*maxTail, 1) // longer than all that is kept
+	fmt.Fprintln(w, "after it")
+	if got := w.Tail(); !bytes.HasSuffix(got, []byte("\nafter it\n")) || len(got) > maxTail {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 // TestLogWriterIsStuck: lines beyond those in the queue are lost and counted, Write does
 // not block, and Close does not wait forever.
 func TestLogWriterIsStuck(t *testing.T) {

@@ -24,7 +24,7 @@ func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
 // observerOf returns the observer of a rank. Without HTTP, and outside of jobs, nothing reads metrics, and none are recorded.
 func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 	var o mpe.Observer = d.observer
-	if d.web != nil || d.opts.Job != "" {
+	if d.web != nil || d.opts.JobDirectory != "" {
 		o = &rankObserver{d.observer, r.Record(d.cfg.Metrics.Peers)}
 	}
 	if r.Packets != nil {

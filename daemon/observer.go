@@ -29,8 +29,8 @@ type Observer struct {
 	// profile is the dialect between two ranks, to explain a bad header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
-	// failed is notified of each failed operation, and returns the path of the record of it, or "".
-	failed func(rank, peer int, operation string, err error) (record string)
+	// failed is notified of each failed operation.
+	failed func(rank, peer int, operation string, err error)
 	lines  chan line
 	lost   atomic.Uint64
 
@@ -77,7 +77,6 @@ type line struct {
 	head    [protocol.HeaderLen]byte
 	err     error
 	send    bool
-	record  string
 	program attach.Event
 }
 
@@ -87,7 +86,7 @@ func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile)
 	return &Observer{
 		log: log, profile: profile, lines: make(chan line, queueLen), limits: make(map[topic]*limiter),
 		now:    func() time.Duration { return time.Since(start) },
-		failed: func(int, int, string, error) string { return "" },
+		failed: func(int, int, string, error) {},
 	}
 }
 
@@ -129,14 +128,13 @@ func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
 
 // Noted implements mpe.Observer.
 func (o *Observer) Noted(rank, peer int, n mpe.Note) {
-	record := ""
 	if n.Event == mpe.EventUnreachable {
-		record = o.failed(rank, peer, control.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
+		o.failed(rank, peer, control.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
 	}
 	if !o.log.Core().Enabled(eventLevel(n.Event)) {
 		return
 	}
-	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header, err: n.Err, record: record}
+	ln := line{topic: topic{kind: lineEvent, code: uint8(n.Event), rank: rank, peer: -1}, peer: peer, header: n.Header, err: n.Err}
 	ln.setExtended(n.Extended)
 	o.take(&ln)
 }
@@ -158,8 +156,8 @@ func (o *Observer) Done(rank int, s mpe.Status, err error) {
 	if s.Send {
 		operation = control.OperationSend
 	}
-	record := o.failed(rank, s.Peer, operation, err)
-	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err, record: record})
+	o.failed(rank, s.Peer, operation, err)
+	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
 }
 
 // CallFailed implements mpe.Observer. The log has the failures of the call's messages.

@@ -141,6 +141,9 @@ func TestLines(t *testing.T) {
 		{"success", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, nil) }, ""},
 		{"cancelled", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, context.Canceled) }, ""},
 		{"shutting down", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, mpe.ErrClosed) }, ""},
+		{"answer to no message", func(o *Observer) {
+			o.Dropped(0, 2, mpe.Drop{Reason: mpe.DropUnsolicited, Extended: &protocol.ExtHeader{Type: protocol.ClearToSend}})
+		}, "packet dropped map[detail:CLEAR_TO_SEND about a message that has not begun"},
 		{"network", func(o *Observer) { o.TransportError(0, errors.New("rank 0 cannot send: no route to host")) }, "network error map[error:rank 0 cannot send: no route to host rank:0]"},
 		{"closed", func(o *Observer) { o.TransportError(0, mpe.ErrTransportClosed) }, ""},
 	} {

@@ -27,16 +27,18 @@ func dropLevel(r mpe.DropReason, extended bool) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// eventLevel returns error for wrong data and wedged FPGAs, warn for what ends messages,
+// eventLevel returns error for wrong data and wedged FPGAs, warn for what ends messages or shows that one may be wrong,
 // info for the effects of lost packets and for a peer that connects or closes, and debug
 // for time-outs, retransmissions and flow control.
 func eventLevel(e mpe.Event) zapcore.Level {
 	switch e {
 	case mpe.EventDeliveredDuplicate, mpe.EventWouldWedge:
 		return zapcore.ErrorLevel
-	case mpe.EventSessionChanged, mpe.EventProcessEnded, mpe.EventUnreachable, mpe.EventRefused:
+	case mpe.EventSecondData, mpe.EventClearAfterDone,
+		mpe.EventSessionChanged, mpe.EventProcessEnded, mpe.EventUnreachable, mpe.EventRefused:
 		return zapcore.WarnLevel
-	case mpe.EventReacked, mpe.EventStartedOver, mpe.EventRequestTakenAsAck, mpe.EventConnected, mpe.EventClosedByPeer:
+	case mpe.EventReacked, mpe.EventStartedOver, mpe.EventWithdrawn, mpe.EventDiscarded, mpe.EventRequestTakenAsAck,
+		mpe.EventResumed, mpe.EventConnected, mpe.EventClosedByPeer:
 		return zapcore.InfoLevel
 	}
 	return zapcore.DebugLevel
@@ -112,9 +114,6 @@ func (o *Observer) write(ln *line) {
 		}
 	}
 	fields = append(fields, zap.Error(ln.err))
-	if ln.record != "" {
-		fields = append(fields, zap.String("record", ln.record))
-	}
 	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
 }
 
@@ -132,8 +131,11 @@ const (
 func (o *Observer) dropDetail(ln *line) string {
 	reason, h := mpe.DropReason(ln.topic.code), ln.header
 	if ln.topic.extended {
-		if reason == mpe.DropReserved {
+		switch {
+		case reason == mpe.DropReserved:
 			return foreignVersion(ln)
+		case reason == mpe.DropUnsolicited && ln.xheader.Type != protocol.Data:
+			return fmt.Sprintf("%v about a message that has not begun", ln.xheader.Type)
 		}
 		return cmp.Or(extendedDropText[reason], reason.String())
 	}
@@ -194,7 +196,7 @@ var eventText = [mpe.NumEvents]string{
 	mpe.EventRetransmitted:        "packet retransmitted",
 	mpe.EventReacked:              "ACK retransmitted",
 	mpe.EventCrossed:              "crossed send requests, peer sends first",
-	mpe.EventRequestTakenAsAck:    "lost ACK replaced by the next SEND_REQUEST",
+	mpe.EventRequestTakenAsAck:    "lost ACK replaced by a repeated SEND_REQUEST",
 	mpe.EventStaleClearUsed:       "earlier CLEAR_TO_SEND used",
 	mpe.EventRequestWasDuplicate:  "late duplicate of a SEND_REQUEST ignored",
 	mpe.EventClearWasDuplicate:    "late duplicate of a CLEAR_TO_SEND ignored",
@@ -202,17 +204,27 @@ var eventText = [mpe.NumEvents]string{
 	mpe.EventRequestRetransmitted: "SEND_REQUEST retransmitted by the peer",
 	mpe.EventPadding:              "padding of payload removed",
 	mpe.EventDeliveredDuplicate:   "WRONG DATA delivered: previous message was a late duplicate made by the network",
-	mpe.EventWouldWedge:           "real FPGA would wait forever or have wrong data",
-	mpe.EventConnected:            "peer connected",
-	mpe.EventSessionChanged:       "peer restarted or declared this rank unreachable, pending messages failed",
-	mpe.EventClosedByPeer:         "connection closed by peer",
-	mpe.EventProcessEnded:         "process of the peer ended, pending messages failed",
-	mpe.EventUnreachable:          "peer unreachable, pending messages failed",
-	mpe.EventTimedOut:             "retransmission time-out",
-	mpe.EventSpurious:             "spurious retransmission time-out, round trip has grown",
-	mpe.EventLossDetected:         "packet loss detected",
-	mpe.EventWindowFull:           "congestion window full",
-	mpe.EventCreditExhausted:      "message credit exhausted",
-	mpe.EventEagerExhausted:       "eager credit exhausted, message sent by rendezvous",
-	mpe.EventRefused:              "message of the peer refused: longer than the limits allow",
+	mpe.EventEarlyData:            "DATA sooner than any round trip, held back as it may be a late duplicate",
+	mpe.EventEarlyAck:             "ACK sooner than any round trip, held back as it may be a late duplicate",
+	mpe.EventClearAfterDone: "CLEAR_TO_SEND repeated after its message was acknowledged, which may not have " +
+		"arrived",
+	mpe.EventSecondData: "second DATA for one CLEAR_TO_SEND, the message delivered or this one is a late " +
+		"duplicate",
+	mpe.EventRepeatedContent: "message equals a recent one of its sender",
+	mpe.EventResumed:         "message received that an earlier process of this rank had cleared",
+	mpe.EventWouldWedge:      "real FPGA would wait forever or have wrong data",
+	mpe.EventWithdrawn:       "SEND_REQUEST withdrawn by the peer",
+	mpe.EventDiscarded:       "message discarded, its receive or call was aborted or its program has ended",
+	mpe.EventConnected:       "peer connected",
+	mpe.EventSessionChanged:  "peer restarted or declared this rank unreachable, pending messages failed",
+	mpe.EventClosedByPeer:    "connection closed by peer",
+	mpe.EventProcessEnded:    "process of the peer ended, pending messages failed",
+	mpe.EventUnreachable:     "peer unreachable, pending messages failed",
+	mpe.EventTimedOut:        "retransmission time-out",
+	mpe.EventSpurious:        "spurious retransmission time-out, round trip has grown",
+	mpe.EventLossDetected:    "packet loss detected",
+	mpe.EventWindowFull:      "congestion window full",
+	mpe.EventCreditExhausted: "message credit exhausted",
+	mpe.EventEagerExhausted:  "eager credit exhausted, message sent by rendezvous",
+	mpe.EventRefused:         "message of the peer refused: longer than the limits allow",
 }

@@ -21,6 +21,8 @@ type port struct {
 	links func() []node.Link // the current ones
 	limit int                // the largest message in words
 	peers []portPeer
+	// explain completes the error of an operation.
+	explain func(error) error
 }
 
 type portPeer struct {
@@ -33,8 +35,8 @@ type portPeer struct {
 
 var _ control.Port = (*port)(nil)
 
-func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limit int) *port {
-	p := &port{Engine: engine, log: log, links: links, limit: limit, peers: make([]portPeer, engine.Size())}
+func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limit int, explain func(error) error) *port {
+	p := &port{Engine: engine, log: log, links: links, limit: limit, peers: make([]portPeer, engine.Size()), explain: explain}
 	for i := range p.peers {
 		p.peers[i].sending = make(chan struct{}, 1)
 	}
@@ -52,9 +54,26 @@ func (p *port) Cut(peer int) int {
 	return p.links()[peer].MaxMessageWords
 }
 
+// Recv receives a message from rank src.
+func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error) {
+	st, err := p.Engine.Recv(ctx, src, buf, opts)
+	if err != nil {
+		err = p.explain(err)
+	}
+	return st, err
+}
+
 // Send sends data to rank dst, in pieces if the link's max_message_words says so.
 func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
 	p.noteTag(dst, opts)
+	st, err := p.sendPieces(ctx, dst, data, opts)
+	if err != nil {
+		err = p.explain(err)
+	}
+	return st, err
+}
+
+func (p *port) sendPieces(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
 	piece := p.Cut(dst) * protocol.WordLen
 	if piece == 0 {
 		return p.Engine.Send(ctx, dst, data, opts)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ type localRank struct {
 	cfg    *config.Rank
 	kernel standin.Kernel // of a stand-in
 	port   *port          // of a host
+	// failed is notified of broken exchanges of the kernel. It is set before the kernel runs.
+	failed func(error)
 
 	mu          sync.Mutex
 	kernelState string
@@ -32,21 +35,22 @@ type localRank struct {
 }
 
 // newLocalRank plans a rank. Nothing is bound yet.
-func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank) (*localRank, error) {
+func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failureLimit time.Duration) (*localRank, error) {
 	planned, err := node.Plan(cfg, rank)
 	planned.Attached = true
 	r := &localRank{Rank: planned, cfg: rank}
 	errs := []error{err}
 	if rank.Run == config.RunStandin {
-		kernel, err := newKernel(log, cfg, rank)
+		env := standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs(), FailureLimit: failureLimit, Failed: func(err error) { r.failed(err) }}
+		kernel, err := newKernel(cfg, rank, env)
 		errs = append(errs, err)
 		r.kernel, r.kernelState = kernel, control.KernelRunning
 	}
 	return r, errors.Join(errs...)
 }
 
-func newKernel(log *zap.Logger, cfg *config.Config, rank *config.Rank) (standin.Kernel, error) {
-	kernel, err := standin.New(rank.Kernel.Spec(), *rank.KernelOptions, standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs()})
+func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.Kernel, error) {
+	kernel, err := standin.New(rank.Kernel.Spec(), *rank.KernelOptions, env)
 	if err != nil {
 		return nil, cfg.RankError(rank.Rank, "kernel", err.Error())
 	}
@@ -62,7 +66,7 @@ func (r *localRank) describe(report *waitreport.Report, attached []attach.Attach
 		}
 	}
 	if r.kernel != nil {
-		report.KernelHolds = r.kernel.Stats().Simulation.Holds()
+		report.KernelHolds = r.kernel.Stats().Holds()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +74,7 @@ func (r *localRank) describe(report *waitreport.Report, attached []attach.Attach
 }
 
 // start makes the engine of a rank whose sockets are bound.
-func (r *localRank) start(observer mpe.Observer, log *zap.Logger) error {
+func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(error) error) error {
 	if err := r.Start(observer); err != nil {
 		return err
 	}
@@ -78,25 +82,26 @@ func (r *localRank) start(observer mpe.Observer, log *zap.Logger) error {
 		k.Connect(r.Wire())
 	}
 	if r.cfg.Run == config.RunHost {
-		r.port = newPort(log, r.Engine, r.Links, int(node.MessageLimit(r.Config)))
+		r.port = newPort(log, r.Engine, r.Links, int(node.MessageLimit(r.Config)), explain)
 	}
 	return nil
 }
 
-// runKernel runs a stand-in's kernel until ctx is done. The failure of a kernel does not
-// end the daemon.
-func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) {
+// runKernel runs a stand-in's kernel until ctx is done, and returns the error with which it fails before.
+func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	err := r.kernel.Run(ctx, r.Engine)
 	if ctx.Err() != nil {
-		return
+		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kernelState, r.kernelErr = control.KernelEnded, err
 	if err != nil {
+		err = fmt.Errorf("kernel %v of stand-in %d: %w", r.kernel, r.cfg.Rank, err)
 		r.kernelState = control.KernelFailed
-		log.Error("kernel failed: its rank no longer answers, restart zrlmpid", zap.Int("rank", r.cfg.Rank), zap.Stringer("kernel", r.kernel), zap.Error(err))
+		log.Error("kernel failed: its rank no longer answers, restart zrlmpid", zap.Int("rank", r.cfg.Rank), zap.Stringer("kernel", r.kernel), zap.Error(r.kernelErr))
 	}
+	return err
 }
 
 // warnAfter returns the shortest warn_after of the rank's links, or 0 if none
@@ -111,9 +116,10 @@ func (r *localRank) warnAfter() time.Duration {
 	return shortest
 }
 
-// idles reports whether a wait is the receive with which a kernel waits for work.
+// idles reports whether a wait is the receive with which a kernel waits for work: none has come, not even what the receive
+// does not match.
 func (r *localRank) idles(w mpe.Waiting) bool {
-	return r.kernel != nil && w.State == handshake.WaitRequest
+	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
 }
 
 // offloadStatus returns a socket's offload for the control socket.
@@ -144,7 +150,7 @@ func (r *localRank) status() control.LocalRank {
 		return s
 	}
 	stats := r.kernel.Stats()
-	s.Kernel, s.KernelStats, s.KernelHolds = r.kernel.String(), &stats, stats.Simulation.Holds()
+	s.Kernel, s.KernelStats, s.KernelHolds = r.kernel.String(), &stats, stats.Holds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.KernelState = r.kernelState

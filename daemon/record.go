@@ -30,12 +30,15 @@ type recording struct {
 	mu      sync.Mutex
 	pace    recorder.Pace
 	pending *record
+	// unwritten: the last record could not be written, and the log says so.
+	unwritten bool
 }
 
 // record is one that is to be written, because of a failure of a rank.
 type record struct {
 	name, reason string
 	rank         *node.Rank
+	peer         int
 }
 
 // newRecording makes the recorder of the daemon's planned ranks, or returns nil as node.RecordPackets does.
@@ -71,15 +74,21 @@ func (d *Daemon) CycleAt(rank int, t time.Time) (capture.Cycle, bool) {
 	return capture.Cycle{Rank: rank, Simulation: simulation, Cycle: cycle}, ok
 }
 
+const noRecords = "no records of failures are written"
+
 // open opens the spool. Without one, the daemon runs, and its log says so.
 func (r *recording) open() {
 	dir := r.d.cfg.SpoolDirectory()
 	if dir == "" {
+		if s := &r.d.cfg.Record.Spool; s.Size > 0 && s.Directory == nil {
+			r.d.log.Info(noRecords, zap.String("reason", "there is no control socket, and record.spool.directory is not set"))
+		}
 		return
 	}
-	s, err := spool.Open(dir, recorder.Suffix, int64(r.d.cfg.Record.Spool.Size))
+	kind := spool.Kind{Suffix: recorder.Suffix, IsName: recorder.IsName}
+	s, err := spool.Open(dir, kind, int64(r.d.cfg.Record.Spool.Size))
 	if err != nil {
-		r.d.log.Warn("no records of failures are written", zap.String("directory", dir), zap.Error(err))
+		r.d.log.Warn(noRecords, zap.String("directory", dir), zap.Error(err))
 		return
 	}
 	r.spool = s
@@ -97,7 +106,7 @@ func (r *recording) failed(now time.Time, rank, peer int, reason string) string 
 		if !r.pace.Take(now) {
 			return ""
 		}
-		r.pending = &record{recorder.Name(now, "", rank, peer), reason, r.d.local(rank).Rank}
+		r.pending = &record{recorder.Name(now, "", rank, peer), reason, r.d.local(rank).Rank, peer}
 		r.wake <- struct{}{} // there is room, as there was none pending
 	}
 	return r.spool.Path(r.pending.name)
@@ -135,11 +144,16 @@ func (r *recording) write() {
 	if err == nil {
 		err = r.spool.Write(p.name, data)
 	}
-	if err != nil {
-		r.d.log.Warn("record of a failure not written", zap.String("file", r.spool.Path(p.name)), zap.Error(err))
-		return
+	fields := []zap.Field{
+		zap.Int("rank", p.rank.Self.Rank), number("peer", p.peer), zap.String("file", r.spool.Path(p.name)), zap.String("reason", p.reason),
 	}
-	r.d.log.Info("record of a failure written", zap.String("file", r.spool.Path(p.name)), zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))
+	switch {
+	case err == nil:
+		r.d.log.Info("record of a failure written", append(fields, zap.Int("packets", len(recorded.Units)), zap.Int("bytes", len(data)))...)
+	case !r.unwritten:
+		r.d.log.Warn("record of a failure not written, as further ones until one is", append(fields, zap.Error(err))...)
+	}
+	r.unwritten = err != nil
 }
 
 // comment says what a file is.

@@ -14,10 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/spool"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -96,7 +101,7 @@ func TestRecordOfAFailure(t *testing.T) {
 			if f.Rank != 0 || f.Peer == nil || *f.Peer != 1 || f.Operation != tt.failure.Operation || f.State != tt.failure.State || f.Reason == "" || f.Record == "" {
 				t.Fatalf("the failure is %+v", f)
 			}
-			if line := fmt.Sprintf("%q: %q", "record", f.Record); !strings.Contains(r.log.String(), line) {
+			if line := fmt.Sprintf("%q: %q", "file", f.Record); !strings.Contains(r.log.String(), line) {
 				t.Errorf("the log does not say %s:\n%s", line, r.log)
 			}
 			src, err := capture.Options{}.OpenFile(f.Record)
@@ -221,16 +226,66 @@ func TestNoSpool(t *testing.T) {
 	}
 }
 
+// TestNoPlaceForRecords: without a control socket and a directory there are no records, which the log says.
+func TestNoPlaceForRecords(t *testing.T) {
+	for extra, says := range map[string]int{"": 1, "record: {spool: {size: 0}}\n": 0, "record: {spool: {directory: \"\"}}\n": 0} {
+		core, logs := observer.New(zapcore.InfoLevel)
+		text := "control: {socket: \"\"}\n" + extra + "ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"
+		d, err := New(mustParse(t, text), Options{Log: zap.New(core)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.recording.open()
+		if got := logs.FilterMessage(noRecords).Len(); got != says {
+			t.Errorf("%q: it says so %d times, want %d", extra, got, says)
+		}
+	}
+}
+
+// TestRecordsCannotBeWritten: the log says so once, and names no record that is not there.
+func TestRecordsCannotBeWritten(t *testing.T) {
+	c := newCluster(t)
+	r := start(t, c.yaml("", "run: host", "peer: cpu"))
+	rec := r.recording
+	write := func(name string) {
+		rec.mu.Lock()
+		rec.pending = &record{name, "test", r.local(0).Rank, 1}
+		rec.mu.Unlock()
+		rec.write()
+	}
+	dir := r.cfg.SpoolDirectory()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		write(recorder.Name(time.Unix(int64(i), 0), "", 0, 1))
+	}
+	const unwritten, written = "record of a failure not written", "record of a failure written"
+	if log := r.log.String(); strings.Count(log, unwritten) != 1 || strings.Contains(log, written) {
+		t.Errorf("the log:\n%s", log)
+	}
+	s, err := spool.Open(dir, spool.Kind{Suffix: recorder.Suffix, IsName: recorder.IsName}, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	rec.spool = s
+	write(recorder.Name(time.Unix(9, 0), "", 0, 1))
+	if !strings.Contains(r.log.String(), written) {
+		t.Errorf("the log:\n%s", r.log)
+	}
+}
+
 // TestFailures: the last hundred are kept, the same one after the other as one.
 func TestFailures(t *testing.T) {
 	var f failures
 	now := time.Unix(0, 0)
-	for i := range 3 * maxFailures {
-		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%maxFailures*2, control.OperationSend, errors.New("refused")))
+	for i := range 3 * control.MaxFailures {
+		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%control.MaxFailures*2, control.OperationSend, errors.New("refused")))
 	}
 	f.add(failureOf(now, 1, -1, control.OperationCollective, &mpe.PeerLostError{Rank: 3}))
 	list := f.recent()
-	if len(list) != maxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 || list[1].Time != now.Add(3*maxFailures-1) {
+	if len(list) != control.MaxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 || list[1].Time != now.Add(3*control.MaxFailures-1) {
 		t.Errorf("%d failures, %+v, %+v", len(list), list[0], list[1])
 	}
 }

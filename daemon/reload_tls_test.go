@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/daemon/web"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
@@ -103,4 +104,43 @@ func TestReloadOfCertificates(t *testing.T) {
 		t.Errorf("an empty key: %v", err)
 	}
 	exchange()
+}
+
+// TestCheckFiles: what is wrong with the files for TLS is found before anything is bound.
+func TestCheckFiles(t *testing.T) {
+	c := newCluster(t)
+	dir := t.TempDir()
+	webConfig := filepath.Join(dir, "web.yml")
+	check := func() error {
+		t.Helper()
+		text := c.yaml("defaults: {profile: extended, transport: tcp}\nhttp: {listen: \"127.0.0.1:1\", web_config: "+webConfig+"}\n"+
+			"tls: {certificate: "+dir+"/cert.pem, key: "+dir+"/key.pem, authority: "+dir+"/ca.pem}", "run: host", "peer: software")
+		d, err := New(mustParse(t, text), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.CheckFiles()
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(webConfig, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	if err := check(); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "cert.pem") {
+		t.Errorf("no files: %v", err)
+	}
+	issue(t, dir, "10.0.0.1")
+	if _, ok := errors.AsType[*tcp.CredentialError](check()); !ok {
+		t.Errorf("the certificate of another address: %v", check())
+	}
+	issue(t, dir, strings.Split(c.addr(0), ":")[0])
+	if err := check(); err != nil {
+		t.Error(err)
+	}
+	write("tls_server_config: {cert_file: none.pem, key_file: none.pem}\n")
+	if _, ok := errors.AsType[*web.ConfigError](check()); !ok {
+		t.Errorf("the web configuration: %v", check())
+	}
 }

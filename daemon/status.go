@@ -50,6 +50,21 @@ func (d *Daemon) Status() control.Status {
 	return s
 }
 
+// Support implements control.Backend.
+func (d *Daemon) Support() control.Support {
+	var s control.Support
+	if d.opts.LogTail != nil {
+		s.Log = string(d.opts.LogTail())
+	}
+	if r := d.recording; r != nil && r.spool != nil {
+		s.Records = &control.Records{Directory: r.spool.Directory(), Size: r.spool.Size()}
+		for _, f := range r.spool.Files() {
+			s.Records.Files = append(s.Records.Files, control.Record{Name: f.Name, Bytes: f.Bytes})
+		}
+	}
+	return s
+}
+
 // AskReports implements control.Backend. The lowest local rank that has a link of the extended profile asks.
 func (d *Daemon) AskReports(ctx context.Context) []waitreport.Asked {
 	by := map[*localRank][]int{}

@@ -50,7 +50,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 		return nil, nil
 	}
 	s, err := web.Listen(web.Options{
-		Listen: h.Listen, Config: h.WebConfig, Pprof: h.Pprof, Ready: d.phase.ready,
+		Listen: h.Listen, Config: h.WebConfig, Pprof: h.Pprof, Hosts: h.Hosts, Ready: d.phase.ready,
 		Log: slog.New(zapslog.NewHandler(d.log.Core())),
 	})
 	if _, taken := errors.AsType[*web.ListenError](err); taken && !explicit {
@@ -58,6 +58,20 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 		return nil, nil
 	}
 	return s, err
+}
+
+// CheckFiles checks the files that the configuration names for TLS: those of the links, and the web configuration with
+// its own. Nothing needs to be bound.
+func (d *Daemon) CheckFiles() error {
+	for _, r := range d.ranks {
+		if err := r.CheckTLS(); err != nil {
+			return err // the others have the same files
+		}
+	}
+	if file := d.cfg.HTTP.WebConfig; file != "" && d.cfg.HTTP.Listen != "" {
+		return web.CheckConfig(file)
+	}
+	return nil
 }
 
 // webTask is the running HTTP server. It ends last, so that /-/ready reports the stop.

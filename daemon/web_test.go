@@ -114,7 +114,7 @@ func TestNotReady(t *testing.T) {
 	} {
 		p.Store(state)
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/-/ready", nil))
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, s.URL()+"-/ready", nil))
 		if got := w.Body.String(); got != want || (w.Code == http.StatusOK) != (state == serving) {
 			t.Errorf("%d: %d %q, want %q", state, w.Code, got, want)
 		}

@@ -83,7 +83,7 @@ var Causes = []Cause{
 	{ID: Cycle, Title: "cycle of waits"},
 	{ID: ProcessNoAnswer, Title: "process does not answer"},
 	{ID: KernelFailed, Title: "kernel of a stand-in has ended"},
-	{ID: RoleHolds, Title: "role in simulation holds a signal"},
+	{ID: RoleHolds, Title: "role of a stand-in holds its messages up"},
 	{ID: NotAttached, Title: "no program is attached"},
 	{ID: Credit, Title: "message credit exhausted"},
 	{ID: CallFailed, Title: "its last call has failed"},

@@ -126,6 +126,8 @@ func TestCauses(t *testing.T) {
 	failed.KernelState, failed.KernelError = control.KernelFailed, "exit status 1"
 	holds := standin(1)
 	holds.Kernel, holds.KernelHolds = "rtl:./role", "siMPI_data_tready since cycle 70 (now 900): low, with line 1 of 2 offered"
+	program := standin(1)
+	program.Kernel, program.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
 	unknown := host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard))
 	unknown.Engine.LastDrop = &mpe.DropSnapshot{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
 	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
@@ -160,6 +162,7 @@ func TestCauses(t *testing.T) {
 		"job, stopped":      {&stoppedJob, Stopped, 2, "process 99, which is rank 2, is stopped", "continue process 99 on 10.0.0.1: kill -CONT 99"},
 		"kernel failed":     {status(2, host(0, peer(1, receiving(9))), failed), KernelFailed, 1, "the kernel echo of stand-in 1 has ended", "restart zrlmpid"},
 		"role holds":        {status(2, host(0, peer(1, receiving(9))), holds), RoleHolds, 1, "the role of stand-in 1, in simulation, holds a signal: siMPI_data_tready since cycle 70 (now 900)", "waves"},
+		"program holds":     {status(2, host(0, peer(1, receiving(9))), program), RoleHolds, 1, "the program of stand-in 1 exchanges no messages: program ./role has made no call for 5s", "mpe_interface.md"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
 		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *mpe.PeerSnapshot) { p.PacketsOut = mpe.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},
@@ -202,11 +205,24 @@ func TestCauses(t *testing.T) {
 			p.Receiving.Deferred = "SEND_FLOAT"
 			p.Receiving.Envelope.Datatype = "int"
 		})))), Datatype, 0, "rank 1 sends with SEND_FLOAT, and rank 0 receives with RECV_INT", "the same datatype"},
-		"call, by shared":      {status(2, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)), host(1)), Computes, 1, "rank 0 has waited 9.0 s in Barrier (call 4 in communicator 1) for rank 1", "gdb"},
-		"call order":           {status(3, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)), inCall(host(1, peer(0)), call("Bcast", 4, new(0), 0)), inCall(host(2, peer(1)), call("Barrier", 4, nil, 1))), CallOrder, 1, "rank 1 has called Bcast, and ranks 0 and 2 have called Barrier", "the same order"},
-		"earlier call":         {status(3, had(inCall(host(0, peer(1)), call("Barrier", 5, nil, 1)), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(0)}), had(host(1), collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(1)})), Root, 0, "Bcast with root 0", "the same root"},
-		"count of a call":      {status(2, inCall(host(0, peer(1)), call("Allreduce", 4, nil, 1)), had(host(1), collective.Ended{Collective: "Allreduce", Comm: 1, Number: 4, Bytes: 8})), Count, 0, "Allreduce of 16 bytes", "the same count"},
-		"no receive, FPGA":     {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), fpga))), StateUnknown, 1, "what rank 1 waits for is not known here", "--daemons"},
+		"call, by shared": {status(2, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)), host(1)), Computes, 1,
+			"rank 0 has waited 9.0 s in Barrier (call 4 in communicator 1) for rank 1", "gdb"},
+		"call order": {status(3, inCall(host(0, peer(1)), call("Barrier", 4, nil, 1)),
+			inCall(host(1, peer(0)), call("Bcast", 4, new(0), 0)),
+			inCall(host(2, peer(1)), call("Barrier", 4, nil,
+				1))), CallOrder, 1, "rank 1 has called Bcast, and ranks 0 and 2 have called Barrier", "the same order"},
+		"earlier call": {status(3, had(inCall(host(0, peer(1)), call("Barrier", 5, nil, 1)),
+			collective.Ended{Collective: "Bcast", Comm: 1, Number: 4, Root: new(0)}), had(host(1),
+			collective.Ended{Collective: "Bcast", Comm: 1, Number: 4,
+				Root: new(1)})), Root, 0, "Bcast with root 0", "the same root"},
+		"count of a call": {status(2, inCall(host(0, peer(1)), call("Allreduce", 4, nil, 1)),
+			had(host(1), collective.Ended{Collective: "Allreduce", Comm: 1, Number: 4,
+				Bytes: 8})), Count, 0, "Allreduce of 16 bytes", "the same count"},
+		"no receive, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), fpga))), StateUnknown, 1,
+			"what rank 1 waits for is not known here", "--daemons"},
+		"credit is scarce": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9),
+			extended(mpe.ExtendedSnapshot{PeerSession: 5, MessageCredit: 9, CreditScarce: true}))), host(1)),
+			Credit, 1, "almost as many messages of rank 0 as rank 1 allows", "does not receive"},
 		"credit of an unknown": {status(2, host(0, peer(1, sending("HELD", 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
 	} {
 		d := Of([]Source{{Status: tt.status}}, After)
@@ -232,7 +248,9 @@ func TestStoppedAlone(t *testing.T) {
 	job := &control.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []control.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
 	d := Of([]Source{{Status: job}}, After)
 	want := "process 99, which is rank 5, is stopped by a signal or a debugger; which ranks wait for it is known on their hosts\n" +
-		"  evidence: its state in /proc/99/stat is T\n  next: continue process 99 on this host: kill -CONT 99, or in the debugger\n"
+		"  evidence: its state in /proc/99/stat is T\n  next: continue process 99 on this host: kill -CONT 99, or in " +
+		"the debugger\n" +
+		"not certain: the processes of these ranks do not answer: 4 5\n"
 	if len(d.Findings) != 1 || d.Findings[0].Rank != 5 || d.Findings[0].Cause != Stopped || !strings.EqualFold(d.Text(), want) {
 		t.Errorf("%+v\n%q", d.Findings, d.Text())
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -119,6 +120,13 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 			step: "restart zrlmpid, with the kernel for this program",
 		}
 	}
+	if program, ok := strings.CutPrefix(r.Kernel, config.KernelExec+":"); ok && r.KernelHolds != "" {
+		return RoleHolds, proof{
+			why:      fmt.Sprintf("the program of stand-in %d exchanges no messages: %s", e.to, r.KernelHolds),
+			evidence: []string{fmt.Sprintf("it is %s, and no operation of rank %d is pending", program, e.to)},
+			step:     "correct the program (docs/mpe_interface.md has the rules): it is started again when it has ended",
+		}
+	}
 	if r.KernelHolds != "" {
 		return RoleHolds, proof{
 			why:      fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", e.to, r.KernelHolds),
@@ -142,10 +150,12 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 			}
 		}
 	}
-	if e.peer != nil && e.state == handshake.Held.String() && e.peer.Extended != nil && e.peer.Extended.MessageCredit == 0 {
+	if many := fewCredits(e); many != "" {
 		return Credit, proof{
-			why: fmt.Sprintf("as many messages of rank %d as rank %d allows wait there for receives, and its program posts none", e.from, e.to),
-			evidence: []string{fmt.Sprintf("the message credit of rank %d is 0; rank %d has %s of it that no receive has matched", e.from, e.to,
+			why: fmt.Sprintf("%s messages of rank %d as rank %d allows wait there for receives, and its program "+
+				"posts none", many, e.from, e.to),
+			evidence: []string{fmt.Sprintf("the message credit of rank %d is %d; rank %d has %s of it that no "+
+				"receive has matched", e.from, e.peer.Extended.MessageCredit, e.to,
 				digest.Plural(v.unexpected(e), "message"))},
 			step: fmt.Sprintf("look why rank %d does not receive: it computes, or is in another part of the program; or send less ahead of it", e.to),
 		}
@@ -158,6 +168,21 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, r.failed.Reason)}, p.evidence...)
 	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails (MPI_Abort)", e.to)
 	return CallFailed, p
+}
+
+// fewCredits returns how many messages wait at the receiver, as a part of a sentence, if that is why a send waits;
+// otherwise it is empty.
+func fewCredits(e *edge) string {
+	if !e.send || e.peer == nil || e.peer.Extended == nil {
+		return ""
+	}
+	switch {
+	case e.state == handshake.Held.String() && e.peer.Extended.MessageCredit == 0:
+		return "as many"
+	case e.state == handshake.WaitClear.String() && e.peer.Extended.CreditScarce:
+		return "almost as many"
+	}
+	return ""
 }
 
 // missing says what a rank has not done for which another one waits.

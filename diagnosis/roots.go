@@ -21,7 +21,9 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 	for _, src := range sources {
 		if src.Status == nil {
 			d.Unanswered = append(d.Unanswered, Unanswered{src.Name, src.Err.Error()})
+			continue
 		}
+		d.Doubts = append(d.Doubts, src.Status.Doubts()...)
 	}
 	r := newRoots(v)
 	for _, rank := range slices.Sorted(maps.Keys(v.out)) {

@@ -31,6 +31,8 @@ type Diagnosis struct {
 	Waiting []int `json:"waiting"`
 	// Unknown are ranks whose state is not known, in rank order: those for which others wait, and those that have not answered a question, or could not be asked one.
 	Unknown []Unknown `json:"unknown"`
+	// Doubts are why states may be incomplete or wrong, as those that processes of another user answer.
+	Doubts []string `json:"doubts,omitempty"`
 	// Unanswered are the sources that have not answered.
 	Unanswered []Unanswered `json:"unanswered"`
 }

@@ -142,7 +142,7 @@ func (v *view) addAsked(asked []waitreport.Asked) {
 
 // about returns what a rank that has answered knows of a peer, or nil.
 func (v *view) about(rank, peer int) *mpe.PeerSnapshot {
-	if r := v.ranks[rank]; r != nil {
+	if r := v.ranks[rank]; r != nil && !onWire(r.Kernel) { // whose engine sees no packets
 		return r.peers[peer]
 	}
 	return nil

@@ -142,7 +142,9 @@ func cycleText(ranks []int) string {
 // Text returns the diagnosis as it is printed.
 func (d *Diagnosis) Text() string {
 	var b strings.Builder
-	if len(d.Findings) == 0 {
+	if len(d.Findings) == 0 && len(d.Doubts) > 0 {
+		fmt.Fprintf(&b, "no rank is known to have waited for longer than %s\n", digest.Duration(d.After))
+	} else if len(d.Findings) == 0 {
 		fmt.Fprintf(&b, "no rank has waited for longer than %s\n", digest.Duration(d.After))
 	}
 	for i := range d.Findings {
@@ -158,6 +160,9 @@ func (d *Diagnosis) Text() string {
 			break
 		}
 		fmt.Fprintf(&b, "state not known: rank %d at %s: %s\n", u.Rank, u.Address, u.Reason)
+	}
+	for _, doubt := range d.Doubts {
+		fmt.Fprintf(&b, "not certain: %s\n", digest.Clean(doubt, maxText))
 	}
 	for _, u := range d.Unanswered {
 		fmt.Fprintf(&b, "no answer: %s: %s\n", u.Name, u.Error)
@@ -202,6 +207,6 @@ func (d *Diagnosis) Key() string {
 		f := &d.Findings[i]
 		fmt.Fprintf(&b, "%s %d %v;", f.Cause, f.Rank, f.Waiting)
 	}
-	fmt.Fprint(&b, d.Unknown, d.Unanswered)
+	fmt.Fprint(&b, d.Unknown, d.Doubts, d.Unanswered)
 	return b.String()
 }

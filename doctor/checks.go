@@ -47,6 +47,7 @@ type input struct {
 var Checks = []Check{
 	{"configuration", "configuration and rank map", false, examineConfiguration},
 	{"local_address", "addresses of the local ranks", true, examineAddresses},
+	{"duplicate_address", "duplicate addresses", false, examineDuplicates},
 	{"port", "ports of the local ranks", false, examinePorts},
 	{"interface", "interfaces of the local ranks", true, examineInterfaces},
 	{"route", "routes to other hosts", true, examineRoutes},

@@ -28,7 +28,9 @@ type Facts struct {
 	// Ports are those of the local ranks.
 	Ports []Port `json:"ports"`
 	// Paths lead from local ranks to those of other hosts, one for each pair of IP addresses.
-	Paths    []Path                `json:"paths"`
+	Paths []Path `json:"paths"`
+	// Claims has the addresses of ranks in the networks of this host's interfaces.
+	Claims   Fact[[]Claim]         `json:"claims"`
 	Buffer   Fact[Buffer]          `json:"receive_buffer"`
 	Offload  Fact[Offload]         `json:"offload"`
 	Clock    Fact[Clock]           `json:"clock"`
@@ -47,6 +49,8 @@ type Interface struct {
 	// MTU is in bytes, with the header of IP.
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses"`
+	// Duplicates are the IPv6 addresses that the kernel does not use, as another station has them.
+	Duplicates []netip.Addr `json:"duplicates,omitempty"`
 	// ReversePath is the filter for packets whose source is not reached by the interface.
 	ReversePath Fact[ReversePath] `json:"reverse_path_filter"`
 	Counters    Counters          `json:"counters"`
@@ -114,6 +118,14 @@ type Route struct {
 	Gateway netip.Addr `json:"gateway"`
 	// MTU is the longest packet that the path carries as far as the kernel knows, in bytes; 0 if it does not.
 	MTU int `json:"mtu"`
+}
+
+// Claim is the answers to ARP requests for an IPv4 address.
+type Claim struct {
+	Addr      netip.Addr `json:"address"`
+	Interface string     `json:"interface"`
+	// Stations are the hardware addresses that answered, without those of this host.
+	Stations []string `json:"stations"`
 }
 
 // Neighbour is the state of an entry of the table of ARP or neighbour discovery.

@@ -87,19 +87,22 @@ func examineOffload(in *input) []Finding {
 	}
 	has := in.Facts.Offload
 	if in.status != nil {
+		used, disabled := false, false
 		for i := range in.status.Ranks {
 			r := &in.status.Ranks[i]
-			if r.Offload == nil {
+			if r.Offload == nil || r.Offload.Disabled {
+				disabled = disabled || r.Offload != nil
 				continue
 			}
-			if r.Offload.Disabled {
-				return f.or("disabled by limits.offload or the environment")
-			}
+			used = true
 			for _, refused := range r.Offload.Refused {
 				f.wrong("switch checksum offload of the interface on (ethtool -K INTERFACE tx on); single datagrams are sent meanwhile",
 					"rank %d: the kernel refused segmentation to rank %d: %s", r.Rank, refused.Peer, refused.Error)
 			}
 			has = Fact[Offload]{Value: Offload{r.Offload.Segmentation, r.Offload.Coalescing}}
+		}
+		if disabled && !used {
+			return f.or("disabled by limits.offload, the environment, or faults of the ranks")
 		}
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
 )
@@ -34,6 +35,50 @@ func interfacesUnknown(why string) []Finding {
 // loopback reports whether the host has an address of 127.0.0.0/8, all of which the loopback interface takes.
 func loopback(ip netip.Addr, f *Facts) bool {
 	return ip.Is4() && ip.IsLoopback() && slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
+}
+
+// examineDuplicates checks that no other station has the address of a rank: each gets some of the packets then.
+func examineDuplicates(in *input) []Finding {
+	if why := in.Interfaces.Unknown; why != "" {
+		return interfacesUnknown(why)
+	}
+	var f findings
+	for _, r := range in.local() {
+		ip := r.Addr.Addr()
+		for _, i := range in.Interfaces.Value {
+			if slices.Contains(i.Duplicates, ip) {
+				f.wrong(fmt.Sprintf("give the other station or rank %d another address", r.Rank),
+					"rank %d: another station on %s has %v", r.Rank, i.Name, ip)
+			}
+		}
+	}
+	if why := in.Claims.Unknown; why != "" {
+		f.unknown("run it as root", "%s", why)
+		return f
+	}
+	for i := range in.Claims.Value {
+		f.claimed(in, &in.Claims.Value[i])
+	}
+	return f.or("none among the %d in the networks of this host", len(in.Claims.Value))
+}
+
+// claimed reports an address for which other stations answer than the one that has it.
+func (f *findings) claimed(in *input, c *Claim) {
+	at := slices.IndexFunc(in.Ranks, func(r Rank) bool { return r.Addr.Addr() == c.Addr })
+	if at < 0 {
+		return
+	}
+	rank, stations := in.Ranks[at].Rank, strings.Join(c.Stations, ", ")
+	switch {
+	case in.here(c.Addr) && len(c.Stations) > 0:
+		f.wrong(fmt.Sprintf("give the station or rank %d another address", rank),
+			"rank %d: %v is an address of this host, and the station %s answers ARP requests for it on %s",
+			rank, c.Addr, stations, c.Interface)
+	case !in.here(c.Addr) && len(c.Stations) > 1:
+		f.wrong("give each station its own address; if they are interfaces of one host, run on it: "+
+			"sysctl -w net.ipv4.conf.all.arp_ignore=1",
+			"rank %d: several stations answer ARP requests for %v on %s: %s", rank, c.Addr, c.Interface, stations)
+	}
 }
 
 // here reports whether an address is one of this host: ranks of another daemon may be here.

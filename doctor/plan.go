@@ -90,7 +90,6 @@ func FromStatus(s *control.Status) *Plan {
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
 		p.ReceiveBuffer = max(p.ReceiveBuffer, r.ReceiveBufferRequested)
-		p.NoOffload = p.NoOffload || r.Offload != nil && r.Offload.Disabled
 		for j := range r.Engine.Peers {
 			peer := &r.Engine.Peers[j]
 			profile, _ := protocol.ParseProfile(peer.Profile)
@@ -160,6 +159,31 @@ func (p *Plan) NeededPaths() (paths []Path) {
 		paths[at].Fixed = paths[at].Fixed || fixed
 	}
 	return paths
+}
+
+// Neighbours returns the IPv4 addresses of ranks that stations in the network of an interface have: those of local ranks,
+// and those to which packets go without a router.
+func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
+	i := f.named(name)
+	if i == nil || i.Loopback || !i.Up {
+		return nil
+	}
+	add := func(a netip.Addr) {
+		if a.Is4() && !slices.Contains(addrs, a) {
+			addrs = append(addrs, a)
+		}
+	}
+	for _, r := range p.local() {
+		if f.holder(r.Addr.Addr()) == i {
+			add(r.Addr.Addr())
+		}
+	}
+	for j := range f.Paths {
+		if r := &f.Paths[j].Route.Value; r.Interface == name && !r.Gateway.IsValid() {
+			add(f.Paths[j].To)
+		}
+	}
+	return addrs
 }
 
 // The lengths in bytes of the headers in front of a datagram's bytes.

@@ -103,12 +103,27 @@ func TestVerdicts(t *testing.T) {
 		{name: "buffer of the daemon", status: daemonOf(func(r *control.LocalRank) { r.ReceiveBuffer = 1 << 18 }), check: "receive_buffer", verdict: doctor.Wrong, found: "the daemon gets a receive buffer of 256KiB of 16MiB"},
 		{name: "no offload", change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload", verdict: doctor.Wrong, found: "segmentation (false)"},
 		{name: "offload disabled", config: "limits: {offload: off}\n", change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload", verdict: doctor.Right, found: "disabled"},
+		{name: "offload disabled by faults", status: daemonOf(func(r *control.LocalRank) { r.Offload = &control.Offload{Disabled: true} }), check: "offload", verdict: doctor.Right, found: "or faults of the ranks"},
 		{name: "offload refused", status: daemonOf(func(r *control.LocalRank) { r.Offload.Refused = []control.OffloadRefused{{Peer: 1, Error: "EIO"}} }), check: "offload", verdict: doctor.Wrong, found: "refused segmentation to rank 1: EIO"},
 		{name: "slow clock", change: func(f *doctor.Facts) { f.Clock.Value.Source = "hpet" }, check: "clock", verdict: doctor.Wrong, found: "clocksource is hpet"},
 		{name: "clock not synchronized", change: func(f *doctor.Facts) { f.Clock.Value.Synchronized.Value = false }, check: "clock", verdict: doctor.Wrong, found: "not synchronized"},
 		{name: "files run out", change: func(f *doctor.Facts) { f.Files.Value.Open = 900 }, check: "open_files", verdict: doctor.Wrong, found: "900 files open of at most 1024"},
 		{name: "corrupt packets", change: func(f *doctor.Facts) { f.Interfaces.Value[1].Counters.ReceiveErrors = 200 }, check: "interface_drops", verdict: doctor.Wrong, found: "has lost 200 of 1000200 received"},
 		{name: "few corrupt packets", change: func(f *doctor.Facts) { f.Interfaces.Value[1].Counters.ReceiveErrors = 20 }, check: "interface_drops", verdict: doctor.Right},
+		{name: "address of this host elsewhere", change: func(f *doctor.Facts) {
+			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.1"), "eth0", []string{"02:00:00:00:00:07"}}}
+		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: 10.9.0.1 is an address of this host, and the station 02:00:00:00:00:07 answers"},
+		{name: "address of a peer twice", change: func(f *doctor.Facts) {
+			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.3"), "eth0", []string{"02:00:00:00:00:07", "02:00:00:00:00:08"}}}
+		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 2: several stations answer ARP requests for 10.9.0.3 on eth0: 02:00:00:00:00:07, 02:00:00:00:00:08"},
+		{name: "address of a peer once", change: func(f *doctor.Facts) {
+			f.Claims.Value = []doctor.Claim{{netip.MustParseAddr("10.9.0.3"), "eth0", []string{"02:00:00:00:00:07"}}, {Addr: netip.MustParseAddr("10.9.0.1")}}
+		}, check: "duplicate_address", verdict: doctor.Right, found: "none among the 2"},
+		{name: "IPv6 address elsewhere", config: "ranks: [{rank: 0, address: 'fd00::1', run: host}, {rank: 1, address: 'fd00::2', peer: cpu}]\n", change: func(f *doctor.Facts) {
+			a := netip.MustParseAddr("fd00::1")
+			f.Interfaces.Value[1].Addresses, f.Interfaces.Value[1].Duplicates = []netip.Addr{a}, []netip.Addr{a}
+		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: another station on eth0 has fd00::1"},
+		{name: "no ARP requests permitted", change: func(f *doctor.Facts) { f.Claims = doctor.Known[[]doctor.Claim](nil, unknown) }, check: "duplicate_address", verdict: doctor.Unknown, found: "not permitted"},
 		{name: "firewall unknown", change: func(f *doctor.Facts) { f.Firewall = doctor.Known[json.RawMessage](nil, unknown) }, check: "firewall", verdict: doctor.Unknown, found: "not permitted"},
 		{name: "wrong rank map", status: daemonOf(func(r *control.LocalRank) { r.Engine.Peers[0].Dropped[mpe.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
 		{name: "duplicates", status: daemonOf(func(r *control.LocalRank) { r.Engine.Peers[0].Dropped[mpe.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},

@@ -63,7 +63,7 @@ func example() Source {
 	host := &engine{
 		own: mpe.RankCounters{Posted: 3, Unexpected: 2, AnySource: mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
 		peers: []mpe.PeerCounters{
-			{Rank: 1, Sent: 5, Received: 4, Failed: 1, SentBytes: 500, ReceivedBytes: 400, Retransmissions: 2, Unreachable: 1, QueuedSends: 6, InFlight: 1,
+			{Rank: 1, Sent: 5, Received: 4, Failed: 1, SentBytes: 500, ReceivedBytes: 400, Retransmissions: 2, Unreachable: 1, Silent: true, QueuedSends: 6, InFlight: 1,
 				OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
 			{Rank: 2, Extended: true, Sent: 9, SentBytes: 90, InFlight: 2, InFlightPackets: 12, RoundTrip: 43 * time.Microsecond,
 				OldestSend: mpe.OldestWait{Waits: true, Elapsed: time.Second},

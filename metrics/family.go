@@ -62,6 +62,8 @@ var (
 		"Retransmitted packets.", "rank", "peer")
 	unreachable = newFamily("zrlmpi_peer_unreachable_total", counter,
 		"Messages and links that timed out because the peer did not answer.", "rank", "peer")
+	peerUp = newFamily("zrlmpi_peer_up", gauge,
+		"0 from when the peer did not answer in time until its next packet arrives, otherwise 1.", "rank", "peer")
 	drops = newFamily("zrlmpi_drops_total", counter,
 		"Packets dropped, by reason.", "rank", "peer", "reason")
 	events = newFamily("zrlmpi_events_total", counter,

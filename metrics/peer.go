@@ -69,6 +69,11 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 			count(events, n, mpe.Event(event).String())
 		}
 	}
+	up := 1.0
+	if c.Silent {
+		up = 0
+	}
+	out <- peerUp.gauge(up, l.rank, p.label)
 	out <- queuedSends.gauge(float64(c.QueuedSends), l.rank, p.label)
 	out <- inFlightMessages.gauge(float64(c.InFlight), l.rank, p.label)
 	if c.Extended {
@@ -92,6 +97,7 @@ func (l *sample) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, dire
 // merge adds a peer to the others.
 func merge(to, c *mpe.PeerCounters) {
 	to.Extended = to.Extended || c.Extended
+	to.Silent = to.Silent || c.Silent
 	to.Sent += c.Sent
 	to.Received += c.Received
 	to.Failed += c.Failed

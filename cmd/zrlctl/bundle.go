@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/doctor/bundle"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
 func (a *app) bundleCommand() *cobra.Command {
@@ -25,9 +26,10 @@ func (a *app) bundleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bundle", Short: "Write one file for a bug report", Args: cobra.NoArgs,
 		Long: `Write what is known of a daemon and its host into one file for a bug report, and print what
-it contains: configuration, status, metrics, what doctor finds, versions, and the last packets
-of the flight recorder, each without most of its payload. A part that cannot be had is
-missing, and named. With --packets=false, no packets are in it.
+it contains: configuration, status, metrics, what doctor finds, versions, the end of the log,
+the list of records of failures, and the last packets of the flight recorder, each without
+most of its payload. A part that cannot be had is missing, and named. With --packets=false,
+no packets are in it. Without a daemon, the log is that of its service in systemd's journal.
 
 The configuration has no comments, and kernels have no arguments of programs.
 Keys, certificates and passwords are in other files, which are not read. Addresses, names of
@@ -41,7 +43,7 @@ publish it.`,
 			}
 			parts := e.parts(cmd.Context())
 			if withPackets {
-				parts = append(parts, a.recordPart(cmd.Context()))
+				parts = append(parts, e.packetsPart(cmd.Context()))
 			}
 			if err := writeBundle(name, parts); err != nil {
 				return err
@@ -55,13 +57,15 @@ publish it.`,
 	return cmd
 }
 
-// recordPart is what the daemon's flight recorder has.
-func (a *app) recordPart(ctx context.Context) bundle.Part {
+// packetsPart is what the daemon's flight recorder has.
+func (e *examination) packetsPart(ctx context.Context) bundle.Part {
 	part := bundle.Part{Name: "packets.pcapng", What: "last packets of the daemon's ranks"}
-	p, err := a.recorded(ctx, "", control.CaptureRequest{})
+	client := control.NewClient(e.socket)
+	defer client.Close()
+	packets, _, err := client.Capture(ctx, control.CaptureRequest{})
 	if err == nil {
-		defer p.Close()
-		part.Content, err = io.ReadAll(p.body)
+		defer packets.Close()
+		part.Content, err = io.ReadAll(packets)
 	}
 	part.Missing = err
 	return part
@@ -70,6 +74,7 @@ func (a *app) recordPart(ctx context.Context) bundle.Part {
 // parts returns the parts of a bundle.
 func (e *examination) parts(ctx context.Context) []bundle.Part {
 	report := e.report(ctx)
+	log, records := e.support(ctx)
 	part := func(name, what string, content func() ([]byte, error)) bundle.Part {
 		p := bundle.Part{Name: name, What: what}
 		p.Content, p.Missing = content()
@@ -90,6 +95,7 @@ func (e *examination) parts(ctx context.Context) []bundle.Part {
 			return jsonBytes(e.status)
 		}),
 		part("metrics.txt", "metrics of the daemon", func() ([]byte, error) { return e.metrics(ctx) }),
+		log, records,
 		part("doctor.txt", "what doctor finds", func() ([]byte, error) { return []byte(report.Text()), nil }),
 		part("doctor.json", "the same for programs", func() ([]byte, error) { return jsonBytes(report) }),
 		part("facts.json", "interfaces, routes, firewall and limits of this host", func() ([]byte, error) { return jsonBytes(e.facts) }),
@@ -120,8 +126,11 @@ func (e *examination) versions() []byte {
 	return b.Bytes()
 }
 
-// metricsTime bounds the request for metrics.
-const metricsTime = 5 * time.Second
+// metricsTime bounds the request for metrics, and maxMetrics its answer in bytes.
+const (
+	metricsTime = 5 * time.Second
+	maxMetrics  = 64 << 20
+)
 
 // metrics returns the metrics of the daemon from its HTTP server.
 func (e *examination) metrics(ctx context.Context) ([]byte, error) {
@@ -145,12 +154,16 @@ func (e *examination) metrics(ctx context.Context) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
 	}
-	return io.ReadAll(resp.Body)
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMetrics+1))
+	if err == nil && len(text) > maxMetrics {
+		err = fmt.Errorf("GET %s: the answer is longer than %d bytes", req.URL, maxMetrics)
+	}
+	return text, err
 }
 
 // writeBundle writes a file that only its owner may read.
 func writeBundle(name string, parts []bundle.Part) error {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	file, err := privatedir.Output(name, 0o600)
 	if err != nil {
 		return err
 	}

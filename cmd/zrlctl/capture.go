@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -80,7 +80,7 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 	if f.output == "-" {
 		return write(stdout)
 	}
-	file, err := os.Create(f.output)
+	file, err := privatedir.Output(f.output, 0o666)
 	if err != nil {
 		return err
 	}

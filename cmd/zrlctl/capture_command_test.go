@@ -29,6 +29,7 @@ func TestCaptureCommand(t *testing.T) {
 		{args: "capture", code: exitUsage, stderr: "--output is missing"},
 		{args: "capture --last -1s -o " + file, code: exitUsage, stderr: "--last -1s"},
 		{args: "capture -o /no/such/folder/file", code: exitFailure, stderr: "/no/such/folder/file"},
+		{args: "status", stdout: "PROBLEMS\n  1 operation failed, the last one at 20"},
 		{args: "status", stdout: "RECENT FAILURES\n  20"},
 		{args: "status", stdout: "rank 0: send to rank 4, WAIT_CLEAR: rank 0 has waited "},
 	} {

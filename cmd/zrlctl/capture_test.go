@@ -53,6 +53,11 @@ func TestPacketTools(t *testing.T) {
 		{args: "decode /no/such/file", code: exitUsage, stderr: `/no/such/file`},
 		{args: "decode main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
 		{args: "decode --port 70000 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be at most 65535`},
+		{args: "decode --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stderr: `(?s)^ignored packets: other_port 24\n.*all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
+		{args: "decode --json --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stderr: `^\{"skipped":\{"other_port":24\}\}\n`},
+		{args: "decode " + noPackets, code: exitUsage, stderr: `no packets: check the interface and the filter`},
+		{args: "decode --type BAD " + captures + "ref_mpe_echo_1.pcap"},
+		{args: "decode -o " + written + ".none --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage, stderr: `all 24 packets were ignored`},
 		{args: "decode -i no_such_interface0", code: exitUsage, stderr: `no_such_interface0`},
 
 		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 retransmissions.*no problems found\n$`},

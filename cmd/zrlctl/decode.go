@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -37,13 +38,16 @@ func (a *app) decodeCommand() *cobra.Command {
 		Use: "decode FILE|- | decode -i INTERFACE", Short: "Print the packets of a recording",
 		Long: `Print a line for each ZRLMPI packet of a pcap or pcapng file, or of an interface, with
 its message. Continuation datagrams are printed with their position in the message.
-Packets that a live rank would drop are marked with the reason. libpcap is not needed;
--i needs the permission to open packet sockets (CAP_NET_RAW).`,
+Packets that a live rank would drop are marked with the reason. Standard error has the
+number of packets that were ignored. libpcap is not needed; -i needs the permission to open
+packet sockets (CAP_NET_RAW).
+
+Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwise as zrlctl.`,
 		Example: `  zrlctl decode trace.pcapng --rank 1 --type SEND_REQUEST,ACK
   zrlctl decode -i eth0 --time delta
   zrlctl decode trace.pcap.gz --message 7 -x`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			return a.decode(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout())
+			return a.decode(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
 	f.input.flags(cmd)
@@ -59,7 +63,7 @@ Packets that a live rank would drop are marked with the reason. libpcap is not n
 }
 
 // decode prints or writes matching packets.
-func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout io.Writer) error {
+func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	match, err := f.filter()
 	if err != nil {
 		return err
@@ -72,16 +76,47 @@ func (a *app) decode(ctx context.Context, f *decodeFlags, args []string, stdin i
 	if err != nil {
 		return err
 	}
-	src, _, err := f.input.open(ctx, args, stdin)
+	src, name, err := f.input.open(ctx, args, stdin)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
 	d := decoding{src: src, profile: profile, match: match, live: f.input.iface != ""}
 	if f.write != "" {
-		return writeFile(f.write, func(out io.Writer) error { return d.write(ctx, out) })
+		err = writeFile(f.write, func(out io.Writer) error { return d.write(ctx, out) })
+	} else {
+		err = d.print(ctx, stdout, clock, a.json, f.hex)
 	}
-	return d.print(ctx, stdout, clock, a.json, f.hex)
+	if d.tracker == nil { // the output could not be opened
+		return err
+	}
+	stats := src.Stats()
+	stats.Skipped = d.tracker.Skipped(stats.Skipped)
+	err = errors.Join(err, printIgnored(stderr, &stats, d.tracker.NotFollowed(), a.json))
+	if err != nil || d.found {
+		return err
+	}
+	return &unreadableError{fmt.Errorf("%s: %s", name, stats.Nothing())}
+}
+
+// printIgnored prints what of a recording is in no line.
+func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON bool) (err error) {
+	if len(s.Skipped) == 0 && notFollowed == 0 {
+		return nil
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(struct {
+			Skipped     map[string]int64 `json:"skipped"`
+			NotFollowed int64            `json:"not_followed,omitempty"`
+		}{s.Skipped, notFollowed})
+	}
+	if reasons := s.Ignored(); len(reasons) > 0 {
+		_, err = fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
+	}
+	if notFollowed > 0 && err == nil {
+		_, err = fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", digest.Plural(int(notFollowed), "packet"))
+	}
+	return err
 }
 
 // decoding is a recording and a filter.
@@ -90,6 +125,8 @@ type decoding struct {
 	profile protocol.Profile
 	match   func(*capture.Event) bool
 	live    bool
+	tracker *capture.Tracker
+	found   bool // a packet of ZRLMPI
 }
 
 // print prints a line for each event.
@@ -126,7 +163,8 @@ func (d *decoding) write(ctx context.Context, out io.Writer) error {
 func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error, unit func(*capture.Unit) error) error {
 	var err error
 	matched := false
-	tracker := capture.NewTracker(capture.TrackerOptions{Profile: d.profile, OnEvent: func(e *capture.Event) {
+	d.tracker = capture.NewTracker(capture.TrackerOptions{Profile: d.profile, OnEvent: func(e *capture.Event) {
+		d.found = d.found || e.IsPacket()
 		if err == nil && d.match(e) {
 			matched = true
 			err = event(e)
@@ -138,7 +176,7 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 			return endOfRecording(ctx, end, d.live)
 		}
 		matched = false
-		tracker.Unit(&u)
+		d.tracker.Unit(&u)
 		if matched && err == nil {
 			err = unit(&u)
 		}

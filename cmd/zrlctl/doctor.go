@@ -22,13 +22,13 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use: "doctor", Short: "Examine this host and the paths to other ranks", Args: cobra.NoArgs,
 		Long: `Examine what the local ranks need of this host and of the network, and print for each
 check whether it is right, wrong or unknown, with what was found and what to do: rank map,
-addresses, ports, interfaces, routes, reverse path filter, ARP, path MTU, firewall, receive
-buffers, UDP offload, clock, open files, and lost packets.
+addresses, duplicate addresses, ports, interfaces, routes, reverse path filter, ARP, path MTU,
+firewall, receive buffers, UDP offload, clock, open files, and lost packets.
 
 The configuration is that of the running daemon, or FILE, which needs no daemon. On each
 path to another host, ICMP echo requests with the length of the longest datagram are sent;
-ranks receive no datagram. As root, doctor also reads the rules of the firewall and finds
-the processes of other users.
+ranks receive no datagram. As root, doctor also sends ARP probes for the addresses of ranks,
+reads the rules of the firewall and finds the processes of other users.
 
 Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is not wrong.`,
 		Example: "  sudo zrlctl doctor\n  zrlctl doctor --config /etc/zrlmpid/zrlmpid.yaml",
@@ -59,6 +59,7 @@ type examination struct {
 	config *config.Config  // nil if it cannot be read
 	status *control.Status // nil without a daemon
 	facts  *doctor.Facts   // once report has gathered them
+	socket string          // of the daemon
 }
 
 // examination reads the given configuration, or that of the running daemon.
@@ -96,6 +97,7 @@ func (a *app) examination(ctx context.Context, file string) (*examination, error
 
 // ask asks the daemon at a socket for its status.
 func (e *examination) ask(ctx context.Context, socket string) error {
+	e.socket = socket
 	client := control.NewClient(socket)
 	defer client.Close()
 	s, err := client.Status(ctx)

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/doctor"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 )
 
 // TestDoctor: the exit code says whether something is wrong, of a running daemon and of a file.
@@ -50,19 +58,77 @@ func TestDoctor(t *testing.T) {
 
 // TestBundle: the output lists what the file has, and what is missing.
 func TestBundle(t *testing.T) {
-	socket := startDaemon(t)
+	tail := func() []byte { return []byte("something went wrong\n") }
+	socket := daemontest.Start(t, daemon.Options{LogTail: tail}, "", `address: "127.77.3.1:4000", run: host`).Socket
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	code, stdout, stderr := zrlctl(t, "", "bundle", "--socket", socket, "-o", file)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"versions.txt", "status of the daemon", "configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json", "packets.pcapng", "last packets of the daemon's ranks\n", file} {
+	for _, want := range []string{"versions.txt", "status of the daemon", "configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json", "packets.pcapng", "last packets of the daemon's ranks\n",
+		"end of the daemon's log", "list of the records of failures", file} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output does not have %q:\n%s", want, stdout)
+		}
+	}
+	for name, want := range map[string]string{
+		"log.txt": "something went wrong\n", "records.txt": strings.TrimSuffix(socket, ".sock") + "-records: 0 files",
+	} {
+		if got := bundled(t, file, name); !strings.Contains(got, want) {
+			t.Errorf("%s: %q does not have %q", name, got, want)
 		}
 	}
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// bundled returns a file of a bundle.
+func bundled(t *testing.T, bundle, name string) string {
+	t.Helper()
+	f, err := os.Open(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zip, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := tar.NewReader(zip)
+	for {
+		header, err := archive.Next()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if path.Base(header.Name) == name {
+			text, err := io.ReadAll(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+	}
+}
+
+// TestBundleWithoutDaemon: a configuration by its relative name, and the records that its directory has.
+func TestBundleWithoutDaemon(t *testing.T) {
+	dir := t.TempDir()
+	records := filepath.Join(dir, "records")
+	text := fmt.Sprintf("control: {socket: %q}\nrecord: {spool: {directory: %q}}\n"+
+		"ranks: [{rank: 0, address: \"127.0.0.1:4000\", run: host}]\n", filepath.Join(dir, "c.sock"), records)
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "z.yaml"), []byte(text), 0o600), os.Mkdir(records, 0o700),
+		os.WriteFile(filepath.Join(records, "one.pcapng"), make([]byte, 12), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	code, stdout, stderr := zrlctl(t, "", "bundle", "--config", "z.yaml", "-o", "bundle.tar.gz")
+	if code != exitOK || strings.Contains(stdout, "the configuration cannot be read") || !strings.Contains(stdout, "log of zrlmpid.service") {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	if got := bundled(t, "bundle.tar.gz", "records.txt"); !strings.Contains(got, "12 one.pcapng\n"+records+": 1 files, 12 bytes") {
+		t.Errorf("%q", got)
 	}
 }

@@ -19,7 +19,9 @@ import (
 const jobHelp = `
 
 With --job, or if there is one job of this user on this host and no daemon, the state is that of the
-job: zrlctl run, MPICH's mpiexec and srun start jobs. Its local ranks are those on this host.`
+job: zrlctl run, MPICH's mpiexec and srun start jobs. Its local ranks are those on this host.
+Root names a job of another user as NAME@NUMBER, with the number of the user; its processes
+may answer anything.`
 
 // target is what a command shows: a daemon, or a job.
 type target struct {
@@ -39,8 +41,49 @@ func (a *app) targetFlags(cmd *cobra.Command) *target {
 
 // open returns a function that queries the target, after what the command line says.
 func (t *target) open(cmd *cobra.Command) func(context.Context) (control.Status, error) {
-	t.named = cmd.Flags().Changed(socketName) || cmd.Root().Flags().Changed(socketName) || os.Getenv(config.EnvControlSocket) != ""
+	t.findNamed(cmd)
 	return t.status
+}
+
+func (t *target) findNamed(cmd *cobra.Command) {
+	t.named = cmd.Flags().Changed(socketName) || cmd.Root().Flags().Changed(socketName) ||
+		os.Getenv(config.EnvControlSocket) != ""
+}
+
+// reset resets a peer at the target.
+func (t *target) reset(ctx context.Context, req control.ResetRequest) error {
+	if t.job == "" {
+		client := t.app.client()
+		defer client.Close()
+		err := client.Reset(ctx, req)
+		if _, none := errors.AsType[*control.UnreachableError](err); !none || t.named {
+			return err
+		}
+		list, listErr := control.FindJobs("")
+		if t.job, listErr = soleJob(list, err, listErr); listErr != nil {
+			return listErr
+		}
+	}
+	j, err := onlyJob(ctx, t.job)
+	if err != nil {
+		return err
+	}
+	return j.Reset(ctx, req.Rank, req.Peer)
+}
+
+// soleJob returns the name of the only job of a list that was read with listErr, where there is no daemon because of
+// err.
+func soleJob(list []*control.Job, err, listErr error) (string, error) {
+	switch {
+	case listErr != nil:
+		return "", errors.Join(err, listErr)
+	case len(list) == 0:
+		return "", fmt.Errorf("%w; nor does a job of yours run on this host", err)
+	case len(list) > 1:
+		return "", control.Errorf(control.Usage,
+			"there is no daemon, but several jobs: name one of them with --job: %s", jobsText(list))
+	}
+	return list[0].Name, nil
 }
 
 // status queries the target.
@@ -58,16 +101,16 @@ func (t *target) status(ctx context.Context) (control.Status, error) {
 	if _, none := errors.AsType[*control.UnreachableError](err); !none || t.named {
 		return s, err
 	}
-	list, listErr := control.Jobs(ctx, "")
-	switch {
-	case listErr != nil:
-		return s, errors.Join(err, listErr)
-	case len(list) == 0:
-		return s, fmt.Errorf("%w; nor does a job of yours run on this host", err)
-	case len(list) > 1:
-		return s, control.Errorf(control.Usage, "there is no daemon, but several jobs: name one of them with --job: %s", jobsText(list))
+	list, listErr := control.FindJobs("")
+	name, err := soleJob(list, err, listErr)
+	if err != nil {
+		return s, err
 	}
-	return list[0].Status(), nil
+	j, err := onlyJob(ctx, name)
+	if err != nil {
+		return s, err
+	}
+	return j.Status(), nil
 }
 
 // askReports has the daemon, or the job, whose status this is, ask the ranks of other hosts what they wait for.
@@ -83,34 +126,45 @@ func (t *target) askReports(ctx context.Context, s *control.Status) ([]waitrepor
 	return control.AskJob(ctx, s.Job, s.Ranks[0].Rank)
 }
 
-// onlyJob returns a job, or the only one without a name.
+// onlyJob returns a job, or the only one of this user without a name, and what its ranks answer.
 func onlyJob(ctx context.Context, name string) (*control.Job, error) {
-	list, err := control.Jobs(ctx, name)
+	list, err := control.FindJobs(name)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 1 {
-		return list[0], nil
-	}
-	if list, err = control.Jobs(ctx, ""); err != nil {
-		return nil, err
-	}
 	switch {
-	case name == "" && len(list) > 0:
+	case len(list) == 1:
+		asked, err := control.Jobs(ctx, list[0].Name)
+		if err == nil && len(asked) == 1 {
+			return asked[0], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		// It is over.
+	case len(list) > 1:
 		return nil, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", jobsText(list))
-	case name == "":
+	}
+	if name == "" {
 		return nil, control.Errorf(control.Usage, "no job runs on this host")
-	case len(list) == 0:
+	}
+	if list, err = control.FindJobs(""); err != nil || len(list) == 0 {
 		return nil, control.Errorf(control.Usage, "there is no job %q: no job of yours runs on this host", name)
 	}
 	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, jobsText(list))
 }
 
+// maxJobs bounds the jobs that an error names.
+const maxJobs = 16
+
 // jobsText lists jobs in a sentence.
 func jobsText(list []*control.Job) string {
-	words := make([]string, len(list))
-	for i, j := range list {
-		words[i] = fmt.Sprintf("%s (%s here)", j.Name, digest.Plural(len(j.Reports)+len(j.Silent), "rank"))
+	words := make([]string, min(len(list), maxJobs))
+	for i := range words {
+		words[i] = fmt.Sprintf("%s (%s here)", list[i].Name, digest.Plural(len(list[i].Ranks), "rank"))
+	}
+	if more := len(list) - maxJobs; more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(words, ", ")
 }

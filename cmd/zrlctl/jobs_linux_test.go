@@ -19,14 +19,20 @@ func TestJobs(t *testing.T) {
 	name := fmt.Sprintf("zrlctl_test_%d", os.Getpid())
 	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "fpga", Profile: "cloudfpga", Transport: "udp"}}
 	text, err := json.Marshal(&node.Report{
-		PID: 4711, Started: time.Now(), Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}, Cluster: cluster,
+		Started: time.Now(), Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}, Cluster: cluster,
 		Engine: mpe.Snapshot{Peers: []mpe.PeerSnapshot{{Rank: 1, Sent: 5}}}, Peers: []mpe.PeerCounters{{Rank: 1, Sent: 5}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory, warning, err := jobs.Make(name)
+	if err != nil || warning != nil {
+		t.Fatal(warning, err)
+	}
 	for rank, answer := range [][]byte{text, nil} {
-		c, err := jobs.Serve(name, rank, func() []byte { return answer }, func() []byte { return answer })
+		c, err := jobs.Serve(directory, rank, jobs.Answers{Report: func() []byte { return answer },
+			Metrics: func() []byte { return answer }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +45,9 @@ func TestJobs(t *testing.T) {
 		want   []string
 		stderr string
 	}{
-		{args: []string{"status", "--job", name}, want: []string{"job " + name + ", uptime ", "2 ranks (local: 1 host, 0 stand-ins)", "process 4711 has used rank 0", "processes of these ranks do not answer: 1\n"}},
+		{args: []string{"status", "--job", name}, want: []string{"job " + name + ", uptime ",
+			"2 ranks (local: 1 host, 0 stand-ins)", fmt.Sprintf("process %d has used rank 0", os.Getpid()),
+			"warning: the processes of these ranks do not answer: 1\n"}},
 		{args: []string{"status", "--json", "--job", name}, want: []string{`"job": "` + name + `"`}},
 		{args: []string{"top", "--count", "1", "--job", name}, want: []string{"job " + name + ", uptime "}},
 		{args: []string{"ranks", "--job", name}, want: []string{"host    software  10.0.0.1:2718  -          -          5", "remote  fpga      10.0.0.2:2718  cloudfpga  udp "}},

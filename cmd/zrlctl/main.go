@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/launch"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 // The exit codes.
@@ -34,13 +36,17 @@ func main() {
 // run is main with its environment as arguments.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root, a := newRoot()
+	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == "run" {
+		at := slices.Index(args, "run") + 1
+		args = append(args[:at:at], spelledOut(cmd.Flags(), args[at:])...)
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	out := &output{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = out.failed(err)
+	err = rlimit.Descriptor(out.failed(err))
 	code := exitCode(err)
 	if err == nil || printed(err) {
 		return code
@@ -66,7 +72,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // printed reports whether an error was printed as the result of the command.
 func printed(err error) bool {
-	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) || errors.Is(err, errUnanswered)
+	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) ||
+		errors.Is(err, errUnanswered) || errors.Is(err, errDoubts)
 }
 
 // isJob reports whether an error is of a job, which has an exit code of its own.
@@ -97,7 +104,10 @@ Exit codes:
   130  interrupted by SIGINT (Ctrl-C); 143 by SIGTERM. What runs until it is
        interrupted, such as top, ends with 0
 
-run has that of the rank that has failed.`
+run has that of the rank that has failed.
+
+A daemon has to run as root, as the same user, or as the user to whom root has given the
+directory of its socket in /run; ZRLMPI_SOCKET_OWNER names another user.`
 
 func newRoot() (*cobra.Command, *app) {
 	a := new(app)
@@ -186,7 +196,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, errWaits):
 		return exitWaits
-	case errors.Is(err, errUnanswered):
+	case errors.Is(err, errUnanswered), errors.Is(err, errDoubts):
 		return exitUnreachable
 	}
 	switch control.KindOf(err) {

@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -28,11 +29,30 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	if len(os.Args) > 1 && os.Args[1] == "rank" {
-		mpi.Main(1, greetFPGAs)
+		mpi.Main(1, func(ctx context.Context, world *mpi.Comm) error { return greetFPGAs(ctx, world, len(os.Args) == 2) })
+	}
+	if len(os.Args) > 1 && os.Args[1] == "flood" {
+		mpi.Main(1, flood)
 	}
 	// A program with the race detector would sleep a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	os.Exit(m.Run())
+	os.Exit(statetest.Run(m))
+}
+
+// greetFPGAs is the program of ranks: rank 0 sends all other ranks a word, and gets it back. So do the others, or they send
+// it to rank 0 alone.
+func greetFPGAs(ctx context.Context, world *mpi.Comm, all bool) error {
+	for peer := range world.Size() {
+		if peer == world.Rank() || world.Rank() > 0 && peer > 0 && !all {
+			continue
+		}
+		word, back := []int32{int32(peer)}, []int32{-1}
+		if _, err := mpi.Sendrecv(ctx, world, word, peer, 0, back, peer, 0); err != nil {
+			return err
+		}
+		fmt.Printf("rank %d has %d of rank %d\n", world.Rank(), back[0], peer)
+	}
+	return nil
 }
 
 // startDaemon runs a daemon with a host, two echo stand-ins and a sink, beside a

@@ -37,9 +37,9 @@ func (a *app) sendCommand() *cobra.Command {
 	req := control.SendRequest{}
 	cmd := &cobra.Command{
 		Use: "send RANK (--data HEX | --file FILE | --words N)", Short: "Send a message to a rank",
-		Long: `Send a message of whole 32-bit words, and wait for its acknowledgement. --words N
-sends the numbers 0 to N-1 in the given datatype. The bytes of --data and --file
-are sent unchanged; words are little-endian.`,
+		Long: `Send a message of whole 32-bit words, and wait until a receive has taken it and it is
+acknowledged, whatever the profile. --words N sends the numbers 0 to N-1 in the given
+datatype. The bytes of --data and --file are sent unchanged; words are little-endian.`,
 		Args: arguments(1, 1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if err := oneFlag(cmd, "data", "file", "words"); err != nil {
@@ -238,23 +238,42 @@ func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Write
 }
 
 func (a *app) resetCommand() *cobra.Command {
-	req := control.ResetRequest{}
+	req, t, file := control.ResetRequest{}, &target{app: a}, ""
 	cmd := &cobra.Command{
-		Use: "reset RANK", Short: "Reset the state of a peer that was restarted", Args: arguments(1, 1),
-		Long: `Discard a local rank's state of a peer that was restarted, so that messages to it are
-no longer refused. Messages in progress are not affected.`,
+		Use: "reset RANK", Short: "Use a peer again that was restarted", Args: arguments(1, 1),
+		Long: `End the dead end of a peer: of an FPGA whose role was restarted, or of a program on upstream's
+CPU library. Until then, or until the peer sends a message, all operations with it end with the
+error that brought it there. Messages in progress go on.
+
+Restart the peer first. One that is still in the middle of a message would store what is sent to
+it as data of that message.
+
+With --job, or if there is one job of this user on this host and no daemon, the ranks of the job
+on this host reset the peer, which they have to do each.
+
+With --config, discard what ended processes of this user have kept of the peer for a rank of that
+configuration, for their next process: so can a job be started again whose rank is in no process now.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if req.Peer, err = parseRank(args[0]); err != nil {
 				return err
 			}
-			client := a.client()
-			defer client.Close()
-			if err := client.Reset(cmd.Context(), req); err != nil || !a.json {
+			t.findNamed(cmd)
+			if file != "" {
+				err = forget(file, req)
+			} else {
+				err = t.reset(cmd.Context(), req)
+			}
+			if err != nil || !a.json {
 				return err
 			}
 			return writeJSON(cmd.OutOrStdout(), map[string]int{"reset": req.Peer})
 		}),
 	}
-	cmd.Flags().IntVar(&req.Rank, "from", control.AnyRank, "local rank (-1: the lowest with run: host)")
+	cmd.Flags().IntVar(&req.Rank, "from", control.AnyRank,
+		"local rank (-1: the lowest of the daemon with run: host, or all of the job)")
+	cmd.Flags().StringVar(&t.job, "job", "", "reset the peer in this job in place of a daemon")
+	cmd.Flags().StringVar(&file, "config", "", "reset the peer for the next process of a rank of this "+
+		"configuration `file`")
+	cmd.MarkFlagsMutuallyExclusive("job", "config")
 	return cmd
 }

@@ -2,13 +2,20 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 )
 
 // serveJobStatus serves the state of a job's ranks on this host, as that of a daemon, for zrlctl why on other hosts. The path names
-// the job; without a name it is the only one.
+// the job, which is this user's; without a name it is the only one.
 func serveJobStatus(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
+	if strings.Contains(name, "@") {
+		http.Error(w, fmt.Sprintf("job %q: only jobs of the user of zrlctl metrics are served", name),
+			http.StatusNotFound)
+		return
+	}
 	j, err := onlyJob(r.Context(), name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)

@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"os"
 	"sync"
+
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
 // output is standard output. It keeps the first write error, which cobra does not return: a
@@ -44,7 +45,7 @@ func (o *output) failed(err error) error {
 // writeFile creates a file with the output of write. It returns all errors, including those
 // of Close.
 func writeFile(name string, write func(io.Writer) error) error {
-	file, err := os.Create(name)
+	file, err := privatedir.Output(name, 0o666)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
 func (a *app) reloadCommand() *cobra.Command {
-	return &cobra.Command{
+	var file string
+	cmd := &cobra.Command{
 		Use: "reload", Short: "Reload the configuration of the daemon", Args: arguments(0, 0),
 		Long: `Make the daemon read its configuration again, from the same source and with the same
 flags and environment as at its start, and print the changes. SIGHUP does the same.
@@ -15,9 +19,20 @@ flags and environment as at its start, and print the changes. SIGHUP does the sa
 Messages in progress complete under the previous configuration. Keys that may change are
 marked [reload] in zrlmpid.reference.yaml. If another key has changed, or the
 configuration is invalid, it is refused as a whole, the previous one stays in effect, and
-the exit code is 1.`,
+the exit code is 1. With --config, the daemon is the one whose control socket FILE names.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			client := a.client()
+			if file != "" {
+				cfg, err := config.Load(file)
+				if err != nil {
+					return err
+				}
+				if cfg.Control.Socket == "" {
+					return fmt.Errorf("%s: control.socket is empty, so that the result of a reload is in the log only: "+
+						"send SIGHUP to zrlmpid", file)
+				}
+				client = control.NewClient(cfg.Control.Socket)
+			}
 			defer client.Close()
 			r, err := client.Reload(cmd.Context())
 			if err != nil {
@@ -39,4 +54,6 @@ the exit code is 1.`,
 			return nil
 		}),
 	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the daemon, in place of --socket")
+	return cmd
 }

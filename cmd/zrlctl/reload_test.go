@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -72,6 +74,18 @@ func TestReload(t *testing.T) {
 		}
 		if tt.err != nil && (got.Kind != control.Refused || !slices.Equal(got.Restart, refused.Restart)) {
 			t.Errorf("%s: %s", tt.name, stdout)
+		}
+	}
+	r.answer, r.err = control.Reloaded{Config: "z.yaml"}, nil
+	for text, want := range map[string]int{
+		fmt.Sprintf("control: {socket: %q}\n", socket): exitOK, "control: {socket: \"\"}\n": exitFailure,
+	} {
+		file := filepath.Join(t.TempDir(), "z.yaml")
+		if err := os.WriteFile(file, []byte(text+"ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, stdout, stderr := zrlctl(t, "", "reload", "--config", file); code != want {
+			t.Errorf("%s: exit code %d, want %d: %s%s", text, code, want, stdout, stderr)
 		}
 	}
 	if code, _, _ := zrlctl(t, "", "reload", "now"); code != exitUsage {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,12 +13,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/launch"
 )
 
 type runFlags struct {
 	program programFlags
 	label   bool
+	verbose bool
 	bind    string
 	trace   string
 	hosts   []string
@@ -33,7 +36,7 @@ type programFlags struct {
 
 func (p *programFlags) add(fl *pflag.FlagSet) {
 	fl.SetInterspersed(false) // what follows the program is its own
-	fl.IntVarP(&p.ranks, "ranks", "n", 0, "number of ranks that run the program")
+	fl.IntVarP(&p.ranks, "ranks", "n", 0, "number of ranks that run the program; also -np")
 	fl.StringArrayVar(&p.env, "env", nil, "variable of the program's environment, NAME=VALUE; may be given several times")
 	fl.StringVar(&p.dir, "wdir", "", "working directory of the program")
 }
@@ -59,7 +62,16 @@ configuration of zrlmpid, whose ranks with run: host are the CPU ranks. They spe
 cloudfpga to FPGAs and the extended profile among each other. With --stand-in, stand-ins that
 run a kernel play the FPGAs on this host: then the ranks of --cluster are at 127.0.0.1,
 127.0.0.2 and so on if --addresses says nothing else. The addresses of all CPU ranks have to be
-those of this host, with free ports, which is checked before anything is started.
+those of this host, with free ports, which is checked before anything is started. The kernels echo
+and sink serve every rank that sends to them.
+
+A job with FPGAs ends with an error after --fpga-timeout (2m) if an FPGA that a rank sends to has
+never answered, or if the kernel of a stand-in has done nothing but fail for that time; --fpga-timeout 0s
+waits forever.
+
+A program that was built for Open MPI knows no launcher but Open MPI's, and each of its processes
+is a world of one rank: that ends the job with an error. -v prints which MPI library each program
+has found, such as one of those that programs for MPICH can use.
 
 --trace records the packets of the job, for zrlctl analyze and decode. Those of a role in
 simulation have its cycle, for zrlctl cosim waves. It needs the permission to open packet sockets
@@ -84,6 +96,7 @@ ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
 	fl := cmd.Flags()
 	f.program.add(fl)
 	fl.BoolVarP(&f.label, "label", "l", false, "begin each line of output with the number of its rank")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print which MPI library the programs use")
 	fl.StringVar(&f.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
 	f.cluster.add(fl)
 	fl.StringSliceVar(&f.hosts, "hosts", nil, "hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
@@ -107,6 +120,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		Name: fmt.Sprintf("zrlctl_%d", os.Getpid()), Label: f.label, Bind: f.bind == "core", Signals: signals,
 		Stdin: cmd.InOrStdin(), Stdout: cmd.OutOrStdout(), Stderr: stderr, Progress: say,
 	}
+	if f.verbose {
+		j.Verbose = say
+	}
 	cluster, err := f.cluster.load()
 	if err != nil {
 		return &usageError{err}
@@ -125,6 +141,21 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if cluster == nil && f.trace != "" {
 		cluster = loopbackRanks(j.Programs)
 	}
+	directory, warning, err := jobs.Make(j.Name)
+	if err == nil {
+		err = warning
+	}
+	if err != nil {
+		say("warning: " + err.Error())
+	}
+	if directory != "" {
+		j.Env = []string{jobs.EnvDirectory + "=" + directory}
+		defer func() {
+			if err := jobs.Remove(directory); err != nil {
+				say("warning: " + err.Error())
+			}
+		}()
+	}
 	if cluster == nil {
 		return asJobError(j.Run())
 	}
@@ -135,13 +166,14 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	for _, warning := range cluster.cfg.Warnings() {
 		say("warning: " + warning)
 	}
-	end, err := cluster.start(cmd.Context(), &j, f.trace, stderr, signals)
+	end, err := cluster.start(cmd.Context(), &j, directory, f.trace, stderr, signals)
 	if err != nil {
 		return err
 	}
 	err = j.Run()
 	if failed := end(); failed != nil {
-		if err == nil {
+		_, first := errors.AsType[*standInError](failed)
+		if _, ended := errors.AsType[*launch.SignalError](err); err == nil || first && ended {
 			return failed
 		}
 		say(failed.Error())
@@ -209,12 +241,37 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 	}
 }
 
+// spelledOut returns arguments in which -np, as other launchers have it, is -n. Those of programs stay as they are.
+func spelledOut(fl *pflag.FlagSet, args []string) []string {
+	args = slices.Clone(args)
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch name, _, hasValue := strings.Cut(arg, "="); {
+		case arg == "-np":
+			args[i] = "-n"
+			i++
+		case len(arg) < 2 || arg[0] != '-' || arg == "--":
+			return args
+		case hasValue:
+		case arg[1] == '-':
+			if f := fl.Lookup(name[2:]); f != nil && f.NoOptDefVal == "" {
+				i++
+			}
+		default:
+			if f := fl.ShorthandLookup(arg[len(arg)-1:]); f != nil && f.NoOptDefVal == "" {
+				i++
+			}
+		}
+	}
+	return args
+}
+
 // parseNext reads the flags that follow a colon.
 func parseNext(args []string) (p programFlags, rest []string, err error) {
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fl.Usage = func() {}
 	p.add(fl)
-	if err := fl.Parse(args); err != nil {
+	if err := fl.Parse(spelledOut(fl, args)); err != nil {
 		return p, nil, usagef("after a colon: %w", err)
 	}
 	return p, fl.Args(), nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
@@ -19,6 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config/cluster"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/internal/launch"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -27,6 +29,7 @@ import (
 type clusterFlags struct {
 	cluster, config, addresses, standIn string
 	fpgas                               []int
+	fpgaTimeout                         time.Duration
 }
 
 func (f *clusterFlags) add(fl *pflag.FlagSet) {
@@ -34,6 +37,7 @@ func (f *clusterFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.config, "config", "", "all ranks of the job: a configuration of zrlmpid")
 	fl.StringVar(&f.addresses, "addresses", "", "with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	fl.IntSliceVar(&f.fpgas, "fpga", nil, "with --cluster: ranks that are FPGAs now, of those that the file lists as both CPU and FPGA")
+	fl.DurationVar(&f.fpgaTimeout, "fpga-timeout", 2*time.Minute, "with --cluster or --config: end the job when an FPGA that a rank sends to has not answered for this long since the first message, or the program of a stand-in has failed for this long; 0s: never")
 	fl.StringVar(&f.standIn, "stand-in", "", `kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
 }
 
@@ -44,12 +48,16 @@ type jobCluster struct {
 	file string
 	// ranks are those of the processes.
 	ranks []int
+	// fpgaTimeout is how long FPGAs may not answer, and stand-ins only fail; 0: forever.
+	fpgaTimeout time.Duration
 }
 
 // load returns the ranks that the flags name, or nil if they name none. Its errors are those of the command line and of
 // files.
 func (f *clusterFlags) load() (*jobCluster, error) {
 	switch {
+	case f.fpgaTimeout < 0:
+		return nil, fmt.Errorf("--fpga-timeout %v: give a time, or 0s for none", f.fpgaTimeout)
 	case f.cluster != "" && f.config != "":
 		return nil, errors.New("give --cluster or --config, not both")
 	case f.cluster == "" && (f.addresses != "" || f.fpgas != nil):
@@ -59,7 +67,7 @@ func (f *clusterFlags) load() (*jobCluster, error) {
 	case f.cluster == "" && f.config == "":
 		return nil, nil
 	}
-	c := new(jobCluster)
+	c := &jobCluster{fpgaTimeout: f.fpgaTimeout}
 	var err error
 	if f.cluster != "" {
 		c.cfg, err = f.fromCluster()
@@ -145,7 +153,9 @@ func loopbackRanks(programs []launch.Program) *jobCluster {
 
 // start checks the addresses of the processes, and starts the stand-ins of a job and its recording. end ends them, and
 // returns why they have failed.
-func (c *jobCluster) start(ctx context.Context, j *launch.Job, record string, stderr io.Writer, signals chan<- os.Signal) (end func() error, err error) {
+func (c *jobCluster) start(
+	ctx context.Context, j *launch.Job, directory, record string, stderr io.Writer, signals chan<- os.Signal,
+) (end func() error, err error) {
 	var started []func() error
 	all := func() error {
 		var errs []error
@@ -175,8 +185,8 @@ func (c *jobCluster) start(ctx context.Context, j *launch.Job, record string, st
 		return nil, err
 	}
 	started = append(started, remove)
-	j.Env = []string{mpi.EnvConfig + "=" + file, mpi.EnvSocket + "=", mpi.EnvRank + "="}
-	d, stop, err := c.standIns(ctx, j.Name, stderr, func() { signals <- syscall.SIGTERM })
+	j.Env = append(j.Env, node.EnvFPGATimeout+"="+c.fpgaTimeout.String(), mpi.EnvConfig+"="+file, mpi.EnvSocket+"=", mpi.EnvRank+"=")
+	d, stop, err := c.standIns(ctx, directory, stderr, func() { signals <- syscall.SIGTERM })
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +211,7 @@ func (c *jobCluster) path() (path string, remove func() error, err error) {
 		return "", nil, err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Close(), privatedir.Parent(f.Name(), 0)); err != nil {
 		return "", nil, errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
@@ -209,7 +219,9 @@ func (c *jobCluster) path() (path string, remove func() error, err error) {
 
 // standIns runs the stand-ins in this process, and returns when they are ready, nil for none. failed is called if they end before
 // stop is called, which returns why.
-func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer, failed func()) (d *daemon.Daemon, stop func() error, err error) {
+func (c *jobCluster) standIns(
+	ctx context.Context, directory string, stderr io.Writer, failed func(),
+) (d *daemon.Daemon, stop func() error, err error) {
 	cfg := *c.cfg
 	cfg.Ranks = slices.Clone(cfg.Ranks)
 	local := false
@@ -227,7 +239,7 @@ func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer,
 	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = "", &none, 0
 	cfg.ListenHTTP("")
 	ready := make(chan struct{})
-	d, err = daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, Job: job})
+	d, err = daemon.New(&cfg, daemon.Options{Log: standInLog(stderr), Ready: closing{ready}, JobDirectory: directory, FailureLimit: c.fpgaTimeout})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,8 +247,12 @@ func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer,
 	ended := make(chan error, 1)
 	go func() {
 		err := d.Run(ctx)
+		early := err != nil && ctx.Err() == nil
+		if early {
+			err = &standInError{err}
+		}
 		ended <- err
-		if err != nil && ctx.Err() == nil {
+		if early {
 			failed()
 		}
 	}()
@@ -251,6 +267,11 @@ func (c *jobCluster) standIns(ctx context.Context, job string, stderr io.Writer,
 		return <-ended
 	}, nil
 }
+
+// standInError is the failure of the stand-ins of a job, which has ended it.
+type standInError struct{ error }
+
+func (e *standInError) Unwrap() error { return e.error }
 
 // closing is a writer that closes a channel when it is written to.
 type closing struct{ done chan struct{} }

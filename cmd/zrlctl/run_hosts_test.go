@@ -53,7 +53,7 @@ exit 99
 		{args: []string{"--hosts=node1,node2:3", "-n", "8", "app", "it's"}, code: 5, stdout: `^hydra: -hosts node1,node2:3 -n 8 app it's\n$`,
 			stderr: `^zrlctl: --hosts node1,node2:3: running mpiexec.hydra -hosts node1,node2:3 -n 8 app it's\n$`},
 		{args: []string{"--hosts=localhost", "-n1", "--wdir=/tmp", "app"}, code: 5, stdout: `^hydra: -hosts localhost -n 1 -wdir /tmp app`},
-		{args: []string{"--hosts=node1", "--config", config, "app"}, code: 5, stdout: `^hydra: -hosts node1 -genv ZRLMPI_CONFIG \S*/job.yaml -n 2 app`},
+		{args: []string{"--hosts=node1", "--config", config, "app"}, code: 5, stdout: `^hydra: -hosts node1 -genv ZRLMPI_FPGA_TIMEOUT 2m0s -genv ZRLMPI_CONFIG \S*/job.yaml -n 2 app`},
 		{args: []string{"--hosts=node1,down,down:2", "-n2", "app"}, code: 1,
 			stderr: `^zrlctl: host "down" cannot be used: ssh: connect to host down port 22: Connection refused: ssh down has to work without a question \(errors of 1 more hosts\)\n$`},
 		{args: []string{"--hosts=node1", "-n2", "none"}, code: 1,

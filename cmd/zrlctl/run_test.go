@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,8 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-
-	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
 func TestRun(t *testing.T) {
@@ -28,6 +25,7 @@ func TestRun(t *testing.T) {
 	}{
 		{args: []string{"-n", "2", "-l", "sh", "-c", "echo $PMI_RANK of $PMI_SIZE"}, stdout: `^\[\d\] \d of 2\n\[\d\] \d of 2\n$`},
 		{args: []string{"-n", "1", "sh", "-c", "echo a $PMI_SIZE", ":", "-n", "1", "sh", "-c", "true", ":", "--ranks=2", "true"}, stdout: `^a 4\n$`},
+		{args: []string{"-np", "2", "--env", "A=-np", "echo", "-np", ":", "-np", "1", "echo", "-np"}, stdout: `^-np\n-np\n-np\n$`},
 		{args: []string{"-n1", "cat", ":", "-n2", "cat"}, stdin: "for rank 0", stdout: `^for rank 0$`},
 		{args: []string{"-n", "3", "sh", "-c", "exit $((PMI_RANK == 1 ? 21 : 0))"}, code: 21, stderr: `^zrlctl: rank 1 \(sh\) has ended with exit code 21`},
 		{args: []string{"-n", "1", "sh", "-c", "kill -9 $$"}, code: 137, stderr: `^zrlctl: rank 0 \(sh\) was ended by a signal: killed\n$`},
@@ -53,22 +51,6 @@ func TestRun(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q, %q", tt.args, code, stdout, stderr)
 		}
 	}
-}
-
-// greetFPGAs is the program of ranks: each sends all stand-ins with the kernel echo a word, and rank 0, which they answer,
-// greets the other processes.
-func greetFPGAs(ctx context.Context, world *mpi.Comm) error {
-	for peer := range world.Size() {
-		if peer == world.Rank() || world.Rank() > 0 && peer > 0 {
-			continue
-		}
-		word, back := []int32{int32(peer)}, []int32{-1}
-		if _, err := mpi.Sendrecv(ctx, world, word, peer, 0, back, peer, 0); err != nil {
-			return err
-		}
-		fmt.Printf("rank %d has %d of rank %d\n", world.Rank(), back[0], peer)
-	}
-	return nil
 }
 
 // TestRunCluster: processes and stand-ins are ranks of a job, in the order of a cluster file or a configuration.
@@ -109,6 +91,11 @@ ranks:
 			stdout: `(?s)\[0\] rank 0 has 1 of rank 1\n.*\[0\] rank 0 has 2 of rank 2\n`},
 		{args: []string{"--cluster", file, pool(1), "--stand-in=echo", "-n", "1", self, "rank", ":", "-n", "1", self, "rank"},
 			stdout: `(?s)rank 3 has 3 of rank 0\n.*|rank 0 has 3 of rank 3\n`},
+		{args: []string{"--cluster", file, pool(1), "--stand-in=echo", self, "rank"}, stdout: `(?s)rank 3 has 1 of rank 1\n.*rank 3 has 2 of rank 2\n`},
+		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=100ms", self, "rank"}, code: 1, stderr: "(?s)from which no packet has ever come"},
+		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=50ms", "--stand-in=exec:false", "sleep", "1000"}, code: 1,
+			stderr: `(?s)zrlctl: kernel exec:false of stand-in [12]: it has done nothing but fail for .*, at last: program ended: exit status 1\n`},
+		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=-1s", "true"}, code: 2, stderr: "--fpga-timeout -1s: give a time, or 0s for none"},
 		{args: []string{"--cluster", both, pool(1), "--stand-in=echo", "--fpga=1", self, "rank"}, stdout: `^rank 0 has 1 of rank 1\n$`},
 		{args: []string{"--config", configured, "--stand-in=echo", self, "rank"}, stdout: `^rank 0 has 1 of rank 1\nrank 0 has 2 of rank 2\n$`},
 		{args: []string{"--cluster", file, pool(1), "--stand-in=echo", "-l", "sh", "-c", "exit $((PMI_RANK * 7))"}, code: 7,

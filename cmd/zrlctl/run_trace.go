@@ -16,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
 // overUDP has all messages of the ranks of a job in packets that can be recorded: those that would go through shared
@@ -73,7 +74,7 @@ func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error
 		}
 	}
 	if err == nil {
-		t.file, err = os.Create(path)
+		t.file, err = privatedir.Output(path, 0o666)
 	}
 	if err == nil {
 		t.writer = capture.NewWriter(t.file, capture.WriterOptions{})

@@ -67,7 +67,7 @@ func TestRunTraceCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250))
-	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3", "--stand-in", "rtl:"+role+"/role", "--trace", file, self, "rank")
+	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3", "--stand-in", "rtl:"+role+"/role", "--trace", file, self, "rank", "0")
 	if strings.Contains(stderr, "CAP_NET_RAW") {
 		needs.Missing(t, what, "packet sockets are not permitted")
 	}

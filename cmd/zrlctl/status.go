@@ -79,9 +79,6 @@ func statusText(s *control.Status) string {
 			fmt.Fprintln(&b, l)
 		}
 	}
-	if len(s.Silent) > 0 {
-		fmt.Fprintf(&b, "processes of these ranks do not answer: %s\n", strings.Trim(fmt.Sprint(s.Silent), "[]"))
-	}
 	where := fmt.Sprintf("%s (local: %s, %s)", digest.Plural(len(s.Cluster), "rank"), digest.Plural(d.Hosts, "host"), digest.Plural(d.StandIns, "stand-in"))
 	if s.Job != "" {
 		fmt.Fprintf(&b, "\njob %s, uptime %s, %s\n", s.Job, digest.Duration(s.Uptime), where)

@@ -85,7 +85,11 @@ func (p *topPage) waits() []text {
 	if len(t.rows) > 0 {
 		lines = append(lines, t.lines()...)
 	} else if hidden == 0 {
-		lines = append(lines, text{{"  no rank is waiting", plain}})
+		none := "  no rank is waiting"
+		if p.digest.Doubtful {
+			none = "  no wait is known"
+		}
+		lines = append(lines, text{{none, plain}})
 	}
 	if hidden > 0 {
 		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", digest.Plural(hidden, "wait")), faint}})
@@ -122,7 +126,7 @@ func (p *topPage) problems() []text {
 		lines = append(lines, line)
 	}
 	if len(p.digest.Problems) == 0 {
-		lines = append(lines, text{{"  no problems found", plain}})
+		lines = append(lines, text{{"  " + digest.NoProblems(p.status), plain}})
 	}
 	return lines
 }

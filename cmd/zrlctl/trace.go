@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/perfetto"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
 type traceFlags struct {
@@ -97,7 +97,7 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 	if f.output == "-" {
 		return write(stdout)
 	}
-	file, err := os.Create(f.output)
+	file, err := privatedir.Output(f.output, 0o666)
 	if err != nil {
 		return err
 	}

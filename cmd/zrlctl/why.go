@@ -34,7 +34,8 @@ servers, or paths of control sockets. Ranks that have not answered, and deployed
 cannot be asked, are named.
 
 Exit codes: 0 no rank waits; 5 ranks wait, and the causes are printed; 3 no rank is known
-to wait, but a daemon has not answered; otherwise as zrlctl.`,
+to wait, but a daemon or a rank of the job has not answered, or the job belongs to another
+user; otherwise as zrlctl.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			if err := w.take(args); err != nil {
 				return err
@@ -89,6 +90,7 @@ func (w *why) take(args []string) (err error) {
 var (
 	errWaits      = errors.New("ranks wait")
 	errUnanswered = errors.New("a daemon has not answered")
+	errDoubts     = errors.New("the state of a job is not certain")
 )
 
 // causesText returns why ranks wait, as a part of the status.
@@ -108,6 +110,8 @@ func result(d *diagnosis.Diagnosis) error {
 		return errWaits
 	case len(d.Unanswered) > 0:
 		return errUnanswered
+	case len(d.Doubts) > 0:
+		return errDoubts
 	}
 	return nil
 }

@@ -28,8 +28,9 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...wai
 		peer.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: seconds, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}
 	}
 	text, err := json.Marshal(&node.Report{
-		PID: 4711, Started: time.Now(), Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"}, Cluster: cluster,
-		Engine: mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{peer}},
+		Started: time.Now(), Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"},
+		Cluster: cluster,
+		Engine:  mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{peer}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +41,12 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...wai
 			t.Fatal(err)
 		}
 	}
-	c, err := jobs.Serve(job, rank, func() []byte { return text }, func() []byte { return others })
+	directory, warning, err := jobs.Make(job)
+	if err != nil || warning != nil {
+		t.Fatal(warning, err)
+	}
+	c, err := jobs.Serve(directory, rank, jobs.Answers{Report: func() []byte { return text },
+		Others: func() []byte { return others }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +56,7 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...wai
 // TestWhy: the causes are printed, of this host alone and with those of others, and the exit code says whether there are any.
 func TestWhy(t *testing.T) {
 	name := func(of string) string { return fmt.Sprintf("why_test_%s_%d", of, os.Getpid()) }
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	serveRank(t, name("here"), 0, 9)
 	serveRank(t, name("there"), 1, 8)
 	peer := mpe.PeerSnapshot{Rank: 0, Address: "10.0.0.1:2718", Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 1},
@@ -83,8 +90,10 @@ func TestWhy(t *testing.T) {
 		{[]string{"--job", name("idle")}, exitOK, "no rank has waited for longer than 1.0 s\n", ""},
 		{[]string{"--job", name("idle"), "--daemons", none}, exitUnreachable, "no answer: daemon " + none + ": no zrlmpid answers on ", ""},
 		{[]string{"--job", name("idle"), "--daemons", other.URL}, exitUnreachable, "/status.json: 404 Not Found", ""},
-		{[]string{"--job", name("idle"), "--daemons", other.URL + "/html"}, exitUnreachable, "no status of a zrlmpid", ""},
+		{[]string{"--job", name("idle"), "--daemons", other.URL + "/html"}, exitUnreachable,
+			"not the status of a zrlmpid", ""},
 		{[]string{"--job", name("idle"), "--daemons", other.URL + "/jobs/x"}, exitUnreachable, "404 Not Found", ""},
+		{[]string{"--job", name("idle"), "--daemons", other.URL + "/jobs/x@7"}, exitUnreachable, "404 Not Found", ""},
 		{[]string{"--job", name("idle"), "--daemons", "http://user:secret@127.0.0.1:1"}, exitUnreachable, "no answer: daemon http://user:xxxxx@127.0.0.1:1: dial tcp", ""},
 		{[]string{"--daemons", there, "--socket", none}, exitUnreachable, "", "no zrlmpid answers on " + none},
 		{[]string{"2", "--job", name("here")}, exitUsage, "", "there is no rank 2: the cluster has ranks 0 to 1"},

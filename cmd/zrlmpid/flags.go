@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -56,7 +57,8 @@ why. SIGINT or SIGTERM stops zrlmpid: messages in progress have the configuratio
 stop_timeout to complete. A second signal ends it immediately. zrlmpid does not wait for
 its log: lines that cannot be written are lost, and counted.
 
-Exit codes: 0 stopped by a signal, 1 failure, 2 invalid flags or configuration.
+Exit codes: 0 stopped by a signal; 1 failure that may pass, as when an address is not there
+yet; 2 invalid flags or configuration, which only an edit can fix.
 
 Flags:
 `
@@ -118,7 +120,7 @@ func (f *flags) set() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.config, "config", "", "configuration `file` (-: standard input)")
-	set.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print its errors, and exit")
+	set.BoolVar(&f.checkConfig, "check-config", false, "check the configuration and the files for TLS that it names, print the errors, and exit")
 	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with all defaults, and exit")
 	set.StringVar(&f.cluster, "cluster", "", "`file` in place of a configuration: upstream's cluster.json or the answer of the resource manager")
 	set.StringVar(&f.addresses, "addresses", "", "with --cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
@@ -181,6 +183,17 @@ func (f *flags) load(stdin io.Reader) (cfg *config.Config, source string, err er
 		return nil, source, err
 	}
 	return cfg, source, f.override(cfg)
+}
+
+// absolute returns a source for those who do not know the directory of this process.
+func (f *flags) absolute(source string) string {
+	if f.config == "-" {
+		return source
+	}
+	if path, err := filepath.Abs(source); err == nil {
+		return path
+	}
+	return source
 }
 
 // override applies the flags that override the configuration, which is valid. An error names the

@@ -12,8 +12,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +24,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 // The exit codes.
@@ -67,7 +73,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	d, err := daemon.New(cfg, daemon.Options{
-		Log: log, LostLogLines: logged.Lost, Level: level, Ready: stdout, Source: source, Load: f.reload(), Reload: reload,
+		Log: log, LostLogLines: logged.Lost, LogTail: logged.Tail, Level: level, Ready: stdout,
+		Source: f.absolute(source), Load: f.reload(), Reload: reload,
+		StateDirectory: stateDirectory(),
 	})
 	if err != nil {
 		return fail(stderr, err, exitUsage)
@@ -80,6 +88,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 		return show(stdout, stderr, string(text))
 	case f.checkConfig:
+		if err := d.CheckFiles(); err != nil {
+			return fail(stderr, err, exitFailure)
+		}
 		return show(stdout, stderr, checked(cfg, source))
 	}
 	// From here on a closed output does not end the daemon.
@@ -88,9 +99,51 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer signal.Stop(broken)
 	d.LimitHeap()
 	if err := d.Run(ctx); err != nil {
-		return fail(logged, err, exitFailure)
+		code := exitCode(err)
+		if code == exitFailure && underSystemd() {
+			err = errors.Join(err, errMayPass)
+		}
+		return fail(logged, err, code)
 	}
 	return exitOK
+}
+
+// exitCode returns the exit code of a daemon that could not run: exitUsage for what only an edit of its configuration can
+// fix, after which a service manager does not start it again.
+func exitCode(err error) int {
+	if _, ok := errors.AsType[*config.Error](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*bindfault.ListenError](err); ok && errors.Is(err, fs.ErrPermission) {
+		return exitUsage // a port that needs a privilege
+	}
+	return exitFailure
+}
+
+// errMayPass is appended to errors that may be temporary, such as an address that is not configured yet.
+var errMayPass = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed or it is stopped")
+
+// underSystemd reports whether systemd has started this process for a unit.
+func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) }
+
+// serviceState is the state directory of a daemon that root starts.
+const serviceState = "/var/lib/zrlmpid"
+
+// stateDirectory returns the daemon's state directory: the one that systemd has made, /var/lib/zrlmpid for root, or
+// that of the user. It is empty if there is none.
+func stateDirectory() string {
+	first, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
+	switch {
+	case filepath.IsAbs(first):
+		return first
+	case os.Geteuid() == 0:
+		return serviceState
+	}
+	directory, err := privatedir.StatePlace()
+	if err != nil {
+		return "" // a user without a home directory, and nothing is kept
+	}
+	return directory
 }
 
 // logFlush bounds the time to write the last lines of the log.
@@ -116,7 +169,7 @@ func show(stdout, stderr io.Writer, text string) int {
 
 // fail prints every error that err joins on a line of its own.
 func fail(stderr io.Writer, err error, code int) int {
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	for line := range strings.SplitSeq(rlimit.Descriptor(err).Error(), "\n") {
 		fmt.Fprintf(stderr, "zrlmpid: %s\n", line)
 	}
 	return code

@@ -5,16 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 )
 
 const testTimeout = 20 * time.Second
@@ -38,6 +42,8 @@ func file(t *testing.T, name, text string) string {
 	}
 	return path
 }
+
+func TestMain(m *testing.M) { os.Exit(statetest.Run(m)) }
 
 // zrlmpid runs the command to its end.
 func zrlmpid(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
@@ -180,6 +186,33 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestForABugReport: a daemon names its configuration so that others find it, and has the end of its log.
+func TestForABugReport(t *testing.T) {
+	text, _, socket := testConfig(t)
+	path := file(t, "z.yaml", text)
+	t.Chdir(filepath.Dir(path))
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	out := readyWriter{make(chan string, 10)}
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, []string{"--config", "z.yaml"}, nil, out, io.Discard) }()
+	<-out.lines
+	client := control.NewClient(socket)
+	defer client.Close()
+	if s, err := client.Status(ctx); err != nil || s.Config != path {
+		t.Errorf("configuration %q, %v", s.Config, err)
+	}
+	s, err := client.Support(ctx)
+	if err != nil || !strings.Contains(s.Log, "zrlmpid ready") || s.Records == nil ||
+		s.Records.Directory != strings.TrimSuffix(socket, ".sock")+"-records" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	cancel()
+	if c := <-code; c != exitOK {
+		t.Errorf("exit code %d", c)
+	}
+}
+
 func TestPortTaken(t *testing.T) {
 	text, addr, _ := testConfig(t)
 	conn, err := net.ListenPacket("udp", addr)
@@ -190,5 +223,42 @@ func TestPortTaken(t *testing.T) {
 	code, stdout, stderr := zrlmpid(t, text, "-config", "-")
 	if code != exitFailure || stdout != "" || !strings.Contains(stderr, "zrlmpid: rank 1 cannot listen on udp "+addr) {
 		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}
+
+// TestExitCodes: an address that comes late may pass, which is said under systemd; what only an edit can fix has exit code 2.
+func TestExitCodes(t *testing.T) {
+	good, addr, _ := testConfig(t)
+	late := strings.Replace(good, addr, "192.0.2.1:2718", 1)
+	tls := strings.Replace(good, "run: standin", "run: standin, peer: software", 1) + "defaults: {profile: extended, transport: tcp}\ntls: {certificate: /no/such/cert.pem, key: /no/such/key.pem, authority: /no/such/ca.pem}\n"
+	for _, tt := range []struct {
+		name, text string
+		args       []string
+		systemd    bool
+		code       int
+		says       string
+	}{
+		{name: "late address", text: late, code: exitFailure, says: "this machine does not have that address"},
+		{name: "late address, systemd", text: late, systemd: true, code: exitFailure, says: "zrlmpid.service starts it again every second"},
+		{name: "TLS file", text: tls, args: []string{"--check-config"}, code: exitFailure, says: "/no/such/cert.pem"},
+		{name: "configuration", text: good + "log: {level: loud}\n", code: exitUsage, says: "log.level"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pid := 0
+			if tt.systemd {
+				pid = os.Getpid()
+			}
+			t.Setenv("SYSTEMD_EXEC_PID", fmt.Sprint(pid))
+			code, _, stderr := zrlmpid(t, tt.text, append([]string{"--config", "-"}, tt.args...)...)
+			if code != tt.code || !strings.Contains(stderr, tt.says) {
+				t.Errorf("exit code %d, want %d:\n%s", code, tt.code, stderr)
+			}
+			if !tt.systemd && strings.Contains(stderr, "zrlmpid.service") {
+				t.Errorf("without systemd:\n%s", stderr)
+			}
+		})
+	}
+	if code := exitCode(&bindfault.ListenError{Err: syscall.EACCES}); code != exitUsage {
+		t.Errorf("a port that needs a privilege: exit code %d", code)
 	}
 }

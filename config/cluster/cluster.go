@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
 // Cluster is what a file says.
@@ -23,6 +24,10 @@ type Cluster struct {
 	// not say, it is 1 in a cluster file, as for upstream's compiler, and 0 in the
 	// resource manager's answer. From 1 on collectives are trees.
 	ComOpt int
+
+	// source has the lines of the file, and unknown an error for each key of a cluster file that is not used.
+	source  strictyaml.Source
+	unknown []error
 }
 
 // Format is the kind of file that a cluster comes from.
@@ -52,7 +57,7 @@ type Node struct {
 type Error = config.Error
 
 func (c *Cluster) errorf(key, format string, args ...any) error {
-	return &Error{File: c.File, Key: key, Problem: fmt.Sprintf(format, args...)}
+	return &Error{File: c.File, Line: c.source.Line(key), Key: key, Problem: fmt.Sprintf(format, args...)}
 }
 
 // number sorts the nodes, and checks that their ranks are 0 … n-1.

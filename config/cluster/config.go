@@ -55,7 +55,7 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 		case slices.Contains(o.Host, i):
 			r.Run = config.RunHost
 		case o.StandIns && fpga:
-			r.Run, r.Kernel = config.RunStandin, kernel
+			r.StandIn(kernel)
 			standIns++
 		case fpga:
 			r.Peer = config.PeerFPGA
@@ -68,6 +68,9 @@ func (c *Cluster) Config(o Options) (*config.Config, error) {
 		return nil, &Error{Key: "kernel", Problem: "no rank runs as a stand-in here: name one, or give no kernel"}
 	}
 	cfg := config.New(ranks...)
+	for _, unknown := range c.unknown {
+		cfg.AddWarning(unknown.Error())
+	}
 	if c.ComOpt > 0 && len(c.FPGAs) > 0 {
 		cfg.Collectives.Upstream, cfg.Collectives.FPGAs = config.UpstreamTree, c.FPGAs
 	}

@@ -82,7 +82,7 @@ func TestConfigErrors(t *testing.T) {
 		options    Options
 		want       string
 	}{
-		{"no pool", clusterFile, Options{}, "f.json: a cluster file has no addresses: give those of its 4 ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
+		{"no pool", clusterFile, Options{}, "f.json:1: a cluster file has no addresses: give those of its 4 ranks with --addresses, as in 127.0.0.1-127.0.0.4"},
 		{"small pool", clusterFile, Options{Addresses: mustPool(t, "10.0.0.1-10.0.0.3")}, `pool: "10.0.0.1-10.0.0.3" has 3 addresses for 4 ranks: add more`},
 		{"pool for an answer", answer, Options{Addresses: pool}, "pool: the resource manager's answer has addresses of its own: give no --addresses"},
 		{"no such host", clusterFile, Options{Addresses: pool, Host: []int{4}}, "host: there is no rank 4: the cluster has 0 to 3"},

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
@@ -45,7 +48,7 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, jsonError(name, text, err)
 	}
-	c := &Cluster{File: name}
+	c := &Cluster{File: name, source: strictyaml.NewSource(name, lines(text))}
 	if level := file.Config.ComOpt; level != nil {
 		c.ComOpt = *level
 	} else if bytes.HasPrefix(bytes.TrimSpace(file.Nodes), []byte("{")) {
@@ -57,20 +60,49 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 	switch nodes := bytes.TrimSpace(file.Nodes); {
 	case bytes.HasPrefix(nodes, []byte("{")):
 		c.Format = ClusterFile
+		c.unknown = c.unknownKeys()
 		err = c.parseClusterFile(nodes)
 	case bytes.HasPrefix(nodes, []byte("[")):
 		c.Format = ManagerAnswer
 		err = c.parseManagerAnswer(nodes)
 	default:
+		c.unknown = slices.DeleteFunc(c.unknownKeys(), func(err error) bool { return !strings.Contains(err.Error(), "did you mean") })
 		err = c.errorf("nodes", `missing: a cluster file has {"cpu": [ranks], "fpga": [ranks]} there, the resource manager's answer a list of nodes`)
 	}
 	if err == nil {
 		err = c.number()
 	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(append([]error{err}, c.unknown...)...)
 	}
 	return c, nil
+}
+
+// knownKeys are the keys of a cluster file, by where they are.
+var knownKeys = map[string][]string{"": {"nodes", "config"}, "nodes": {"cpu", "fpga"}, "config": {"com_opt", "mem_opt"}}
+
+// maxUnknown bounds the unknown keys that are reported.
+const maxUnknown = 20
+
+// unknownKeys returns an error for each key that nothing reads, as one may be a known one, misspelt.
+func (c *Cluster) unknownKeys() (errs []error) {
+	for _, path := range slices.Sorted(maps.Keys(c.source.Lines())) {
+		at := max(0, strings.LastIndexByte(path, '.'))
+		section, name := path[:at], strings.TrimPrefix(path[at:], ".")
+		known := knownKeys[section]
+		if name == "" || known == nil || slices.Contains(known, name) || strings.HasSuffix(name, "]") {
+			continue
+		}
+		if len(errs) == maxUnknown {
+			return errs
+		}
+		errs = append(errs, &Error{
+			File: c.File, Line: c.source.Line(path), Key: section,
+			Problem: fmt.Sprintf("unknown key %s%s: the keys here are %s",
+				strictyaml.Quote(name), strictyaml.DidYouMean(name, known), strings.Join(known, ", ")),
+		})
+	}
+	return errs
 }
 
 // parseClusterFile reads the two lists of ranks.
@@ -182,17 +214,102 @@ func (c *Cluster) nodesError(err error) error {
 }
 
 func jsonError(name string, text []byte, err error) error {
-	e := &Error{File: name, Problem: "not valid JSON: " + strictyaml.Cut(err.Error())}
+	e := &Error{File: name, Line: 1, Problem: "not valid JSON: " + err.Error()}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
 		e.Line = lineAt(text, syntax.Offset)
+		if line, problem := strictyaml.Unclosed(text); line > 0 && syntax.Offset >= int64(len(text)) {
+			e.Line, e.Problem = line, "not valid JSON: "+problem
+			break
+		}
+		e.Problem += ": " + jsonRemedy(err.Error())
 	case errors.As(err, &kind):
 		e.Line, e.Key = lineAt(text, kind.Offset), kind.Field
 		e.Problem = fmt.Sprintf("want %s here, not %s", jsonKind(kind), strictyaml.Cut(kind.Value))
 	}
 	return e
+}
+
+// jsonRemedy returns what to do about a syntax error of the JSON library.
+func jsonRemedy(problem string) string {
+	for _, r := range []struct{ problem, remedy string }{
+		{"unexpected end", `write {"nodes": {"cpu": [ranks], "fpga": [ranks]}}`},
+		{"after top-level value", "the file is one object: remove what follows it"},
+		{"after object key:value pair", "write a comma before the next key, or } at the end"},
+		{"after object key", "write a colon after the key"},
+		{"after array element", "write a comma before the next entry, or ] at the end"},
+		{"looking for beginning of object key", `write the key in double quotes, and no comma behind the last one`},
+		{"looking for beginning of value", "write a value there, and no comma behind the last one"},
+		{"in string", `close the string with " on its line`},
+	} {
+		if strings.Contains(problem, r.problem) {
+			return r.remedy
+		}
+	}
+	return "correct this line"
+}
+
+// lineWalk finds the lines of the keys and entries of a JSON text.
+type lineWalk struct {
+	text    []byte
+	decoder *json.Decoder
+	lines   map[string]int
+	// counted is up to where the lines were counted, and line the number there.
+	counted, line int
+}
+
+// lines returns the line of each key and entry of a JSON text, which is valid, as deep as those are that are read.
+func lines(text []byte) map[string]int {
+	w := &lineWalk{text: text, decoder: json.NewDecoder(bytes.NewReader(text)), lines: make(map[string]int), line: 1}
+	_ = w.value("", 0) // what cannot be read has no lines
+	return w.lines
+}
+
+// here returns the line of the last token.
+func (w *lineWalk) here() int {
+	end := int(w.decoder.InputOffset())
+	w.line += bytes.Count(w.text[w.counted:end], []byte("\n"))
+	w.counted = end
+	return w.line
+}
+
+// maxDepth is how deep the keys are that are read: nodes[0].node_ip.
+const maxDepth = 3
+
+func (w *lineWalk) value(path string, depth int) error {
+	if depth > maxDepth {
+		var skipped json.RawMessage
+		return w.decoder.Decode(&skipped)
+	}
+	t, err := w.decoder.Token()
+	if err != nil {
+		return err
+	}
+	if w.lines[path] == 0 {
+		w.lines[path] = w.here()
+	}
+	delim, ok := t.(json.Delim)
+	if !ok {
+		return nil
+	}
+	for i := 0; w.decoder.More(); i++ {
+		next := fmt.Sprintf("%s[%d]", path, i)
+		if delim == '{' {
+			key, err := w.decoder.Token()
+			if err != nil {
+				return err
+			}
+			next = strings.TrimPrefix(fmt.Sprintf("%s.%v", path, key), ".")
+			w.lines[next] = w.here()
+		}
+		if err := w.value(next, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = w.decoder.Token()
+	return err
 }
 
 // lineAt returns the line of the byte before offset, counted from 1.

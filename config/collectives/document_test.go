@@ -59,8 +59,8 @@ func entry(rest string) string {
 func TestLoadErrors(t *testing.T) {
 	const good = "      choose: [{by: [binomial]}]\n"
 	for _, x := range []struct{ name, text, want string }{
-		{"empty", "", "t.yaml: version: 0 is not known: this zrlmpid reads version 1; have its zrlbench tune write the table\n" +
-			"t.yaml: there is no table in it: it has one for memory, for network, or both, and for oversubscribed hosts"},
+		{"empty", "", "t.yaml:1: version: 0 is not known: this zrlmpid reads version 1; have its zrlbench tune write the table\n" +
+			"t.yaml:1: there is no table in it: it has one for memory, for network, or both, and for oversubscribed hosts"},
 		{"version", "version: 2\nmemory:\n  collectives: []\n", "t.yaml:1: version: 2 is not known: this zrlmpid reads version 1; have its zrlbench tune write the table"},
 		{"class", "version: 1\nmemroy: {}\n", `t.yaml:2: unknown key "memroy" (did you mean "memory"?): the keys here are version, estimated, measured, memory, network, oversubscribed_memory, oversubscribed_network`},
 		{"collective", entry(good + "    - {collective: allredcue, ranks: 2}\n"), `t.yaml:7: memory.collectives[1].collective: there is no collective "allredcue" (did you mean "allreduce"?): ` +

@@ -40,7 +40,9 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(ProfileHeader, p.String())
 		w.Header().Set("Content-Type", "application/octet-stream")
 		if req.Follow {
-			return flushing{w, http.NewResponseController(w)}
+			control := http.NewResponseController(w)
+			_ = control.Flush() // packets may not come for long; if the caller has gone, writing fails as well
+			return flushing{w, control}
 		}
 		return w
 	})
@@ -86,9 +88,13 @@ func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser
 		q.Set("follow", strconv.FormatBool(true))
 		q.Set("for", req.For.String())
 	}
-	resp, err := c.do(ctx, http.MethodPost, "capture", q, nil)
+	resp, err := c.do(ctx, c.reply, http.MethodPost, "capture", q, nil)
 	if err != nil {
 		return nil, 0, err
+	}
+	if body, ok := resp.Body.(*boundedBody); ok && req.Follow { // packets may not come for long
+		limit := c.limitFor(req.For)
+		body.wait.limit, body.wait.err = limit, silent(c.socket, limit)
 	}
 	profile, err := protocol.ParseProfile(resp.Header.Get(ProfileHeader))
 	if err != nil {

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
@@ -23,24 +23,18 @@ import (
 type Client struct {
 	socket string
 	http   http.Client
+	// reply is replyTime.
+	reply time.Duration
 }
 
 // NewClient returns a client of the daemon at the given socket. It connects with the first
 // request.
-func NewClient(socket string) *Client {
-	c := &Client{socket: socket}
+func NewClient(socket string) *Client { return newClient(socket, replyTime) }
+
+func newClient(socket string, reply time.Duration) *Client {
+	c := &Client{socket: socket, reply: reply}
 	c.http.Transport = &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			conn, err := d.DialContext(ctx, "unix", socket)
-			if err != nil && ctx.Err() == nil {
-				if op, ok := errors.AsType[*net.OpError](err); ok {
-					err = op.Err // without the path, which the error has
-				}
-				return nil, &UnreachableError{Socket: socket, Err: err}
-			}
-			return conn, err
-		},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
 	}
 	return c
 }
@@ -51,25 +45,37 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Status returns the state of the daemon.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
-	return s, c.call(ctx, http.MethodGet, "status", nil, nil, &s)
+	err := c.call(ctx, http.MethodGet, "status", nil, &s)
+	if err == nil {
+		err = s.validate(c.socket)
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	return s, nil
 }
 
 // AskReports returns what the ranks that are not the daemon's own have answered it over the links to them.
 func (c *Client) AskReports(ctx context.Context) ([]waitreport.Asked, error) {
 	var asked node.AskedReports
-	return asked.Asked, c.call(ctx, http.MethodGet, "reports", nil, nil, &asked)
+	err := c.call(ctx, http.MethodGet, "reports", nil, &asked)
+	return asked.Asked, err
 }
+
+var errSilent = errors.New("connection accepted, but no answer")
 
 // WaitReady queries the status until a daemon answers. If ctx ends first, the error is the
 // *UnreachableError of the last try.
 func (c *Client) WaitReady(ctx context.Context) (Status, error) {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
-	last := &UnreachableError{Socket: c.socket, Err: errors.New("connection accepted, but no answer")}
+	last := &UnreachableError{Socket: c.socket, Err: errSilent}
 	for {
 		s, err := c.Status(ctx)
 		if e, unreachable := errors.AsType[*UnreachableError](err); unreachable {
 			last = e
+		} else if KindOf(err) == Timeout && ctx.Err() == nil {
+			last = &UnreachableError{Socket: c.socket, Err: errSilent}
 		} else if err == nil || ctx.Err() == nil {
 			return s, err
 		}
@@ -84,24 +90,46 @@ func (c *Client) WaitReady(ctx context.Context) (Status, error) {
 // Ping makes round trips, and calls each for every one that ends. It returns the error of
 // the request, not of a trip, or the error of each.
 func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) error) error {
-	resp, err := c.do(ctx, http.MethodPost, "ping", nil, req)
+	limit := unlimited
+	if timeout, err := time.ParseDuration(req.Timeout); err == nil && timeout > 0 {
+		limit = timeout + SettleTime + c.reply
+	}
+	resp, err := c.do(ctx, limit, http.MethodPost, "ping", nil, req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	dec := json.NewDecoder(resp.Body)
+	dec := json.NewDecoder(io.LimitReader(resp.Body, maxRequest*int64(max(req.Count, 1))))
+	failed := false
 	for n := 0; ; n++ {
 		var t Trip
 		switch err := dec.Decode(&t); {
-		case errors.Is(err, io.EOF) && n > 0:
+		case errors.Is(err, io.EOF) && (n == req.Count || failed):
 			return nil
 		case err != nil:
 			return c.broken(ctx, err)
+		case t.To != req.To || t.Words != req.Words:
+			return c.unexpected("a round trip of %d words to rank %d, where %d words to rank %d were asked for",
+				t.Words, t.To, req.Words, req.To)
 		}
+		failed = t.Error != ""
 		if err := each(t); err != nil {
 			return err
 		}
 	}
+}
+
+// unexpected returns the error of an answer that does not belong to its request.
+func (c *Client) unexpected(format string, args ...any) error {
+	return Errorf(Failed, "%s: the answer is of "+format, append([]any{c.socket}, args...)...)
+}
+
+// limitFor returns how long the answer to an operation with a time-out may take, or unlimited without one.
+func (c *Client) limitFor(timeout time.Duration) time.Duration {
+	if timeout == 0 {
+		return unlimited
+	}
+	return timeout + c.reply
 }
 
 // Send sends a message of whole words. If ctx ends, the error is the daemon's: it says what
@@ -111,11 +139,41 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 		"from": {strconv.Itoa(req.From)}, "to": {strconv.Itoa(req.To)}, "datatype": {req.Datatype.String()},
 		"tag": {strconv.Itoa(req.Tag)}, "timeout": {req.Timeout.String()},
 	}
+	sized, ok := data.(interface {
+		io.Reader
+		Len() int
+	})
+	bytes := new(counter)
+	if ok {
+		bytes.n.Store(int64(sized.Len()))
+	} else {
+		bytes.Reader, data = data, bytes
+	}
 	var m Message
 	operation := c.cancellable(ctx)
 	defer operation.end()
-	err := c.call(operation, http.MethodPost, "send", q, data, &m)
-	return m, operation.cause(err)
+	err := operation.cause(c.callWithin(operation, c.limitFor(req.Timeout), http.MethodPost, "send", q, data, &m))
+	if n := bytes.n.Load(); err == nil && (m.To != req.To || int64(m.Words)*protocol.WordLen != n) {
+		err = c.unexpected("a message of %d words to rank %d, where one of %d bytes to rank %d was to be sent",
+			m.Words, m.To, n, req.To)
+	}
+	if err != nil {
+		return Message{}, err
+	}
+	return m, nil
+}
+
+// counter counts the bytes read.
+type counter struct {
+	io.Reader
+	n atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // Recv receives a message. It ends with ctx as Send does. If it is longer than requested, Message.Truncated says so and
@@ -132,7 +190,7 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 	var m Message
 	operation := c.cancellable(ctx)
 	defer operation.end()
-	resp, err := c.do(operation, http.MethodPost, "recv", q, nil)
+	resp, err := c.do(operation, c.limitFor(req.Timeout), http.MethodPost, "recv", q, nil)
 	if err != nil {
 		return m, nil, operation.cause(err)
 	}
@@ -144,71 +202,14 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 	if err != nil {
 		return m, nil, operation.cause(c.broken(operation, err))
 	}
+	if m.From != req.From || len(data) != min(int(m.Words), req.Words)*protocol.WordLen {
+		return Message{}, nil, c.unexpected("%d bytes of a message of %d words from rank %d, where one from rank %d "+
+			"was to be received", len(data), m.Words, m.From, req.From)
+	}
 	return m, data, nil
 }
 
 // Reset discards a local rank's state of a peer that was restarted.
 func (c *Client) Reset(ctx context.Context, req ResetRequest) error {
-	return c.call(ctx, http.MethodPost, "reset", nil, req, nil)
-}
-
-// call makes a request whose answer is one JSON value.
-func (c *Client) call(ctx context.Context, method, path string, q url.Values, body, into any) error {
-	resp, err := c.do(ctx, method, path, q, body)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if into == nil {
-		_, err = io.Copy(io.Discard, resp.Body)
-	} else {
-		err = json.NewDecoder(resp.Body).Decode(into)
-	}
-	if err != nil {
-		return c.broken(ctx, err)
-	}
-	return nil
-}
-
-// do makes a request, whose body is a reader or a value to be sent as JSON, and returns the
-// answer unless it is an error.
-func (c *Client) do(ctx context.Context, method, path string, q url.Values, body any) (*http.Response, error) {
-	reader, raw := body.(io.Reader)
-	if body != nil && !raw {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		reader = bytes.NewReader(text)
-	}
-	u := url.URL{Scheme: "http", Host: "zrlmpid", Path: "/v1/" + path, RawQuery: q.Encode()}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), reader)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("User-Agent", "zrlctl "+Version())
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.broken(ctx, err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	answer := new(Error)
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxRequest)).Decode(answer); err != nil || answer.Message == "" {
-		return nil, Errorf(Failed, "the daemon answered %q", resp.Status)
-	}
-	return nil, answer
-}
-
-// broken returns the error of an incomplete answer.
-func (c *Client) broken(ctx context.Context, err error) error {
-	if unreachable, ok := errors.AsType[*UnreachableError](err); ok {
-		return unreachable
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return Errorf(Closed, "%s: the daemon closed the connection before its answer was complete: %v", c.socket, err)
+	return c.call(ctx, http.MethodPost, "reset", req, nil)
 }

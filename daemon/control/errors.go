@@ -83,6 +83,7 @@ var kinds = []struct {
 	{mpe.ErrRank, Rank},
 	{mpe.ErrLength, Usage},
 	{mpe.ErrTag, Usage},
+	{fs.ErrPermission, Permission},
 	{context.DeadlineExceeded, Timeout},
 	{context.Canceled, Canceled},
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// MaxFailures is the number of failures that a daemon keeps.
+const MaxFailures = 100
+
 // Failure is an operation that has ended with an error.
 type Failure struct {
 	// Time is when, of the last one if there were several.
@@ -49,4 +52,6 @@ const (
 	OperationCollective = "collective call"
 	// OperationConnection: a peer was declared unreachable.
 	OperationConnection = "connection"
+	// OperationKernel: an exchange of a stand-in's kernel is broken.
+	OperationKernel = "kernel"
 )

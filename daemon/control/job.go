@@ -1,13 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,92 +22,198 @@ import (
 
 // Job is a job that has ranks on this host, as these have answered.
 type Job struct {
-	// Name is that of its launcher. Root sees those of all users, which have "@" and the user's number behind it.
+	// Name of its launcher, or of its directory if there are several of that name. A job of another user
+	// has "@" and the user's number behind it.
 	Name string
-	// Reports are those of the ranks that have answered, in rank order, and Silent the others.
+	// Reports of the ranks that have answered, in rank order, Unread the ranks whose answers were too long
+	// together, and Silent the others.
 	Reports []node.Report
+	Unread  []int
 	Silent  []int
 	// Processes are those of Silent that could be found, in rank order.
 	Processes []SilentProcess
-	uid       int
-	job       string // Name without the user
+	jobs.Job
 }
 
-// jobTime is how long the ranks of jobs have to answer.
-const jobTime = 2 * time.Second
+const (
+	// jobTime bounds the answers of all ranks of jobs together.
+	jobTime = time.Second
+	// othersTime bounds the time that a rank may ask others.
+	othersTime = 3 * time.Second
+	// maxAnswers bounds what the ranks of a job answer together, in bytes, maxForeign what those of another user's job
+	// answer, and maxAllAnswers what those of all jobs do.
+	maxAnswers    = 16 << 20
+	maxForeign    = 4 << 20
+	maxAllAnswers = 64 << 20
+	// maxAsked is the number of ranks that are asked at a time.
+	maxAsked = 64
+)
 
-// Jobs returns this user's jobs that have ranks on this host, sorted by name, and for root those of all users. With a name
-// it asks the ranks of that job only.
-func Jobs(ctx context.Context, name string) ([]*Job, error) {
-	sockets, err := jobs.Find()
+// FindJobs returns this user's jobs that have ranks on this host, sorted by name. With a name, it returns the job that
+// the name is of; "@" and the number of a user behind it mean a job of that user. If there are jobs in this process's
+// network namespace, those of others are found only by the names of their directories. Their ranks are not asked.
+func FindJobs(name string) ([]*Job, error) {
+	of, uid, err := splitName(name)
+	if err != nil {
+		return nil, err
+	}
+	var found []jobs.Job
+	if uid != os.Geteuid() {
+		found, err = jobs.FindOf(uid, of)
+	} else {
+		found, err = jobs.Find()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the jobs of this host: %w", err)
 	}
-	ctx, stop := context.WithTimeout(ctx, jobTime)
-	defer stop()
-	var mu sync.Mutex
-	var asked sync.WaitGroup
-	byName := map[string]*Job{}
-	for _, s := range sockets {
-		of := nameOf(s)
-		if name != "" && of != name {
+	near := func(j jobs.Job) bool { return j.Near }
+	if slices.ContainsFunc(found, near) { // others are on hosts of their own, as containers, with a common directory
+		found = slices.DeleteFunc(found, func(j jobs.Job) bool { return !near(j) && j.ID() != of })
+	}
+	same := map[string]int{}
+	for i := range found {
+		same[found[i].Name]++
+	}
+	var list []*Job
+	for i := range found {
+		j := &Job{Name: found[i].Name, Job: found[i]}
+		if of != "" && !j.Matches(of) {
 			continue
 		}
-		j := byName[of]
-		if j == nil {
-			j = &Job{Name: of, uid: s.UID, job: s.Job}
-			byName[of] = j
+		if same[j.Name] > 1 {
+			j.Name = j.ID()
 		}
-		asked.Go(func() {
-			report, err := askRank(ctx, s)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				j.Silent = append(j.Silent, s.Rank)
-				if pid, err := s.PID(); err == nil {
-					j.Processes = append(j.Processes, SilentProcess{Rank: s.Rank, PID: pid, Stopped: Stopped(pid)})
-				}
-				return
-			}
-			j.Reports = append(j.Reports, *report)
-		})
+		if j.UID != os.Geteuid() {
+			j.Name = fmt.Sprintf("%s@%d", j.Name, j.UID)
+		}
+		list = append(list, j)
+	}
+	slices.SortFunc(list, func(a, b *Job) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// splitName returns the name of a job and its user.
+func splitName(name string) (of string, uid int, err error) {
+	of, number, foreign := strings.Cut(name, "@") // which is in no name
+	if !foreign {
+		return name, os.Geteuid(), nil
+	}
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || of == "" {
+		return "", 0, Errorf(Usage, "job %q: a job of another user is NAME@NUMBER, with the number of the user", name)
+	}
+	return of, int(n), nil
+}
+
+// Jobs is FindJobs, and asks the ranks of the jobs for their states.
+func Jobs(ctx context.Context, name string) ([]*Job, error) {
+	return askJobs(ctx, name, (*jobs.Job).Ask)
+}
+
+// JobMetrics returns this user's jobs, with the counters and histograms of their ranks.
+func JobMetrics(ctx context.Context) ([]*Job, error) {
+	return askJobs(ctx, "", (*jobs.Job).AskMetrics)
+}
+
+// request is a way to ask a rank for a report.
+type request func(j *jobs.Job, ctx context.Context, rank int, budgets ...*jobs.Budget) (text []byte, pid int, err error)
+
+func askJobs(ctx context.Context, name string, r request) ([]*Job, error) {
+	list, err := FindJobs(name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, jobTime)
+	defer stop()
+	all, gate := jobs.NewBudget(maxAllAnswers), make(chan struct{}, maxAsked)
+	var asked sync.WaitGroup
+	for _, j := range list {
+		j.ask(ctx, r, all, gate, &asked)
 	}
 	asked.Wait()
-	list := make([]*Job, 0, len(byName))
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		j := byName[name]
+	for _, j := range list {
 		slices.Sort(j.Silent)
+		slices.Sort(j.Unread)
 		slices.SortFunc(j.Processes, func(a, b SilentProcess) int { return a.Rank - b.Rank })
 		slices.SortFunc(j.Reports, func(a, b node.Report) int { return a.Rank - b.Rank })
-		list = append(list, j)
 	}
 	return list, nil
 }
 
-// nameOf returns the name of the job of a rank, as Job has it.
-func nameOf(s jobs.Socket) string {
-	if s.UID != os.Geteuid() {
-		return fmt.Sprintf("%s@%d", s.Job, s.UID)
+// budget bounds the answers of the ranks of the job together.
+func (j *Job) budget() *jobs.Budget {
+	if j.UID != os.Geteuid() {
+		return jobs.NewBudget(maxForeign)
 	}
-	return s.Job
+	return jobs.NewBudget(maxAnswers)
+}
+
+// ask asks the ranks of the job.
+func (j *Job) ask(ctx context.Context, r request, all *jobs.Budget, gate chan struct{}, asked *sync.WaitGroup) {
+	var mu sync.Mutex
+	own := j.budget()
+	for _, rank := range j.Ranks {
+		gate <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-gate }()
+			report, pid, err := askRank(ctx, r, &j.Job, rank, all, own)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				j.Reports = append(j.Reports, *report)
+			case errors.Is(err, jobs.ErrTooLong):
+				j.Unread = append(j.Unread, rank)
+			default:
+				j.Silent = append(j.Silent, rank)
+				if pid != 0 {
+					j.Processes = append(j.Processes, SilentProcess{Rank: rank, PID: pid, Stopped: Stopped(pid)})
+				}
+			}
+		})
+	}
+}
+
+// Reset has ranks of the job end their dead ends of a peer that was restarted: one rank, or with AnyRank all on this
+// host but the peer itself.
+func (j *Job) Reset(ctx context.Context, rank, peer int) error {
+	ranks := j.Ranks
+	if rank != AnyRank {
+		if ranks = []int{rank}; !slices.Contains(j.Ranks, rank) {
+			return Errorf(Rank, "rank %d is not one of job %s on this host: these are %v", rank, j.Name, j.Ranks)
+		}
+	}
+	ctx, stop := context.WithTimeout(ctx, jobTime)
+	defer stop()
+	var errs []error
+	for _, r := range ranks {
+		if r == peer && rank == AnyRank {
+			continue
+		}
+		if err := j.Job.Reset(ctx, r, peer); err != nil {
+			errs = append(errs, fmt.Errorf("rank %d of job %s: %w", r, j.Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // AskJob has a rank of a job on this host ask the ranks on other hosts what they wait for, over its links to them, and returns what they have answered.
 func AskJob(ctx context.Context, name string, rank int) ([]waitreport.Asked, error) {
-	sockets, err := jobs.Find()
-	if err != nil {
-		return nil, fmt.Errorf("the jobs of this host: %w", err)
-	}
-	i := slices.IndexFunc(sockets, func(s jobs.Socket) bool { return nameOf(s) == name && s.Rank == rank })
-	if i < 0 {
-		return nil, fmt.Errorf("rank %d of job %s is gone", rank, name)
-	}
-	text, err := sockets[i].AskOthers(ctx)
+	list, err := FindJobs(name)
 	if err != nil {
 		return nil, err
 	}
+	if len(list) != 1 || !slices.Contains(list[0].Ranks, rank) {
+		return nil, fmt.Errorf("rank %d of job %s is gone", rank, name)
+	}
+	ctx, stop := context.WithTimeout(ctx, othersTime)
+	defer stop()
+	text, err := list[0].AskOthers(ctx, rank, list[0].budget())
 	var answer struct{ Asked *[]waitreport.Asked }
-	if err := json.Unmarshal(text, &answer); err != nil {
+	if err == nil {
+		err = decodeAnswer(text, &answer)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("rank %d of job %s has asked no others: %w", rank, name, err)
 	}
 	if answer.Asked == nil {
@@ -116,28 +224,35 @@ func AskJob(ctx context.Context, name string, rank int) ([]waitreport.Asked, err
 
 var errOlder = errors.New("it runs an older version of zrlmpid")
 
-// askRank returns the report of a rank.
-func askRank(ctx context.Context, s jobs.Socket) (*node.Report, error) {
-	text, err := s.Ask(ctx)
+// askRank returns the report of a rank, and its process, or 0.
+func askRank(
+	ctx context.Context, ask request, j *jobs.Job, rank int, budgets ...*jobs.Budget,
+) (*node.Report, int, error) {
+	text, pid, err := ask(j, ctx, rank, budgets...)
 	if err != nil {
-		return nil, err
+		return nil, pid, err
 	}
 	r := new(node.Report)
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, err
+	if err := decodeAnswer(text, r); err != nil {
+		return nil, pid, err
 	}
 	foreign := func(rank int) bool { return rank < 0 || rank >= len(r.Cluster) }
-	if r.Rank != s.Rank || foreign(r.Rank) ||
+	if r.Rank != rank || foreign(r.Rank) || len(r.Engine.Peers) > len(r.Cluster) || len(r.Peers) > len(r.Cluster) ||
 		slices.ContainsFunc(r.Engine.Peers, func(p mpe.PeerSnapshot) bool { return foreign(p.Rank) }) ||
 		slices.ContainsFunc(r.Peers, func(p mpe.PeerCounters) bool { return foreign(p.Rank) }) {
-		return nil, fmt.Errorf("%v answers as rank %d of %d", s, r.Rank, len(r.Cluster))
+		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, j.Name, r.Rank, len(r.Cluster))
 	}
-	return r, nil
+	r.PID, r.UID = pid, j.UID
+	return r, pid, nil
 }
 
 // Status returns the job as a daemon's status: its ranks on this host are the local ones.
 func (j *Job) Status() Status {
-	s := Status{Version: Version(), Job: j.Name, Silent: j.Silent, SilentProcesses: j.Processes, Cluster: []Member{}, Ranks: []LocalRank{}}
+	s := Status{Version: Version(), Job: j.Name, Silent: j.Silent, Unread: j.Unread, SilentProcesses: j.Processes,
+		Cluster: []Member{}, Ranks: []LocalRank{}}
+	if j.UID != os.Geteuid() {
+		s.Foreign = new(j.UID)
+	}
 	for i := range j.Reports {
 		r := &j.Reports[i]
 		if s.Started.IsZero() || r.Started.Before(s.Started) {
@@ -158,7 +273,7 @@ func (j *Job) Status() Status {
 			continue // it is not of the same job as the others
 		}
 		s.Cluster[r.Rank].Role, s.Cluster[r.Rank].Kernel = r.Role, r.Kernel
-		s.Ranks = append(s.Ranks, localRank(r, j.uid))
+		s.Ranks = append(s.Ranks, localRank(r))
 	}
 	if !s.Started.IsZero() {
 		s.Uptime = time.Since(s.Started).Seconds()
@@ -166,18 +281,15 @@ func (j *Job) Status() Status {
 	return s
 }
 
-func localRank(r *node.Report, uid int) LocalRank {
+func localRank(r *node.Report) LocalRank {
 	l := LocalRank{Engine: r.Engine, RankInfo: RankInfo{
 		Rank: r.Rank, Role: r.Role, Address: r.Address, Transports: r.Transports,
 		ReceiveBuffer: r.Buffer, ReceiveBufferRequested: r.BufferRequested,
 		Ring: r.Ring, Shared: r.Shared, SingleCopy: r.SingleCopy, Oversubscribed: r.Oversubscribed,
 	}}
 	if r.Kernel == "" {
-		pending := r.Own.Posted
-		for i := range r.Peers {
-			pending += r.Peers[i].QueuedSends + r.Peers[i].InFlight
-		}
-		l.Attached = []Program{{PID: r.PID, UID: uid, Seconds: time.Since(r.Started).Seconds(), Operations: pending}}
+		l.Attached = []Program{{PID: r.PID, UID: r.UID, Seconds: time.Since(r.Started).Seconds(),
+			Operations: r.Operations}}
 	} else {
 		l.Kernel, l.KernelState, l.KernelStats, l.KernelHolds = r.Kernel, KernelRunning, new(standin.Stats), r.KernelHolds
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,12 +113,20 @@ ranks:
 		t.Fatal(err)
 	}
 
+	counted, err := JobMetrics(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted = slices.DeleteFunc(counted, func(j *Job) bool { return j.Name != l.name })
+	if len(counted) != 1 || len(counted[0].Reports) != 2 {
+		t.Fatalf("%+v", counted)
+	}
 	list, err := Jobs(ctx, l.name)
 	if err != nil || len(list) != 1 || len(list[0].Reports) != 2 || len(list[0].Silent) != 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	for i := range list[0].Reports {
-		r := &list[0].Reports[i]
+	for i := range counted[0].Reports {
+		r := &counted[0].Reports[i]
 		var own mpe.RankCounters
 		var peers []mpe.PeerCounters
 		e := devices[i].(interface{ AsEngine() *mpe.Engine }).AsEngine()
@@ -153,7 +162,7 @@ ranks:
 	}
 
 	// What answers nothing, or as another rank, is named.
-	other, err := jobs.Serve(l.name, 7, func() []byte { return []byte(`{"rank": 8}`) }, nil)
+	other, err := jobs.Serve(list[0].Directory, 7, jobs.Answers{Report: func() []byte { return []byte(`{"rank": 8}`) }})
 	if err != nil {
 		t.Fatal(err)
 	}

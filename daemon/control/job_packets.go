@@ -1,17 +1,20 @@
 package control
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -40,7 +43,9 @@ type JobPackets struct {
 	incoming chan recorded
 	stop     context.CancelFunc
 	held     []recorded // in the order of time
+	heldSize int        // bytes of the packets in it
 	ended    bool
+	failed   atomic.Pointer[error] // why the packets of a rank cannot be read
 	stats    capture.Stats
 }
 
@@ -56,6 +61,12 @@ const heldTime = 300 * time.Millisecond
 
 // packetsTime is how long the ranks of a job have to write the packets that there are.
 const packetsTime = 10 * time.Second
+
+// maxJobPackets bounds the packets of a job that are held, in bytes, and recordedLen is what one takes beside its data.
+const (
+	maxJobPackets = 1 << 30
+	recordedLen   = 256
+)
 
 // Packets returns the packets of the job's ranks: those that there are or, with Follow, those that follow until ctx ends. Of a packet between
 // two of them, it has the one that was sent. The error is an *Error if no rank records any.
@@ -84,7 +95,7 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 		if err != nil {
 			continue // it is no rank's
 		}
-		body, err := jobs.Socket{UID: j.uid, Job: j.job, Rank: r.Rank}.Packets(ctx)
+		body, err := j.Job.Packets(ctx, r.Rank)
 		if err != nil {
 			continue // it has none
 		}
@@ -117,6 +128,10 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 		case <-ctx.Done():
 		}
 	}
+	in := bufio.NewReader(body)
+	if _, err := in.Peek(1); err != nil {
+		return // it ended before it wrote anything
+	}
 	src, err := capture.Options{OnNote: func(n capture.RankNote) {
 		_, depths := n.(*capture.Depths)
 		switch of, at := n.Of(); {
@@ -125,18 +140,36 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 		case of == rank && (depths || !at.Before(s.from)):
 			send(recorded{at: at, note: n})
 		}
-	}}.NewReader(body, fmt.Sprintf("rank %d", rank))
+	}}.NewReader(in, fmt.Sprintf("rank %d", rank))
 	if err != nil {
-		return // it has ended before it wrote anything
+		s.unreadable(ctx, rank, err)
+		return
 	}
 	var u capture.Unit
-	for src.Next(&u) == nil {
+	for {
+		if err := src.Next(&u); err != nil {
+			// a rank may end in the middle of a packet
+			if _, garbage := errors.AsType[*capture.FormatError](err); garbage {
+				s.unreadable(ctx, rank, err)
+			}
+			return
+		}
 		if sender, known := s.ranks[u.Src]; known && sender != rank || u.Time.Before(s.from) {
 			continue
 		}
 		u.Data, u.Comments = bytes.Clone(u.Data), slices.Clone(u.Comments)
 		send(recorded{at: u.Time, unit: u})
 	}
+}
+
+// unreadable notes that a rank writes no recording, unless the connection was closed here.
+func (s *JobPackets) unreadable(ctx context.Context, rank int, err error) {
+	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+		return
+	}
+	err = Errorf(Failed, "rank %d: what it has written are no packets: %v: it may be another program that uses the "+
+		"name of the job", rank, err)
+	s.failed.CompareAndSwap(nil, &err)
 }
 
 // Next implements capture.Source.
@@ -164,6 +197,11 @@ func (s *JobPackets) Next(u *capture.Unit) error {
 // next returns the oldest of what is held, when nothing older can come, or io.EOF.
 func (s *JobPackets) next() (recorded, error) {
 	for {
+		if s.heldSize > maxJobPackets {
+			s.stop()
+			return recorded{}, Errorf(Failed, "the ranks have written more than %d bytes of packets: no rank records "+
+				"so many", maxJobPackets)
+		}
 		if len(s.held) > 0 {
 			wait := time.Until(s.held[0].at.Add(heldTime))
 			if s.ended || s.follow && wait <= 0 {
@@ -173,6 +211,8 @@ func (s *JobPackets) next() (recorded, error) {
 			}
 		} else if s.ended && !s.follow && s.ctx.Err() != nil {
 			return recorded{}, context.Cause(s.ctx)
+		} else if failed := s.failed.Load(); s.ended && failed != nil {
+			return recorded{}, *failed
 		} else if s.ended {
 			return recorded{}, io.EOF
 		}
@@ -197,6 +237,7 @@ func (s *JobPackets) take() {
 		}
 		if !s.follow { // all are sorted at the end
 			s.held = append(s.held, r)
+			s.heldSize += len(r.unit.Data) + recordedLen
 			return
 		}
 		at, _ := slices.BinarySearchFunc(s.held, r, func(a, b recorded) int {

@@ -6,24 +6,31 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// ErrInUse: another daemon answers on the socket.
-var ErrInUse = errors.New("another zrlmpid is using the control socket")
+// ErrInUse: another process listens on the socket.
+var ErrInUse = errors.New("another process is using the control socket")
 
-// Listen creates the control socket with the given permission bits. A stale socket is
-// replaced; it returns ErrInUse if a process listens on it, and an error for any other file
-// at the path. Closing the listener removes the socket.
+// Listen creates the control socket with the given permission bits, and its missing directories. It refuses a path that
+// another user could redirect: see privatedir.Parent. A stale socket is replaced; Listen returns ErrInUse if a process
+// listens on it, and an error for any other file at the path. Closing the listener removes the socket.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
+	err := privatedir.Parent(path, 0o755)
+	switch {
+	case errors.Is(err, privatedir.ErrUnsafe):
+		return nil, fmt.Errorf("control socket %s: %w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf(
+			"control socket: %w: create the directory, or set control.socket to a writable path", err)
+	}
 	if err := clearPath(path); err != nil {
 		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("control socket: %w: create the directory, or set control.socket to a writable path", err)
 	}
 	restore := restrictUmask()
 	l, err := net.Listen("unix", path)
@@ -33,6 +40,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	s := &socket{Listener: l, path: path}
+	// No other user can have replaced the socket: its directory was checked.
 	if err = os.Chmod(path, mode); err == nil {
 		s.made, err = os.Lstat(path)
 	}
@@ -56,7 +64,12 @@ func clearPath(path string) error {
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	switch {
 	case err == nil:
+		err := attach.CheckServer(conn.(*net.UnixConn), path)
 		conn.Close()
+		if foreign, ok := errors.AsType[*attach.ForeignError](err); ok {
+			return fmt.Errorf("control socket %s: %w: a process of user %d listens there: set another path with "+
+				"--control or control.socket", path, ErrInUse, foreign.UID)
+		}
 		return fmt.Errorf("%s: %w: stop it, or set another path with --control or control.socket", path, ErrInUse)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // its owner has just removed it

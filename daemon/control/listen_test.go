@@ -46,6 +46,45 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// TestListenWhereOthersWrite: no socket is made where another user could replace it, or lead it elsewhere.
+func TestListenWhereOthersWrite(t *testing.T) {
+	dir := t.TempDir()
+	for path, mode := range map[string]fs.FileMode{
+		filepath.Dir(dir):                0o755,
+		dir:                              0o755,
+		filepath.Join(dir, "open"):       0o777,
+		filepath.Join(dir, "sticky"):     0o777 | fs.ModeSticky,
+		filepath.Join(dir, "group"):      0o770,
+		filepath.Join(dir, "open", "in"): 0o700,
+	} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(dir, filepath.Join(dir, "sticky", "link")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"open/c.sock":        "may be written to by other users (mode 0777)",
+		"open/in/c.sock":     "may be written to by other users (mode 0777)",
+		"group/c.sock":       "may be written to by other users (mode 0770)",
+		"sticky/link/c.sock": "is a symbolic link",
+		"sticky/c.sock":      "",
+		"sticky/new/c.sock":  "",
+	} {
+		l, err := Listen(filepath.Join(dir, path), 0o600)
+		if err == nil {
+			l.Close()
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
 // leaveBehind makes a socket on which nobody listens, as a killed process does.
 func leaveBehind(t *testing.T, path string) {
 	t.Helper()

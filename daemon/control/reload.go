@@ -34,8 +34,13 @@ func (s *Server) reload(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// Reload makes the daemon reload its configuration.
+// Reload makes the daemon reload its configuration. It may take longer than other requests: the daemon may look up
+// names.
 func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	var r Reloaded
-	return r, c.call(ctx, http.MethodPost, "reload", nil, nil, &r)
+	err := c.callWithin(ctx, 3*c.reply, http.MethodPost, "reload", nil, nil, &r)
+	if err == nil && r.Config == "" {
+		err = c.unexpected("a reload of no configuration")
+	}
+	return r, err
 }

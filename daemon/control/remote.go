@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,12 @@ import (
 	"strings"
 )
 
-// maxStatus bounds the length of a status that is read, in bytes.
-const maxStatus = 256 << 20
+// maxStatus bounds the length of a status that is read over HTTP, in bytes, and maxObjects how many objects it has:
+// each takes some hundred times as much memory as it takes in the text.
+const (
+	maxStatus  = 16 << 20
+	maxObjects = 1 << 17
+)
 
 // Ask returns the status of the daemon at an address: the URL of its HTTP server, such as http://10.12.0.2:9627, whose
 // /status.json it reads, or the path of its control socket.
@@ -33,10 +38,30 @@ func Ask(ctx context.Context, address string) (s Status, err error) {
 	if resp.StatusCode != http.StatusOK {
 		return s, fmt.Errorf("GET %s: %s", req.URL.Redacted(), resp.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(&s); err != nil {
-		return s, fmt.Errorf("GET %s: no status of a zrlmpid: %w", req.URL.Redacted(), err)
+	if err := decodeStatus(resp.Body, &s); err != nil {
+		return Status{}, fmt.Errorf("GET %s: not the status of a zrlmpid: %w", req.URL.Redacted(), err)
 	}
-	return s, nil
+	return s, s.validate("GET " + req.URL.Redacted())
+}
+
+// decodeStatus reads a status of a server that may be any.
+func decodeStatus(r io.Reader, s *Status) error {
+	text, err := io.ReadAll(io.LimitReader(r, maxStatus+1))
+	switch {
+	case err != nil:
+		return err
+	case len(text) > maxStatus:
+		return fmt.Errorf("it is longer than %d bytes", maxStatus)
+	case bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("null")) > maxObjects:
+		return fmt.Errorf("it has more than %d objects", maxObjects)
+	}
+	if err := json.Unmarshal(text, s); err != nil {
+		return err
+	}
+	if s.Version == "" || len(s.Cluster) == 0 {
+		return errors.New("it has no version or no ranks")
+	}
+	return nil
 }
 
 // unreachableHTTP returns the error of a request without an answer: the URL is not named twice.

@@ -22,6 +22,7 @@ import (
 // Backend is what the server needs of the daemon. Its methods are called concurrently.
 type Backend interface {
 	Status() Status
+	Support() Support
 	// AskReports asks the ranks that are not the daemon's own what they wait for, over the links to them, within about a second.
 	AskReports(ctx context.Context) []waitreport.Asked
 	// Authorize returns an *Error unless the caller may make a request that does more than
@@ -122,13 +123,25 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST "+sendPath, s.authorized(s.long(s.send)))
 	mux.HandleFunc("POST /v1/recv", s.authorized(s.long(s.recv)))
 	mux.HandleFunc("POST /v1/capture", s.authorized(s.long(s.capture)))
+	mux.HandleFunc("GET /v1/support", s.authorized(s.support))
 	mux.HandleFunc("POST /v1/reset", s.authorized(s.reset))
 	mux.HandleFunc("POST /v1/reload", s.authorized(s.reload))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
 			r.Method, r.URL.Path, Version(), cmp.Or(r.UserAgent(), "unknown")))
 	})
-	return s.bounded(mux)
+	return s.bounded(versioned(mux))
+}
+
+// VersionHeader is the header of each answer with the version of the daemon.
+const VersionHeader = "Zrlmpid-Version"
+
+// versioned adds the daemon's version to each answer.
+func versioned(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(VersionHeader, Version())
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) reset(w http.ResponseWriter, r *http.Request) {

@@ -24,7 +24,8 @@ const DefaultWords = 1 << 22
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r)
 	from, to := q.rank("from"), q.rank("to")
-	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0)}
+	// Without Sync, a short message of the extended profile is sent when there is a copy of it.
+	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0), Sync: true}
 	timeout := q.timeout()
 	port, err := s.port(q, from, to)
 	if err != nil {

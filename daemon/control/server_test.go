@@ -43,7 +43,9 @@ type fakeBackend struct {
 	asked  []string
 }
 
-func (b *fakeBackend) Status() Status { return Status{Version: "test"} }
+func (b *fakeBackend) Status() Status {
+	return Status{Version: "test", PID: os.Getpid(), Cluster: []Member{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}}
+}
 
 func (b *fakeBackend) AskReports(context.Context) []waitreport.Asked {
 	return []waitreport.Asked{{Rank: 1, Report: &waitreport.Report{Rank: 1, Role: RoleHost}}, {Rank: 2, Reason: "it has not answered"}}
@@ -73,6 +75,8 @@ func (b *fakeBackend) Reset(_, peer int) error {
 	}
 	return nil
 }
+
+func (b *fakeBackend) Support() Support { return Support{Log: "the end\n"} }
 
 func (b *fakeBackend) Reread() (Reloaded, error) {
 	if b.refuses {

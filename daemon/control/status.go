@@ -1,6 +1,9 @@
 package control
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -23,6 +26,11 @@ type Status struct {
 	// processes are on this host and do not answer.
 	Job    string `json:"job,omitempty"`
 	Silent []int  `json:"silent,omitempty"`
+	// Unread are the ranks whose answers were not read, as those of the job are too long together.
+	Unread []int `json:"unread,omitempty"`
+	// Foreign is the user of a job that belongs to another user than the caller; nil otherwise. The processes of such a
+	// job may answer anything.
+	Foreign *int `json:"foreign_user,omitempty"`
 	// SilentProcesses are the processes of Silent that could be found.
 	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
 	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
@@ -31,7 +39,7 @@ type Status struct {
 	Cluster []Member `json:"cluster"`
 	// Ranks lists the local ranks in rank order.
 	Ranks []LocalRank `json:"ranks"`
-	// Failures lists the last operations of the local ranks that failed, at most 100, the newest first. It is empty for a job.
+	// Failures lists the last operations of the local ranks that failed, at most MaxFailures, the newest first. It is empty for a job.
 	Failures []Failure `json:"recent_failures"`
 }
 
@@ -65,8 +73,9 @@ type RankInfo struct {
 	Kernel      string `json:"kernel,omitempty"`
 	KernelState string `json:"kernel_state,omitempty"`
 	KernelError string `json:"kernel_error,omitempty"`
-	// KernelHolds is the signal with which a role in simulation holds its messages up, since
-	// which cycle, and how. It is empty for other kernels.
+	// KernelHolds is why the program of a kernel exec exchanges no messages, or the signal with
+	// which a role in simulation holds its messages up, since which cycle, and how. It is empty for
+	// other kernels.
 	KernelHolds string `json:"kernel_holds,omitempty"`
 	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *standin.Stats `json:"kernel_stats,omitempty"`
@@ -101,7 +110,7 @@ type Offload struct {
 	// joins received datagrams.
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
-	// Disabled: both are disabled by limits.offload or the environment.
+	// Disabled: both are disabled by limits.offload, the environment, or faults.
 	Disabled bool `json:"disabled"`
 	// Refused are the peers to which the kernel refused to send segments; the rank sends
 	// them single datagrams.
@@ -141,10 +150,70 @@ const (
 	RoleStandin = "standin"
 )
 
+// validate returns an error if this is not the status of a daemon, or of a job: it has a version, a process and ranks,
+// and names no others.
+func (s *Status) validate(source string) error {
+	size := len(s.Cluster)
+	switch {
+	case s.Version == "" || s.Job == "" && (s.PID <= 0 || size == 0):
+		return Errorf(Failed, "%s: the answer has no version, process or ranks: no zrlmpid listens there", source)
+	case s.misnumbered():
+		return Errorf(Failed, "%s: the answer names ranks beyond those of its cluster, 0 to %d: no zrlmpid "+
+			"listens there", source, size-1)
+	}
+	return nil
+}
+
+// misnumbered reports whether the status names ranks that the cluster does not have.
+func (s *Status) misnumbered() bool {
+	foreign := func(rank int) bool { return rank < 0 || rank >= len(s.Cluster) }
+	for i := range s.Cluster {
+		if s.Cluster[i].Rank != i {
+			return true
+		}
+	}
+	for i := range s.Ranks {
+		r := &s.Ranks[i]
+		ofForeign := func(p mpe.PeerSnapshot) bool { return foreign(p.Rank) }
+		if foreign(r.Rank) || slices.ContainsFunc(r.Engine.Peers, ofForeign) {
+			return true
+		}
+	}
+	return false
+}
+
 // Member returns the cluster's entry of a rank, or nil.
 func (s *Status) Member(rank int) *Member {
 	if rank < 0 || rank >= len(s.Cluster) {
 		return nil
 	}
 	return &s.Cluster[rank]
+}
+
+// Doubts returns why the status may be incomplete or wrong, each in a sentence; none for the status of a daemon.
+func (s *Status) Doubts() []string {
+	var doubts []string
+	if s.Foreign != nil {
+		doubts = append(doubts, fmt.Sprintf("job %s belongs to user %d, whose processes may answer anything: nothing "+
+			"of it is verified but their numbers", s.Job, *s.Foreign))
+	}
+	if len(s.Silent) > 0 {
+		doubts = append(doubts, fmt.Sprintf("the processes of these ranks do not answer: %s", numbers(s.Silent)))
+	}
+	if len(s.Unread) > 0 {
+		doubts = append(doubts, fmt.Sprintf("the answers of these ranks were not read, as they are too long together "+
+			"(16 MiB, or 4 MiB of a job of another user): %s", numbers(s.Unread)))
+	}
+	return doubts
+}
+
+// maxNumbers bounds a list of ranks in a sentence.
+const maxNumbers = 32
+
+func numbers(ranks []int) string {
+	text := strings.Trim(fmt.Sprint(ranks[:min(len(ranks), maxNumbers)]), "[]")
+	if more := len(ranks) - maxNumbers; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

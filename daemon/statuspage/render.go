@@ -62,7 +62,7 @@ var words = template.FuncMap{
 	"long":   func(seconds float64) bool { return digest.AgeOf(seconds) == digest.Long },
 	"waits":  func(seconds float64) bool { return digest.AgeOf(seconds) != digest.Brief },
 	"failed": func(s digest.Severity) bool { return s == digest.Failure },
-	"orders": digest.Orders, "pair": func(name string, of any) any {
+	"orders": digest.Orders, "noproblems": digest.NoProblems, "pair": func(name string, of any) any {
 		return struct {
 			Name string
 			Of   any

@@ -50,6 +50,15 @@ func newWebConfig(file string, log *slog.Logger) (*webConfig, error) {
 	return c, nil
 }
 
+// CheckConfig reads a web configuration and the files that it names. The error is a *ConfigError.
+func CheckConfig(file string) error {
+	c, err := newWebConfig(file, nil)
+	if err == nil && c.copy != nil {
+		c.copy.Close()
+	}
+	return err
+}
+
 // path returns the path of the file that the toolkit is to read.
 func (c *webConfig) path() string {
 	if c.copy == nil {

@@ -40,6 +40,9 @@ type Options struct {
 	Config string
 	// Pprof serves the profiles of the Go runtime.
 	Pprof bool
+	// Hosts are the names by which requests may address the server, besides addresses, names without a dot, and the
+	// host's own; *.name is all names that end in .name.
+	Hosts []string
 	// Ready returns why the daemon is not ready, or nil. It is called concurrently.
 	Ready func() error
 	// Log is the log of the server. It gets no value of the web configuration.
@@ -51,13 +54,14 @@ type Server struct {
 	opts     Options
 	listener net.Listener
 	mux      *http.ServeMux
+	names    []string   // of the server, as of namesOf
 	config   *webConfig // nil without one
 }
 
 // Listen binds the address, and reads the web configuration, which is read again at every
 // connection and request. Nothing is answered before Serve. It returns a *ListenError or a *ConfigError.
 func Listen(opts Options) (*Server, error) {
-	s := &Server{opts: opts, mux: http.NewServeMux()}
+	s := &Server{opts: opts, mux: http.NewServeMux(), names: namesOf(opts.Listen, opts.Hosts)}
 	if opts.Config != "" {
 		var err error
 		if s.config, err = newWebConfig(opts.Config, opts.Log); err != nil {
@@ -110,6 +114,11 @@ func (s *Server) HandleStreams(pattern string, h http.Handler) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.refresh()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
+	grant(r)
+	if !s.allowed(r) {
+		refuseHost(w, r)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
 
@@ -166,7 +175,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	if s.config != nil {
 		path = s.config.path()
 	}
-	err := toolkit.Serve(s.listener, server, &toolkit.FlagConfig{WebConfigFile: &path}, quiet(s.opts.Log))
+	err := toolkit.Serve(&guarded{Listener: s.listener, server: server}, server,
+		&toolkit.FlagConfig{WebConfigFile: &path}, quiet(s.opts.Log))
 	if stop() { // the server has failed
 		server.Close()
 		return fmt.Errorf("http: %v: %w", s.Addr(), err)

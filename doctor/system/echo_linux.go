@@ -138,16 +138,21 @@ func (s *echoSocket) send(path int, long bool, length int) {
 	_ = unix.Sendto(s.fd, packet, 0, sockaddr(s.paths[path].To, 0))
 }
 
+// receiveUntil bounds the next receive from a socket, and reports false if the deadline has passed.
+func receiveUntil(fd int, deadline time.Time) bool {
+	left := time.Until(deadline)
+	if left <= 0 {
+		return false
+	}
+	wait := unix.NsecToTimeval(int64(max(left, time.Microsecond)))
+	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) == nil
+}
+
 // receive takes answers until all have come, or the deadline has passed.
 func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for !s.complete() && ctx.Err() == nil {
-		left := time.Until(deadline)
-		if left <= 0 {
-			return
-		}
-		wait := unix.NsecToTimeval(int64(max(left, time.Microsecond)))
-		if unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) != nil {
+		if !receiveUntil(s.fd, deadline) {
 			return
 		}
 		n, from, err := unix.Recvfrom(s.fd, buf, 0)

@@ -59,6 +59,15 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
+// bridge gives the host's network a further station of the given address.
+func (n *network) bridge(address string) {
+	n.t.Helper()
+	n.ip(n.router, "addr flush dev port0", "link add bridge0 type bridge", "link set bridge0 up", "link set port0 master bridge0",
+		"addr add 10.9.0.254/24 dev bridge0", "addr add 10.9.0.3/24 dev bridge0",
+		"link add station type veth peer name eth2 netns "+n.far.Name(), "link set station master bridge0", "link set station up")
+	n.ip(n.far, "link set eth2 up", "addr add "+address+" dev eth2")
+}
+
 func (n *network) ip(ns *netns.Namespace, lines ...string) {
 	n.t.Helper()
 	if err := ns.IP(lines...); err != nil {
@@ -184,6 +193,14 @@ func TestFaults(t *testing.T) {
 			n.ip(n.host, "addr del 10.9.0.1/24 dev eth0")
 			return nil
 		}, "local_address", "rank 0: no interface of this host has 10.9.0.1"},
+		{"another host with the address", sound, func(n *network) *control.Status {
+			n.ip(n.router, "addr add 10.9.0.1/32 dev port0")
+			return nil
+		}, "duplicate_address", "rank 0: 10.9.0.1 is an address of this host, and the station"},
+		{"two hosts with an address", sound, func(n *network) *control.Status {
+			n.bridge("10.9.0.3/24")
+			return nil
+		}, "duplicate_address", "rank 2: several stations answer ARP requests for 10.9.0.3 on eth0"},
 		{"port held", sound, func(n *network) *control.Status {
 			n.listen("10.9.0.1:2718")
 			return nil

@@ -7,12 +7,13 @@ import (
 )
 
 // Gather returns the facts of this host for a plan. pid is the process of the daemon that runs it; 0: none does. It sends
-// echo requests on all paths, and takes about echoTime if one is not answered.
+// echo requests on all paths, takes about echoTime if one is not answered, and sends ARP probes.
 func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{Ports: ports(p), Firewall: doctor.Known(firewall(ctx))}
 	f.Paths = p.NeededPaths()
 	echo(ctx, f.Paths)
 	host(f, p, pid)
+	f.Claims = doctor.Known(claims(ctx, p, f))
 	return f
 }
 

@@ -65,6 +65,9 @@ func interfaces() ([]doctor.Interface, error) {
 		for i := range all {
 			if all[i].Index == index && own.IsValid() {
 				all[i].Addresses = append(all[i].Addresses, own)
+				if m.Data[2]&unix.IFA_F_DADFAILED != 0 {
+					all[i].Duplicates = append(all[i].Duplicates, own)
+				}
 			}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +40,9 @@ func Decode(r io.Reader, name string, into any) (Source, error) {
 	}
 	source := Source{File: name, lines: make(map[string]int)}
 	d := decoder{Problems{source: &source}}
+	source.lines[""] = 1
 	if root != nil {
+		source.lines[""] = root.Line
 		d.value(root, reflect.ValueOf(into).Elem(), "")
 	}
 	return source, d.Err()
@@ -68,30 +69,16 @@ func document(text []byte, name string) (*yaml.Node, error) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, syntaxError(name, err)
+		return nil, syntaxError(name, text, err)
 	}
 	switch err := dec.Decode(&next); {
 	case err == nil:
 		return nil, &Error{File: name, Line: next.Line,
 			Problem: "a second document starts here: the file is one document, so remove the --- or what follows it"}
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxError(name, err)
+		return nil, syntaxError(name, text, err)
 	}
 	return doc.Content[0], nil
-}
-
-// The YAML library has the line of a syntax error in its text only.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-func syntaxError(name string, err error) error {
-	text := err.Error()
-	e := &Error{File: name}
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		e.Line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	e.Problem = "not valid YAML: " + text
-	return e
 }
 
 // decoder fills in a struct from YAML nodes. The library's own strict decoder

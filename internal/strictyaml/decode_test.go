@@ -51,7 +51,7 @@ section: {a: 4}
 		len(f.List) != 2 || f.List[0] != (entry{1, 7}) || f.List[1] != (entry{0, 2}) || *f.Section != (entry{4, 7}) || f.private != 3 {
 		t.Errorf("%+v", f)
 	}
-	if s.File != "f.yaml" || !s.Has("list[1].b") || s.Has("list[1].a") || s.Line("list[1].b") != 10 || s.Line("list[1].a") != 10 || s.Line("list[9]") != 8 || s.Line("text") != 0 {
+	if s.File != "f.yaml" || !s.Has("list[1].b") || s.Has("list[1].a") || s.Line("list[1].b") != 10 || s.Line("list[1].a") != 10 || s.Line("list[9]") != 8 || s.Line("text") != 2 {
 		t.Errorf("%+v", s)
 	}
 	// A number may be whole, and a file empty.

@@ -45,21 +45,24 @@ type Source struct {
 	lines map[string]int
 }
 
+// NewSource returns the source of a file with the given lines of its keys.
+func NewSource(file string, lines map[string]int) Source { return Source{file, lines} }
+
+// Lines returns the lines of the keys.
+func (s *Source) Lines() map[string]int { return s.lines }
+
 // Has reports whether the file has the key.
 func (s *Source) Has(key string) bool { return s.lines[key] > 0 }
 
 // Line returns the line of the key, or of the nearest key around it that the
-// file has; 0 if there is none.
+// file has, or of the first key of the file; 0 without a file.
 func (s *Source) Line(key string) int {
 	for {
-		if n := s.lines[key]; n > 0 {
+		n := s.lines[key]
+		if n > 0 || key == "" {
 			return n
 		}
-		i := strings.LastIndexAny(key, ".[")
-		if i < 0 {
-			return 0
-		}
-		key = key[:i]
+		key = key[:max(0, strings.LastIndexAny(key, ".["))]
 	}
 }
 

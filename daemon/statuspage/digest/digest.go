@@ -12,6 +12,8 @@ const AnyRank = -1
 
 // Digest is a status as it is shown. It refers to the status, which must not change.
 type Digest struct {
+	// Doubtful: the status may be incomplete or wrong, as Problems says.
+	Doubtful bool `json:"doubtful,omitempty"`
 	// Waits are the operations that wait, the oldest first.
 	Waits []Wait `json:"waits"`
 	// Cycles are ranks that wait for each other.
@@ -63,7 +65,8 @@ func (r *Rates) add(o Rates) {
 // Of returns the digest of a status. Rates are computed from the status before, which may
 // be nil.
 func Of(s, before *control.Status) *Digest {
-	d := &Digest{Waits: waits(s), Problems: problems(s), Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
+	d := &Digest{Doubtful: len(s.Doubts()) > 0, Waits: waits(s), Problems: problems(s),
+		Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
 	d.Cycles = cycles(d.Waits)
 	span := elapsed(s, before)
 	d.Total.Known = span > 0

@@ -225,6 +225,28 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestNoProblems: operations that have failed are not ignored.
+func TestNoProblems(t *testing.T) {
+	failed := func(n, each int) *control.Status {
+		s := &control.Status{}
+		for range n {
+			s.Failures = append(s.Failures, control.Failure{Time: started.Local(), Count: each})
+		}
+		return s
+	}
+	last := started.Local().Format(time.DateTime)
+	for s, want := range map[*control.Status]string{
+		failed(0, 0):                   "no problems found",
+		failed(1, 0):                   "1 operation failed, the last one at " + last + "; no other problems found",
+		failed(9, 2):                   "18 operations failed, the last one at " + last + "; no other problems found",
+		failed(control.MaxFailures, 1): "at least 100 operations failed, the last one at " + last + "; no other problems found",
+	} {
+		if got := NoProblems(s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestRates are differences over the daemon's own clock.
 func TestRates(t *testing.T) {
 	state := func(n uint64) control.LocalRank {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -39,11 +40,31 @@ type Problem struct {
 	Action string `json:"action,omitempty"`
 }
 
+// NoProblems returns the line for a daemon without problems, which counts recent failures.
+func NoProblems(s *control.Status) string {
+	n := 0
+	for i := range s.Failures {
+		n += max(1, s.Failures[i].Count)
+	}
+	if n == 0 {
+		return "no problems found"
+	}
+	least := ""
+	if len(s.Failures) >= control.MaxFailures {
+		least = "at least "
+	}
+	return fmt.Sprintf("%s%s failed, the last one at %s; no other problems found",
+		least, Plural(n, "operation"), s.Failures[0].Time.Local().Format(time.DateTime))
+}
+
 // problems returns the problems of a status, failures first.
 func problems(s *control.Status) []Problem {
 	ps := []Problem{}
 	for i := range s.Ranks {
 		ps = append(ps, rankProblems(&s.Ranks[i])...)
+	}
+	for _, doubt := range s.Doubts() {
+		ps = append(ps, Problem{Warning, -1, doubt, ""})
 	}
 	if n := s.LostLogLines; n > 0 {
 		ps = append(ps, Problem{Warning, -1, Plural(int(n), "log line") + " lost", "make sure that the log can be written and is read fast enough"})

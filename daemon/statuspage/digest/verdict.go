@@ -24,6 +24,9 @@ const maxVerdict = 400
 func (d *Digest) Verdict() Verdict {
 	old, brief := d.old()
 	v := Verdict{Level: "good", Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
+	if d.Doubtful {
+		v = Verdict{Level: "warn", Text: "No wait is known", Announcement: "No wait is known."}
+	}
 	if brief > 0 {
 		v.More = Plural(brief, "message") + " in progress"
 	}

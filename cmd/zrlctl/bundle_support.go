@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/doctor/bundle"
+)
+
+// support returns the end of the daemon's log and the list of its records. Without a daemon, systemd's journal and the
+// directory that the configuration names have them.
+func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
+	log = bundle.Part{Name: "log.txt", What: "end of the daemon's log"}
+	records = bundle.Part{Name: "records.txt", What: "list of the records of failures"}
+	if e.status == nil {
+		log.What = "end of the log of zrlmpid.service"
+		log.Content, log.Missing = journal(ctx)
+		records.Content, records.Missing = e.readRecords()
+		return log, records
+	}
+	client := control.NewClient(e.socket)
+	defer client.Close()
+	s, err := client.Support(ctx)
+	switch {
+	case err != nil:
+		log.Missing, records.Missing = err, err
+		return log, records
+	case s.Log == "":
+		log.Missing = errors.New("nothing was logged")
+	}
+	log.Content = []byte(s.Log)
+	if s.Records == nil {
+		records.Missing = errors.New("the daemon writes none: the log has the reason, unless record.spool.size is 0")
+		return log, records
+	}
+	records.Content = recordList(s.Records)
+	return log, records
+}
+
+// recordList returns the files of a spool as lines.
+func recordList(r *control.Records) []byte {
+	var b bytes.Buffer
+	total := int64(0)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, f := range r.Files {
+		total += f.Bytes
+		fmt.Fprintf(w, "%d\t %s\n", f.Bytes, f.Name)
+	}
+	_ = w.Flush() // a Buffer returns no errors
+	fmt.Fprintf(&b, "%s: %d files, %d bytes of at most %d\n", r.Directory, len(r.Files), total, r.Size)
+	return b.Bytes()
+}
+
+// readRecords lists the directory of records that the configuration names.
+func (e *examination) readRecords() ([]byte, error) {
+	if e.config == nil || e.config.SpoolDirectory() == "" {
+		return nil, errors.New("the configuration names no directory of records")
+	}
+	r := control.Records{Directory: e.config.SpoolDirectory(), Size: int64(e.config.Record.Spool.Size)}
+	files, err := os.ReadDir(r.Directory)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil && info.Mode().IsRegular() {
+			r.Files = append(r.Files, control.Record{Name: f.Name(), Bytes: info.Size()})
+		}
+	}
+	return recordList(&r), nil
+}
+
+// journalTime bounds the time to read the journal, and journalLines what is read.
+const (
+	journalTime  = 10 * time.Second
+	journalLines = "1000"
+)
+
+// journal returns the end of the log of the service.
+func journal(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, journalTime)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, "journalctl", "--unit", "zrlmpid.service", "--lines", journalLines,
+		"--no-pager", "--quiet", "--output", "short-iso").Output()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("journalctl: %w", err)
+	case len(text) == 0:
+		return nil, errors.New("the journal has nothing of zrlmpid.service that this user may read")
+	}
+	return text, nil
+}

@@ -1,0 +1,73 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node"
+)
+
+// TestDecodeAnswer: control characters of any spelling do not get into texts, and everything else does.
+func TestDecodeAnswer(t *testing.T) {
+	for text, want := range map[string]string{
+		`"plain é ☃ \u00e9 \u2603 \\ \" \/"`: "plain é ☃ é ☃ \\ \" /",
+		`"a\u001b[2Jb"`:                      "a      [2Jb",
+		`"a\nb\tc\rd\be\ff"`:                 "a  b  c  d  e  f",
+		`"\\u001b \\\u001b"`:                 "\\u001b \\      ",
+		`"\\n"`:                              "\\n",
+		"\"a\u007f\u0085\u202eb\"":           "a   b",
+		`"\u009b\u202E"`:                     "            ",
+	} {
+		var got string
+		if err := decodeAnswer([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+}
+
+// TestPlausible: what a rank answers is decoded, however many peers it has; what would become far longer in memory is
+// not.
+func TestPlausible(t *testing.T) {
+	for _, peers := range []int{0, 1, 4095} {
+		r := node.Report{Cluster: make([]node.ReportedPeer, peers), Peers: make([]mpe.PeerCounters, peers)}
+		r.Engine.Peers = make([]mpe.PeerSnapshot, peers)
+		text, err := json.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := decodeAnswer(text, new(node.Report)); err != nil {
+			t.Errorf("%d peers, %d bytes: %v", peers, len(text), err)
+		}
+	}
+	for name, text := range map[string]string{
+		"objects": `{"peer_counters": [` + strings.Repeat("{},", 1<<20) + `{}]}`,
+		"arrays":  strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20),
+	} {
+		if err := decodeAnswer([]byte(text), new(node.Report)); !errors.Is(err, errImplausible) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDoubts: a job is not said to be well if its ranks do not answer, or belong to another user.
+func TestDoubts(t *testing.T) {
+	for want, s := range map[string]Status{
+		"": {Job: "x"},
+		"job x@7 belongs to user 7, whose processes may answer anything": {Job: "x@7", Foreign: new(7)},
+		"do not answer: 1 2": {Job: "x", Silent: []int{1, 2}},
+		"were not read":      {Job: "x", Unread: []int{1}},
+		"30 31 and 968 more": {Job: "x", Unread: func() (list []int) {
+			for i := range 1000 {
+				list = append(list, i)
+			}
+			return list
+		}()},
+	} {
+		if got := strings.Join(s.Doubts(), "\n"); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: %q", want, got)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/attach"
+)
+
+const (
+	// replyTime bounds the wait for an answer, or for more of it, beyond the time for which the request waits for
+	// ranks.
+	replyTime = 10 * time.Second
+	// unlimited is the limit of a request that waits for ranks without a time-out.
+	unlimited = time.Duration(0)
+	// writeStep bounds how much of a request is written within one replyTime.
+	writeStep = 1 << 20
+)
+
+// dial connects to the socket, whose process CheckServer trusts.
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.reply, silent(c.socket, c.reply))
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err // without the path, which the error has
+		}
+		return nil, &UnreachableError{Socket: c.socket, Err: err}
+	}
+	unix := conn.(*net.UnixConn)
+	if err := attach.CheckServer(unix, c.socket); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &boundedConn{UnixConn: unix, socket: c.socket, step: c.reply}, nil
+}
+
+// boundedConn is a connection whose writes fail if the daemon does not read them, and whose reads fail if it is one to
+// the socket for programs.
+type boundedConn struct {
+	*net.UnixConn
+	socket   string
+	step     time.Duration // for writeStep bytes
+	answered bool          // something has been read
+}
+
+// Read reads into b.
+func (c *boundedConn) Read(b []byte) (n int, err error) {
+	n, err = c.UnixConn.Read(b)
+	if !c.answered && attach.IsRefusal(b[:n]) {
+		return 0, Errorf(Usage, "%s: programs attach to ranks by this socket (attach.socket of the daemon's "+
+			"configuration), which is not its control socket: give --socket the path of control.socket", c.socket)
+	}
+	c.answered = c.answered || n > 0
+	return n, err
+}
+
+// Write writes b, in steps that take a bounded time each.
+func (c *boundedConn) Write(b []byte) (n int, err error) {
+	for {
+		_ = c.SetWriteDeadline(time.Now().Add(c.step))
+		step := min(len(b), writeStep)
+		done, err := c.UnixConn.Write(b[:step])
+		n += done
+		if b = b[step:]; err != nil || len(b) == 0 {
+			return n, err
+		}
+	}
+}
+
+func silent(socket string, limit time.Duration) *Error {
+	return Errorf(Timeout, "%s: no answer from the daemon for %v: it is stopped or overloaded", socket, limit)
+}
+
+// call makes a request whose answer is one JSON value of at most maxStatus bytes, for which it waits as long as an
+// answer may take that waits for no rank.
+func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	return c.callWithin(ctx, c.reply, method, path, nil, body, into)
+}
+
+// callWithin is call with another limit.
+func (c *Client) callWithin(
+	ctx context.Context, limit time.Duration, method, path string, q url.Values, body, into any,
+) error {
+	resp, err := c.do(ctx, limit, method, path, q, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if into == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRequest))
+	} else {
+		err = json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(into)
+	}
+	if err != nil {
+		return c.broken(ctx, err)
+	}
+	return nil
+}
+
+// do makes a request, whose body is a reader or a value to be sent as JSON, and returns the answer unless it is an
+// error. It waits for the answer, and for each part of its body, as long as limit says, from when the request has
+// been written.
+func (c *Client) do(
+	ctx context.Context, limit time.Duration, method, path string, q url.Values, body any,
+) (*http.Response, error) {
+	reader, raw := body.(io.Reader)
+	if body != nil && !raw {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	u := url.URL{Scheme: "http", Host: "zrlmpid", Path: "/v1/" + path, RawQuery: q.Encode()}
+	wait := newAnswerWait(ctx, c.socket, limit)
+	req, err := http.NewRequestWithContext(wait.ctx, method, u.String(), reader)
+	if err != nil {
+		wait.end()
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "zrlctl "+Version())
+	resp, err := c.http.Do(req)
+	if err != nil {
+		err = c.broken(ctx, wait.cause(err))
+		wait.end()
+		return nil, err
+	}
+	wait.answered.Store(true)
+	wait.stop()
+	resp.Body = &boundedBody{resp.Body, wait}
+	if err := c.check(resp); err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
+}
+
+// check returns the error that an answer is, or of an answer that no zrlmpid gives.
+func (c *Client) check(resp *http.Response) error {
+	if resp.Header.Get(VersionHeader) == "" {
+		return Errorf(Failed, "%s: the answer has no header %s: no zrlmpid listens there, or one of an older version "+
+			"than zrlctl", c.socket, VersionHeader)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	answer := new(Error)
+	err := json.NewDecoder(io.LimitReader(resp.Body, maxRequest)).Decode(answer)
+	if err != nil || answer.Message == "" {
+		return Errorf(Failed, "the daemon answered %q", resp.Status)
+	}
+	return answer
+}
+
+// broken returns the error of an incomplete answer.
+func (c *Client) broken(ctx context.Context, err error) error {
+	if unreachable, ok := errors.AsType[*UnreachableError](err); ok {
+		return unreachable
+	}
+	if foreign, ok := errors.AsType[*attach.ForeignError](err); ok {
+		return foreign
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return Errorf(Timeout, "%s: the daemon has not read the request for %v: it is stopped or overloaded",
+			c.socket, c.reply)
+	}
+	return Errorf(Closed, "%s: the daemon closed the connection before its answer was complete: %v", c.socket, err)
+}
+
+// answerWait ends a request whose answer, or more of it, does not come in time.
+type answerWait struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	limit  time.Duration
+	err    *Error
+	timer  atomic.Pointer[time.Timer]
+	// answered: the answer has begun, possibly before the request was written.
+	answered atomic.Bool
+}
+
+// newAnswerWait returns the wait of a request, whose context it makes. The caller calls end.
+func newAnswerWait(ctx context.Context, socket string, limit time.Duration) *answerWait {
+	w := &answerWait{limit: limit, err: silent(socket, limit)}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.ctx = httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
+		if !w.answered.Load() {
+			w.start()
+		}
+	}})
+	return w
+}
+
+// start starts to wait.
+func (w *answerWait) start() {
+	if w.limit == unlimited {
+		return
+	}
+	if before := w.timer.Swap(time.AfterFunc(w.limit, func() { w.cancel(w.err) })); before != nil {
+		before.Stop()
+	}
+}
+
+// stop ends a wait.
+func (w *answerWait) stop() {
+	if t := w.timer.Load(); t != nil {
+		t.Stop()
+	}
+}
+
+// cause returns the error of a failed request: the time limit, if that is why it failed.
+func (w *answerWait) cause(err error) error {
+	if errors.Is(context.Cause(w.ctx), w.err) {
+		return w.err
+	}
+	return err
+}
+
+func (w *answerWait) end() {
+	w.stop()
+	w.cancel(nil)
+}
+
+// boundedBody is the body of an answer.
+type boundedBody struct {
+	io.ReadCloser
+	wait *answerWait
+}
+
+// Read fails when the time limit expires.
+func (b *boundedBody) Read(buf []byte) (int, error) {
+	b.wait.start()
+	n, err := b.ReadCloser.Read(buf)
+	b.wait.stop()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = b.wait.cause(err)
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (b *boundedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.wait.end()
+	return err
+}

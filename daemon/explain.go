@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// explain completes the error of a wait for a stand-in of this daemon with what holds its kernel up. The caller must
+// hold no lock of an engine.
+func (d *Daemon) explain(err error) error {
+	w, ok := endedWait(err)
+	if !ok {
+		return err
+	}
+	r := d.local(int(w.Remote))
+	if r == nil || r.kernel == nil || r.Engine == nil {
+		return err
+	}
+	why := r.holdsUp(int(w.Local))
+	if why == "" {
+		return err
+	}
+	return fmt.Errorf("%w; rank %d is a stand-in of this zrlmpid: %s", err, w.Remote, why)
+}
+
+// endedWait returns the wait whose end is an error.
+func endedWait(err error) (w handshake.Wait, ok bool) {
+	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
+		return e.Wait, true
+	}
+	if e, ok := errors.AsType[*handshake.TimeoutError](err); ok {
+		return e.Wait, true
+	}
+	if e, ok := errors.AsType[*extended.TimeoutError](err); ok {
+		return handshake.Wait{Local: e.Local, Remote: e.Remote}, true
+	}
+	return w, false
+}
+
+// holdsUp describes what a stand-in's messages with a peer wait for in its kernel, or returns an empty string.
+func (r *localRank) holdsUp(peer int) string {
+	r.mu.Lock()
+	state, failure := r.kernelState, r.kernelErr
+	r.mu.Unlock()
+	switch state {
+	case control.KernelFailed:
+		return fmt.Sprintf("its kernel %v has failed: %v", r.kernel, failure)
+	case control.KernelEnded:
+		return fmt.Sprintf("its kernel %v has ended", r.kernel)
+	}
+	for _, w := range r.Engine.Waits(0) {
+		if w.HasDeferred && int(w.Remote) == peer {
+			return w.Text
+		}
+	}
+	return r.kernel.Stats().Holds()
+}

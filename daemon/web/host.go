@@ -1,0 +1,61 @@
+package web
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// A page of another site can have its own name resolve to this server's address, and a browser then lets it read the
+// answers (DNS rebinding). So the names that a request may give as its host are those that such a site cannot have:
+// addresses, names without a dot, localhost, this host's own name, and what is configured. TLS needs no check: the
+// certificate is not the other site's.
+
+// namesOf returns the names by which the server may be addressed.
+func namesOf(listen string, configured []string) []string {
+	names := append([]string{"localhost", "*.localhost"}, configured...)
+	if host, _, err := net.SplitHostPort(listen); err == nil && host != "" {
+		names = append(names, host)
+	}
+	if own, err := os.Hostname(); err == nil {
+		names = append(names, own)
+	}
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	return names
+}
+
+// allowed reports whether a request that gives this host may be answered. HTTP/1.0 needs none; browsers always give
+// one.
+func (s *Server) allowed(r *http.Request) bool {
+	if r.TLS != nil || r.Host == "" {
+		return true
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if !strings.Contains(host, ".") {
+		return true
+	}
+	for _, name := range s.names {
+		if suffix, any := strings.CutPrefix(name, "*"); host == name || any && strings.HasSuffix(host, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseHost answers a request for another host.
+func refuseHost(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, fmt.Sprintf("%.200q is not a name of this server: use its address, or add the name to http.hosts "+
+		"of the configuration", r.Host), http.StatusMisdirectedRequest)
+}

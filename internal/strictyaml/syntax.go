@@ -1,0 +1,406 @@
+package strictyaml
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The YAML library has the line of a syntax error in its text only, and none on the first line.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parserErrors are the library's errors with a line that is one less than the real one.
+var parserErrors = []string{
+	"did not find expected node content", "did not find expected '-' indicator", "did not find expected key",
+	"did not find expected ',' or ']'", "did not find expected ',' or '}'", "did not find expected <document start>",
+	"found undefined tag handle", "found incompatible YAML document",
+}
+
+// remedies maps the beginning of an error of the YAML library to the advice for it.
+var remedies = []struct{ problem, remedy string }{
+	{"mapping values are not allowed", `put each key on its own line, and quote a value that has ": " in it`},
+	{"found character that cannot start any token", "quote the value that begins with it"},
+	{"found unknown escape character", `write \\ for a backslash, or quote with '`},
+	{"found undefined tag handle", "remove the tag"},
+	{"found incompatible YAML document", "remove the directive"},
+	{"found unknown directive name", "quote what begins with %"},
+	{"did not find expected alphabetic or numeric character", "quote a value that begins with & or *"},
+	{"exceeded max depth", "nest fewer lists and sections"},
+}
+
+// syntaxError explains an error of the YAML library, with the line where it begins and what to do.
+func syntaxError(name string, text []byte, err error) error {
+	problem := err.Error()
+	e := &Error{File: name}
+	if m := yamlLine.FindStringSubmatch(problem); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		problem = problem[len(m[0]):]
+	}
+	if e.Line > 0 && slices.Contains(parserErrors, problem) {
+		e.Line++
+	}
+	e.Line = max(1, min(e.Line, countLines(text)))
+	remedy := "correct this line, or the one before it"
+	for _, r := range remedies {
+		if strings.HasPrefix(problem, r.problem) {
+			remedy = r.remedy
+		}
+	}
+	if f := findFault(text); f != nil && isValid(text, f.line-1) && (f.later || !isValid(text, f.line+1)) {
+		e.Line, problem, remedy = f.line, f.problem, f.remedy
+	}
+	e.Problem = fmt.Sprintf("not valid YAML: %s: %s", problem, remedy)
+	return e
+}
+
+// countLines returns the number of lines, at least 1.
+func countLines(text []byte) int {
+	return 1 + bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+}
+
+// isValid reports whether the first lines of a text are valid.
+func isValid(text []byte, lines int) bool {
+	end := 0
+	for range lines {
+		n := bytes.IndexByte(text[end:], '\n')
+		if n < 0 {
+			end = len(text)
+			break
+		}
+		end += n + 1
+	}
+	var doc yaml.Node
+	return len(bytes.TrimSpace(text[:end])) == 0 || yaml.Unmarshal(text[:end], &doc) == nil
+}
+
+// fault is what is wrong with a text, and what to do.
+type fault struct {
+	line            int
+	problem, remedy string
+	// later: the library may notice it on a later line than the next one.
+	later bool
+}
+
+// Unclosed returns the line of the last bracket or quote of a text that nothing closes and what to do, or 0.
+func Unclosed(text []byte) (line int, problem string) {
+	l := layout{anyIndent: true}
+	for i, s := range strings.Split(string(text), "\n") {
+		l.line(i+1, s)
+	}
+	if f := l.unclosed(); f != nil {
+		return f.line, f.problem + ": " + f.remedy
+	}
+	return 0, ""
+}
+
+// findFault searches for the faults that people make: characters, tabs, indentation, brackets and quotes. It knows less of
+// YAML than the library, which has found that something is wrong.
+func findFault(text []byte) *fault {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return nil // UTF-16
+	}
+	l := layout{block: -1}
+	for i, s := range strings.Split(string(text), "\n") {
+		s = strings.TrimSuffix(s, "\r")
+		if f := badCharacter(i+1, s); f != nil {
+			return f
+		}
+		l.line(i+1, s)
+		if l.fault != nil {
+			return l.fault
+		}
+	}
+	return cmp.Or(l.unclosed(), l.alias)
+}
+
+// badCharacter returns the fault of a line with bytes that no text has.
+func badCharacter(line int, s string) *fault {
+	if !utf8.ValidString(s) {
+		return &fault{line: line, problem: "bytes that are not UTF-8", remedy: "save the file as UTF-8"}
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) && !strings.ContainsRune("\t\r\u0085", r) {
+			return &fault{line: line, problem: fmt.Sprintf("the control character %q", r), remedy: "remove it"}
+		}
+	}
+	return nil
+}
+
+// layout follows the lines of a text: indentation, brackets, quotes.
+type layout struct {
+	fault *fault
+	// alias is the first alias, which needs an anchor.
+	alias *fault
+	// anyIndent: indentation is ignored, as in JSON.
+	anyIndent bool
+	levels    []level
+	// opens: the last line ends where a section or list begins, one level deeper.
+	opens bool
+	// block is the indentation of the key whose value is a block of text, or -1.
+	block int
+	open  []bracket
+	quote bracket // 0: none
+	plain plain
+}
+
+// plain is the last line without a key.
+type plain struct {
+	line, indent int
+	text         string
+}
+
+// level is a section or a list that the next lines may continue.
+type level struct {
+	indent int
+	list   bool
+}
+
+// bracket is an opening bracket or quote.
+type bracket struct {
+	is   byte
+	line int
+}
+
+func (l *layout) found(line int, problem, remedy string) {
+	if l.fault == nil {
+		l.fault = &fault{line: line, problem: problem, remedy: remedy}
+	}
+}
+
+// unclosed returns the fault of the last bracket or quote that is open.
+func (l *layout) unclosed() *fault {
+	switch n := len(l.open); {
+	case l.quote.is != 0:
+		return notClosed(l.quote, l.quote.is)
+	case n > 0:
+		return notClosed(l.open[n-1], closing(l.open[n-1].is))
+	}
+	return nil
+}
+
+func notClosed(b bracket, by byte) *fault {
+	return &fault{b.line, fmt.Sprintf("the %c is not closed", b.is), fmt.Sprintf("close it with %c", by), true}
+}
+
+func closing(b byte) byte {
+	if b == '{' {
+		return '}'
+	}
+	return ']'
+}
+
+// line follows a line.
+func (l *layout) line(number int, s string) {
+	content := strings.TrimLeft(s, " ")
+	indent := len(s) - len(content)
+	inBlock := !l.anyIndent && len(l.open) == 0 && l.quote.is == 0
+	switch {
+	case inBlock && l.block >= 0 && (indent > l.block || strings.TrimSpace(content) == ""):
+		return // text
+	case inBlock:
+		l.block = -1
+		if blank := strings.TrimLeft(content, "\t"); blank == "" || blank[0] == '#' {
+			return
+		}
+		if content[0] == '\t' {
+			l.found(number, "a tab indents this line", "indent with spaces")
+			return
+		}
+		if indent == 0 && (strings.HasPrefix(s, "---") || strings.HasPrefix(s, "...") || s[0] == '%') {
+			l.levels, l.opens = nil, true
+			return
+		}
+		content, indent = l.entries(number, content, indent)
+	}
+	l.scan(number, content)
+	if inBlock && l.quote.is == 0 {
+		l.ends(content, indent)
+	}
+}
+
+// entries places what a line begins with: "- " of lists, and a key. It returns the rest with its indentation.
+func (l *layout) entries(number int, content string, indent int) (string, int) {
+	for content == "-" || strings.HasPrefix(content, "- ") {
+		l.place(number, level{indent, true})
+		rest := strings.TrimLeft(content[1:], " ")
+		indent += len(content) - len(rest)
+		content, l.opens = rest, true
+	}
+	if content == "" || content[0] == '#' {
+		return content, indent
+	}
+	if isKey(content) {
+		l.place(number, level{indent, false})
+		return content, indent
+	}
+	if n := len(l.levels); n > 0 && !l.opens && l.levels[n-1] == (level{indent, false}) {
+		l.noKey(number, content)
+	}
+	l.plain = plain{number, indent, content}
+	return content, indent
+}
+
+func (l *layout) noKey(number int, content string) {
+	l.found(number, Quote(content)+" is not a key with a value", "write a colon and a space after the key")
+}
+
+// isKey reports whether a line begins with a key.
+func isKey(content string) bool {
+	if q := content[0]; q == '"' || q == '\'' {
+		end := strings.IndexByte(content[1:], q)
+		return end >= 0 && strings.HasPrefix(strings.TrimLeft(content[end+2:], " "), ":")
+	}
+	if strings.ContainsRune("{[|>&*!", rune(content[0])) {
+		return false
+	}
+	text, _, _ := strings.Cut(content, " #")
+	return strings.Contains(text, ": ") || strings.HasSuffix(strings.TrimRight(text, " "), ":")
+}
+
+// place finds the section or list to which an entry belongs by its indentation.
+func (l *layout) place(number int, at level) {
+	left := len(l.levels)
+	for left > 0 && l.levels[left-1].indent > at.indent {
+		left--
+	}
+	closed := left < len(l.levels)
+	l.levels = l.levels[:left]
+	switch {
+	case left == 0 || l.levels[left-1].indent < at.indent:
+		if closed {
+			l.found(number, fmt.Sprintf("%d spaces are before this line, and before no other of its section", at.indent),
+				"indent all of a section by the same number")
+		} else if !l.opens && left > 0 && l.plain.indent == at.indent && l.plain.line == number-1 {
+			l.noKey(l.plain.line, l.plain.text)
+		} else if !l.opens && left > 0 {
+			l.found(number, "this line is indented more than the one before, which has a value",
+				"indent both by the same number of spaces")
+		}
+		l.levels = append(l.levels, at)
+	case l.levels[left-1].list == at.list:
+	case at.list && l.opens && !closed: // a list may be as far to the left as its key
+		l.levels = append(l.levels, at)
+	case !at.list && left > 1 && l.levels[left-2] == at:
+		l.levels = l.levels[:left-1]
+	case at.list:
+		l.found(number, "a list entry among keys", "indent it more than the key of the list")
+	default:
+		l.found(number, "a key among list entries", "indent it by two more spaces, or begin it with - and a space")
+	}
+	l.opens = false
+}
+
+// ends notes what the end of a line lets follow.
+func (l *layout) ends(content string, indent int) {
+	text, _, _ := strings.Cut(content, " #")
+	text = strings.TrimRight(text, " \t")
+	l.opens = len(l.open) == 0 && (text == "" || strings.HasSuffix(text, ":"))
+	if word := text[strings.LastIndexAny(text, " \t")+1:]; word != "" && len(l.open) == 0 {
+		switch word[0] {
+		case '|', '>':
+			l.block = indent
+		case '&', '!':
+			l.opens = true
+		}
+	}
+}
+
+// scan follows the brackets and quotes of a line.
+func (l *layout) scan(number int, s string) {
+	start := true // of a value
+	closed := byte(0)
+	for i := 0; i < len(s); i++ {
+		if l.quote.is != 0 {
+			if i = l.endQuote(s, i); l.quote.is != 0 {
+				return
+			}
+			start, closed = false, s[i]
+			continue
+		}
+		c := s[i]
+		switch {
+		case c == ' ' || c == '\t':
+			continue
+		case c == '#' && (i == 0 || s[i-1] == ' ' || s[i-1] == '\t'):
+			return
+		case closed != 0 && len(l.open) == 0 && !l.anyIndent && c != ':':
+			l.afterClosing(number, closed, c)
+			return
+		case (c == '"' || c == '\'' && !l.anyIndent) && start:
+			l.quote = bracket{c, number}
+			continue
+		case (c == '{' || c == '[') && start:
+			l.open = append(l.open, bracket{c, number})
+			continue
+		case (c == '}' || c == ']') && len(l.open) > 0:
+			l.close(number, c)
+			closed = c
+			continue
+		case c == '*' && start && l.alias == nil:
+			word := s[i:][:len(s[i:])-len(strings.TrimLeftFunc(s[i+1:], isWord))]
+			l.alias = &fault{line: number, problem: Cut(word) + " is an alias, which is not supported", remedy: "write the value out"}
+		}
+		separator := c == ',' && len(l.open) > 0 || (c == ':' || c == '-' && start) && (i+1 == len(s) || s[i+1] == ' ')
+		start = separator || c == ':' && (closed == '"' || l.anyIndent)
+		closed = 0
+	}
+}
+
+func isWord(r rune) bool { return !strings.ContainsRune(" \t,[]{}", r) }
+
+// afterClosing reports text behind a bracket or quote that ends a value.
+func (l *layout) afterClosing(number int, closed, c byte) {
+	switch {
+	case closed == c:
+		l.found(number, fmt.Sprintf("a %c too many", c), "remove it")
+	case closed == '"' || closed == '\'':
+		if l.quote.line < number {
+			l.later(bracket{closed, l.quote.line}, number, closed, closed)
+			return
+		}
+		l.found(number, fmt.Sprintf("text after the closing %c", closed), "quote all of the value")
+	default:
+		l.found(number, fmt.Sprintf("text after the closing %c", closed), "remove it, or put it on its own line")
+	}
+}
+
+// endQuote returns where the quote ends, or the end of the line.
+func (l *layout) endQuote(s string, i int) int {
+	for ; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && l.quote.is == '"':
+			i++
+		case s[i] == '\'' && l.quote.is == '\'' && i+1 < len(s) && s[i+1] == '\'':
+			i++
+		case s[i] == l.quote.is:
+			l.quote.is = 0
+			return i
+		}
+	}
+	return len(s)
+}
+
+// later reports a bracket or quote that the next one, on a given line, does not close as it is meant.
+func (l *layout) later(b bracket, number int, next, by byte) {
+	if l.fault == nil {
+		l.fault = &fault{b.line, fmt.Sprintf("the next %c behind this %c is on line %d", next, b.is, number),
+			fmt.Sprintf("close it with %c where its value ends", by), true}
+	}
+}
+
+// close closes the last bracket.
+func (l *layout) close(number int, c byte) {
+	last := l.open[len(l.open)-1]
+	if closing(last.is) != c {
+		l.later(last, number, c, closing(last.is))
+	}
+	l.open = l.open[:len(l.open)-1]
+}
