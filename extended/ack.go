@@ -27,6 +27,7 @@ func (a *arrivals) due(delay time.Duration) Instant {
 // has just been sent did so, but for gaps and credit. The session is known.
 func (c *Conn) ack(now Instant, numbered bool) {
 	a := &c.arrivals
+	c.recvs.raiseFloor()
 	credit := c.recvs.creditDue(&c.cfg)
 	switch {
 	case numbered && !a.full && !credit && !a.gaps():
@@ -131,6 +132,9 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	s := &c.sends
 	// ACKs overtake each other: the limits only grow (E20).
 	if int32(info.MessageLimit-s.limit) > 0 {
+		if s.grant == 0 {
+			s.grant = info.MessageLimit - c.cfg.firstMessage
+		}
 		s.limit = info.MessageLimit
 		c.session.wait = c.cfg.Timing.HelloFirst
 	}

@@ -26,6 +26,9 @@ type SendOp struct {
 	Datatype  protocol.Datatype
 	// Sync: the send is not done before a receive has matched (E12).
 	Sync bool
+	// Announce: it goes by rendezvous, whatever its length, and its end says that a receive has matched as that of a
+	// Sync one does; the peer does not know (E12).
+	Announce bool
 	// Partial: there is none of the payload yet. Ready says when there is (E49).
 	Partial bool
 }
@@ -53,6 +56,8 @@ const (
 	// SendDone: the message ID has ended, with Err or without. Its payload is
 	// not asked for any more.
 	SendDone
+	// RestingSendsDone: so have all sends that rest.
+	RestingSendsDone
 	// Open: the inbound message Message begins, of Length bytes and of
 	// Datatype, and is to be matched by Comm and Tag; Eager if its DATA comes
 	// without being asked for; Advertised if what has just arrived was given to
@@ -67,8 +72,10 @@ const (
 	// before its Accept or after.
 	Arrived
 	// Lost: Message, which was opened, will never have Arrived, because of
-	// Err. Nothing more follows for it.
+	// Err. Nothing more follows for it. Ref of Rest if it rested, and 0 otherwise.
 	Lost
+	// LostRests: so will none of the messages that rest, but for eager ones, which are complete.
+	LostRests
 	// Kept: the message ID, which was sent with a short header, goes on like others. Its payload are the
 	// first Length bytes of the last Offset ones of all messages for which SentShort was called.
 	Kept
@@ -87,7 +94,8 @@ const (
 )
 
 var actionNames = [...]string{
-	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "Open", "Copy", "Arrived", "Lost", "Kept", "Drop", "Note", "AskLink", "Question", "Report",
+	"", "Transmit", "TransmitAck", "Buffered", "ClearedToSend", "SendDone", "RestingSendsDone", "Open", "Copy", "Arrived",
+	"Lost", "LostRests", "Kept", "Drop", "Note", "AskLink", "Question", "Report",
 }
 
 // String returns the name of the kind's constant.
@@ -110,6 +118,7 @@ type Action struct {
 	Event      Event
 	ID         ID
 	Message    Message
+	Ref        uint32
 	Header     protocol.ExtHeader
 	Offset     int64
 	Length     int64

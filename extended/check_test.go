@@ -134,9 +134,34 @@ func (c *Conn) checkSends() error {
 			return fmt.Errorf("message %d: %d acknowledged of %d sent of %d of %d", m.number, m.acked, m.offset, m.take, m.op.Length)
 		}
 	}
-	if before != s.last || count != s.count || begun != s.begun || s.named() != count || s.byNumber.count != numbered {
+	if err := s.checkResting(); err != nil {
+		return err
+	}
+	if before != s.last || count != int(s.count) || begun != int(s.begun) || s.named() != count ||
+		int(s.byNumber.count) != numbered {
 		return fmt.Errorf("%d sends, %d begun, %d numbered; counted are %d, %d, %d and %d",
 			count, begun, numbered, s.count, s.begun, s.named(), s.byNumber.count)
+	}
+	return nil
+}
+
+// checkResting verifies that the sends that rest are found, and are no others.
+func (s *sending) checkResting() error {
+	if s.resting == nil {
+		return nil
+	}
+	count := 0
+	for i, r := range s.resting.slots {
+		if r.ref == 0 {
+			continue
+		}
+		count++
+		if s.resting.find(r.number) != i || s.byNumber.get(uint64(r.number)) != nil || int32(r.number-s.next) >= 0 {
+			return fmt.Errorf("send %d rests, and is not found, or not the only one", r.number)
+		}
+	}
+	if count != s.resting.len() {
+		return fmt.Errorf("%d sends rest; counted are %d", count, s.resting.len())
 	}
 	return nil
 }
@@ -144,9 +169,9 @@ func (c *Conn) checkSends() error {
 // named is how many sends are found by their ID.
 func (s *sending) named() int {
 	if s.newest != nil {
-		return s.byID.count + 1
+		return int(s.byID.count) + 1
 	}
-	return s.byID.count
+	return int(s.byID.count)
 }
 
 func (c *Conn) checkRecvs() error {
@@ -172,8 +197,32 @@ func (c *Conn) checkRecvs() error {
 			return fmt.Errorf("inbound %d: %d of %d of %d bytes", m.number, m.got, m.take, m.length)
 		}
 	}
+	if q := r.resting; q != nil {
+		rests := 0
+		for i, s := range q.slots {
+			if s.ref == 0 {
+				continue
+			}
+			rests++
+			if q.find(s.number) != i || r.find(s.number) != nil || int32(s.number-r.expected) >= 0 ||
+				int32(s.number-r.floor) < 0 {
+				return fmt.Errorf("message %d rests, and is not found, or not the only one", s.number)
+			}
+		}
+		if rests != q.count {
+			return fmt.Errorf("%d messages rest; counted are %d", rests, q.count)
+		}
+		count += rests
+	}
 	if before != r.last || count != r.open() || waiting != r.waiting {
 		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.open(), r.waiting)
+	}
+	if over := int32(r.matchedBytes - r.eager); over > 0 {
+		return fmt.Errorf("%d bytes of eager credit more were returned than taken", over)
+	}
+	if waits := int(r.expected - r.firstMessage - r.matched); int(r.window) < c.cfg.Messages ||
+		c.cfg.Room == nil && int(r.window) != c.cfg.Messages || waits > int(r.window) {
+		return fmt.Errorf("%d messages wait for receives, and %d may", waits, r.window)
 	}
 	held, bytes, q := 0, 0, &r.held
 	for _, i := range q.slots {

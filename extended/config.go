@@ -43,6 +43,8 @@ type Config struct {
 	// Messages and EagerBytes are what the peer may send before a receive
 	// matches (E20): 65536 messages and 1 MiB by default.
 	Messages, EagerBytes int
+	// Room, if not nil, has more messages for the peer, beyond Messages. It is of all Conns of the local rank.
+	Room *Room
 	// Window is the most packets in flight (E28), up to 16384, the default: more than 512 only on a
 	// long path, and if the peer takes them. The peer is offered as many, but at least 512.
 	Window int
@@ -64,6 +66,9 @@ type Config struct {
 	// Reliable is true on a transport that retransmits by itself and whose
 	// new connections are reported by Reconnected.
 	Reliable bool
+	// Job is true if the peer is a rank of our job: it closes its session in MPI_Finalize, and does not return when it
+	// has ended. So what is sent to it later fails.
+	Job bool
 	// Timing is DefaultTiming(Reliable) by default.
 	Timing Timing
 	// Seed makes the sessions and the jitter. It must be another one for

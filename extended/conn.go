@@ -28,6 +28,7 @@ type Conn struct {
 	limited bool              // the window is what the last Flush has ended by
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
+	left    ending            // why a peer of our job has ended; 0: it has not
 
 	closed     bool  // by Close, at closedAt
 	closeDue   bool  // the peer is to be sent close again
@@ -74,6 +75,9 @@ func New(cfg Config) *Conn {
 	}
 	if cfg.ShortHeaders {
 		c.shorts = new(shorts)
+	}
+	if cfg.Room != nil {
+		cfg.Room.granted += cfg.Messages
 	}
 	c.session.local = c.random.session(0)
 	c.reset()

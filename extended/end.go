@@ -8,6 +8,7 @@ const (
 	endClosed                     // E9
 	endDied                       // E9
 	endSilent                     // E31
+	endUnreachable
 )
 
 // endMessages ends every message that has begun and is not complete, in both
@@ -19,24 +20,29 @@ func (c *Conn) endMessages(now Instant, why ending) {
 		c.done(m, c.failure(now, why, c.sendWait(m)))
 		m = next
 	}
+	c.endRestingSends(now, why)
 	for m := c.recvs.first; m != nil; m = m.after {
 		if !m.complete() {
 			c.stats.Lost++
 			a := c.next()
 			a.Kind = Lost
-			a.Message, a.Err = c.message(m), c.failure(now, why, c.recvWait(m))
+			a.Message, a.Ref, a.Err = c.message(m), 0, c.failure(now, why, c.recvWait(m))
 		}
 	}
+	c.lostRests(now, why)
 	c.reset()
 }
 
 // failure is the error of one message.
 func (c *Conn) failure(now Instant, why ending, w Wait) error {
 	elapsed := now - w.Since
-	if why == endSilent {
+	switch why {
+	case endSilent:
 		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: now - c.silence()}
+	case endUnreachable:
+		return &TimeoutError{Wait: w, Elapsed: elapsed} // Unreachable adds the reason
 	}
-	return &SessionError{Wait: w, Elapsed: elapsed, Closed: why == endClosed, Died: why == endDied}
+	return &SessionError{Wait: w, Elapsed: elapsed, Closed: why == endClosed, Died: why == endDied, Job: c.cfg.Job}
 }
 
 // silence is since when the peer has not helped.

@@ -144,6 +144,10 @@ func TestEpochs(t *testing.T) {
 		cfg.Timing = DefaultTiming(cfg.Reliable)
 		cfg.Timing.UnreachableAfter = pick(rng, 100*time.Millisecond, time.Second)
 		l := &epochs{world: newWorld(cfg), rng: rng, cfg: cfg, data: map[[3]int][]byte{}}
+		if seed%2 == 0 {
+			resting := rand.New(rand.NewPCG(uint64(seed), 3))
+			l.rests = func() bool { return resting.IntN(4) > 0 }
+		}
 		if *worldSeed >= 0 {
 			l.log = os.Stdout
 		}

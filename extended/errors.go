@@ -64,12 +64,14 @@ func (w Wait) describe(elapsed time.Duration) string {
 	return s
 }
 
-// TimeoutError is a message that ended because its peer was silent (E31, E33).
+// TimeoutError is a message that ended because its peer was silent (E31, E33), or the transport has no way to it.
 type TimeoutError struct {
 	Wait
 	// Elapsed is how long the message had been under way, and Silent how long
 	// no packet arrived that advanced it.
 	Elapsed, Silent time.Duration
+	// Reason why the transport has no way to the peer; empty if the peer was silent.
+	Reason string
 }
 
 // Error names message, peer and state, and says what may have happened.
@@ -77,6 +79,9 @@ func (e *TimeoutError) Error() string {
 	end := "the message may or may not have arrived"
 	if !e.outbound() {
 		end = "its rest will not come"
+	}
+	if e.Reason != "" {
+		return fmt.Sprintf("%s: rank %d cannot be reached: %s; %s", e.describe(e.Elapsed), e.Remote, e.Reason, end)
 	}
 	return fmt.Sprintf("%s: rank %d has been silent for %v, so it is not running or cannot be reached; %s",
 		e.describe(e.Elapsed), e.Remote, e.Silent.Round(time.Microsecond), end)
@@ -94,12 +99,16 @@ type SessionError struct {
 	Elapsed time.Duration
 	// Closed is true if the peer said so itself, Died if its process has ended without.
 	Closed, Died bool
+	// Job is true if the peer is a rank of our job.
+	Job bool
 }
 
 // Error names message, peer and cause.
 func (e *SessionError) Error() string {
 	why := "was restarted, or had declared us unreachable"
 	switch {
+	case e.Closed && e.Job:
+		why = "has called MPI_Finalize, and receives and sends nothing more"
 	case e.Closed:
 		why = "shut down"
 	case e.Died:

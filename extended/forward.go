@@ -84,7 +84,7 @@ func (c *Conn) onAborted(h *protocol.ExtHeader) Reason {
 	c.stats.Lost++
 	a := c.next()
 	a.Kind = Lost
-	a.Message, a.Err = c.message(m), ErrAborted
+	a.Message, a.Ref, a.Err = c.message(m), 0, ErrAborted
 	r.waiting--
 	r.close(m)
 	return ReasonNone

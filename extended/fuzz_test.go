@@ -200,7 +200,7 @@ func (n *node) bounded() error {
 		return fmt.Errorf("%d answers wait", len(c.controls.queue))
 	case len(c.flight.ring) > maxWindow, len(c.recvs.asked) > c.cfg.Messages:
 		return fmt.Errorf("a ring of %d, %d cancellations", len(c.flight.ring), len(c.recvs.asked))
-	case len(c.recvs.byNumber.slots) > 4*max(c.recvs.byNumber.count, len(n.inbound))+16:
+	case len(c.recvs.byNumber.slots) > 4*max(int(c.recvs.byNumber.count), len(n.inbound))+16:
 		return fmt.Errorf("an index of %d", len(c.recvs.byNumber.slots))
 	}
 	return nil

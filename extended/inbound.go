@@ -11,6 +11,7 @@ type inbound struct {
 	eager     bool
 	accepted  bool
 	asked     bool // to be canceled
+	returned  bool // its eager credit was returned before it is accepted
 	length    int64
 	// take is how many bytes are to come, got how many have.
 	take, got     int64
@@ -26,8 +27,10 @@ type receiving struct {
 	first, last *inbound       // in the order of their numbers
 	byNumber    index[inbound] // all but the newest
 	newest      *inbound       // the one that was opened last, if it is still open
+	resting     *resting       // nil before the first: those of which the caller keeps all else
 	held        held
 	expected    uint32   // number of the message that begins next
+	floor       uint32   // no message before it is open
 	waiting     int      // messages that are accepted and not complete
 	asked       []uint32 // numbers of those that the peer cancels, until Flush
 
@@ -38,10 +41,16 @@ type receiving struct {
 	// advertisedLimit and advertisedEager are what the peer knows of the limits.
 	advertisedLimit, advertisedEager uint32
 	firstMessage                     uint32
-	free                             *inbound
+	// window is the number of messages that the peer may have without a receive.
+	window uint32
+	free   *inbound
 }
 
-func (r *receiving) reset(first uint32) {
+func (r *receiving) reset(cfg *Config) {
+	first := cfg.firstMessage
+	if cfg.Room != nil && r.window > 0 {
+		cfg.Room.granted -= int(r.window) - cfg.Messages
+	}
 	for m := r.first; m != nil; {
 		next := m.after
 		*m = inbound{after: r.free}
@@ -50,15 +59,19 @@ func (r *receiving) reset(first uint32) {
 	}
 	r.held.reset()
 	r.byNumber.clear()
-	*r = receiving{byNumber: r.byNumber, held: r.held, asked: r.asked[:0], free: r.free, expected: first, firstMessage: first}
+	*r = receiving{
+		byNumber: r.byNumber, held: r.held, asked: r.asked[:0], free: r.free, expected: first, floor: first,
+		firstMessage: first,
+		window:       uint32(cfg.Messages),
+	}
 }
 
 // limits returns what the peer may send (E20). Numbers of messages that are open
 // at a time stay comparable (E4).
 func (r *receiving) limits(cfg *Config) (messages, eager uint32) {
-	messages = r.firstMessage + uint32(cfg.Messages) + r.matched
-	if r.first != nil && int32(messages-r.first.number) > maxMessages {
-		messages = r.first.number + maxMessages
+	messages = r.firstMessage + r.window + r.matched
+	if int32(messages-r.floor) > maxMessages {
+		messages = r.floor + maxMessages
 	}
 	return messages, uint32(cfg.EagerBytes) + r.matchedBytes
 }
@@ -67,7 +80,24 @@ func (r *receiving) advertised(messages, eager uint32) {
 	r.advertisedLimit, r.advertisedEager = messages, eager
 }
 
-// find returns the open message of a number, or nil.
+// floorStep is how far raiseFloor goes at a time: further than the packets go that arrive between two calls.
+const floorStep = 1 << 10
+
+// raiseFloor finds the oldest message that is open, or comes closer to it.
+func (r *receiving) raiseFloor() {
+	if r.open() == 0 {
+		r.floor = r.expected
+		return
+	}
+	for range floorStep {
+		if r.find(r.floor) != nil || r.resting.get(r.floor) != 0 {
+			return
+		}
+		r.floor++
+	}
+}
+
+// find returns the open message of a number that does not rest, or nil.
 func (r *receiving) find(number uint32) *inbound {
 	if m := r.newest; m != nil && m.number == number {
 		return m
@@ -77,16 +107,51 @@ func (r *receiving) find(number uint32) *inbound {
 
 // open is how many messages are.
 func (r *receiving) open() int {
+	n := int(r.byNumber.count) + r.resting.len()
 	if r.newest != nil {
-		return r.byNumber.count + 1
+		n++
 	}
-	return r.byNumber.count
+	return n
 }
 
-// creditDue reports whether the new limits are to be sent to the peer (E22).
+// take returns a message that is 0.
+func (r *receiving) take() *inbound {
+	m := r.free
+	if m == nil {
+		return new(inbound)
+	}
+	r.free, m.after = m.after, nil
+	return m
+}
+
+// enter puts a message that had been opened before into its place in the order.
+func (r *receiving) enter(m *inbound) {
+	m.before = r.last
+	for m.before != nil && int32(m.before.number-m.number) > 0 {
+		m.before = m.before.before
+	}
+	if m.before == nil {
+		m.after, r.first = r.first, m
+	} else {
+		m.after, m.before.after = m.before.after, m
+	}
+	if m.after == nil {
+		r.last = m
+	} else {
+		m.after.before = m
+	}
+	r.byNumber.put(uint64(m.number), m)
+}
+
+// creditDue reports whether the new limits are to be sent to the peer (E22): sooner when it has little left.
 func (r *receiving) creditDue(cfg *Config) bool {
 	messages, eager := r.limits(cfg)
-	return int(messages-r.advertisedLimit) >= max(cfg.Messages/4, 1) || int(eager-r.advertisedEager) >= max(cfg.EagerBytes/4, 1)
+	quarter := max(cfg.Messages/4, 1)
+	due := quarter
+	if int(int32(r.advertisedLimit-r.expected)) < quarter {
+		due = max(cfg.Messages/64, 1)
+	}
+	return int(messages-r.advertisedLimit) >= due || int(eager-r.advertisedEager) >= max(cfg.EagerBytes/4, 1)
 }
 
 // close forgets a message.

@@ -6,7 +6,7 @@ import "math/bits"
 // nothing while as many records come as go.
 type index[T any] struct {
 	slots []indexed[T] // a power of two, at most half full
-	count int
+	count int32
 	shift uint8
 }
 
@@ -36,7 +36,7 @@ func (x *index[T]) get(key uint64) *T {
 
 // put adds a record whose key has none yet.
 func (x *index[T]) put(key uint64, record *T) {
-	if 2*(x.count+1) > len(x.slots) {
+	if 2*int(x.count+1) > len(x.slots) {
 		x.resize(max(16, 2*len(x.slots)))
 	}
 	i := x.at(key)

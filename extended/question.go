@@ -132,9 +132,13 @@ func (c *Conn) onEcho(clock uint32) {
 func (c *Conn) onReport(h *protocol.ExtHeader, payload []byte) {
 	r := c.reports
 	end := uint64(h.Offset) + uint64(len(payload))
-	if !r.asks() || h.Tag != r.number || len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
-		end > uint64(h.Length) || end%reportUnit != 0 && end != uint64(h.Length) || r.length != 0 && r.length != h.Length {
-		c.drop(ReasonUnsolicited, h)
+	switch {
+	case !r.asks() || h.Tag != r.number: // a late one of an answer that is complete, or to an earlier question
+		c.drop(ReasonStale, h)
+		return
+	case len(payload) == 0 || h.Length > MaxReport || h.Offset%reportUnit != 0 ||
+		end > uint64(h.Length) || end%reportUnit != 0 && end != uint64(h.Length) || r.length != 0 && r.length != h.Length:
+		c.drop(ReasonMismatch, h)
 		return
 	}
 	if r.length == 0 {

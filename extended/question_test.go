@@ -219,7 +219,7 @@ func TestForgedReports(t *testing.T) {
 		return h
 	}
 	part(1, 0, 8, 8)
-	s.want("nothing was asked", ReasonUnsolicited, 0)
+	s.want("nothing was asked", ReasonStale, 0)
 	s.c.Ask(s.now, nil)
 	s.flush()
 	number := s.c.reports.number
@@ -229,17 +229,18 @@ func TestForgedReports(t *testing.T) {
 		what                   string
 		number, offset, length uint32
 		bytes                  int
+		reason                 Reason
 	}{
-		{"another question", number + 1, 8, 16, 8},
-		{"another length", number, 8, 24, 8},
-		{"beyond the length", number, 8, 16, 16},
-		{"beyond all", number, 1<<32 - 8, 16, 8},
-		{"no multiple of 8", number, 9, 16, 7},
-		{"a hole", number, 0, 16, 9},
-		{"nothing", number, 8, 16, 0},
+		{"another question", number + 1, 8, 16, 8, ReasonStale},
+		{"another length", number, 8, 24, 8, ReasonMismatch},
+		{"beyond the length", number, 8, 16, 16, ReasonMismatch},
+		{"beyond all", number, 1<<32 - 8, 16, 8, ReasonMismatch},
+		{"no multiple of 8", number, 9, 16, 7, ReasonMismatch},
+		{"a hole", number, 0, 16, 9, ReasonMismatch},
+		{"nothing", number, 8, 16, 0, ReasonMismatch},
 	} {
 		part(x.number, x.offset, x.length, x.bytes)
-		s.want(x.what, ReasonUnsolicited, 0)
+		s.want(x.what, x.reason, 0)
 	}
 	part(number, 0, 16, 8)
 	s.want("a duplicate", ReasonNone, 0)
@@ -250,10 +251,12 @@ func TestForgedReports(t *testing.T) {
 	if s.count(Report) != 1 {
 		t.Error("there is no report")
 	}
+	part(number, 8, 16, 8)
+	s.want("a duplicate after the last part", ReasonStale, 0)
 	s.c.Ask(s.now, nil)
 	s.flush()
 	part(s.c.reports.number, 0, MaxReport+8, 8)
-	s.want("longer than a report is", ReasonUnsolicited, 0)
+	s.want("longer than a report is", ReasonMismatch, 0)
 	if s.c.reports.buf != nil {
 		t.Errorf("a buffer of %d bytes for nothing", len(s.c.reports.buf))
 	}

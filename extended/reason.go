@@ -44,7 +44,7 @@ const (
 	// ReasonOrder: a message whose predecessors cannot come, as an earlier one never
 	// began (E10).
 	ReasonOrder
-	// ReasonUnsolicited: DATA of no message that is open, or was cleared.
+	// ReasonUnsolicited: DATA of no message that is open, or was cleared, or an answer to a message that has not begun.
 	ReasonUnsolicited
 	// ReasonMismatch: a packet that contradicts what its message began with:
 	// another communicator, tag, datatype or length, or bytes beyond it.

@@ -20,6 +20,7 @@ func (c *Conn) onRequest(now Instant, h *protocol.ExtHeader, payload []byte) Rea
 	if int64(h.Length) > c.cfg.MaxLength {
 		r.expected++
 		r.matched++
+		r.adapt(&c.cfg)
 		c.controls.push(control{
 			kind: protocol.Error, call: h.Call.Counterpart(), message: h.Message, code: protocol.CodeTooLong,
 		})
@@ -47,15 +48,9 @@ func (c *Conn) mayBegin(h *protocol.ExtHeader) Reason {
 // open begins a message.
 func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 	r := &c.recvs
-	m := r.free
-	if m == nil {
-		m = new(inbound)
-	} else {
-		r.free = m.after
-	}
-	// It is 0 but for after.
+	m := r.take()
 	m.number, m.comm, m.tag, m.datatype = h.Message, h.Comm, h.Tag, h.Call.Datatype()
-	m.length, m.since, m.before, m.after = int64(h.Length), now, r.last, nil
+	m.length, m.since, m.before = int64(h.Length), now, r.last
 	m.eager = h.Type == protocol.Data
 	if m.eager {
 		m.take = m.length
@@ -72,6 +67,7 @@ func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 	}
 	r.newest = m
 	r.expected++
+	r.adapt(&c.cfg)
 	a := c.next()
 	a.Kind = Open
 	a.Message, a.Comm, a.Tag, a.Length = c.message(m), h.Comm, h.Tag, int64(h.Length)
@@ -80,8 +76,10 @@ func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 }
 
 // message is the caller's name of a message.
-func (c *Conn) message(m *inbound) Message {
-	return Message(uint64(c.session.epoch)<<32 | uint64(m.number))
+func (c *Conn) message(m *inbound) Message { return c.named(m.number) }
+
+func (c *Conn) named(number uint32) Message {
+	return Message(uint64(c.session.epoch)<<32 | uint64(number))
 }
 
 // onData takes DATA, eager (E11) or asked for (E12).
@@ -161,10 +159,13 @@ func (c *Conn) accept(message Message, room int64, fetched bool, acts []Action) 
 	}
 	c.changed = true
 	r.matched++
+	r.adapt(&c.cfg)
 	m.accepted, m.room = true, max(room, 0)
 	r.waiting++
 	if m.eager {
-		r.matchedBytes += uint32(m.length)
+		if !m.returned {
+			r.matchedBytes += uint32(m.length)
+		}
 		if m.complete() {
 			r.waiting--
 			r.close(m)
@@ -192,7 +193,14 @@ func (c *Conn) onCancel(h *protocol.ExtHeader) Reason {
 		return c.hold(h, nil)
 	}
 	m := r.find(h.Message)
-	if m == nil || m.eager || m.accepted {
+	if m == nil {
+		if ref := r.resting.get(h.Message); ref == 0 || ref&eagerBit != 0 {
+			return ReasonStale
+		}
+		r.asked = append(r.asked, h.Message)
+		return ReasonNone
+	}
+	if m.eager || m.accepted {
 		return ReasonStale // CLEAR_TO_SEND is the answer, or was
 	}
 	if !m.asked {
@@ -207,19 +215,28 @@ func (c *Conn) onCancel(h *protocol.ExtHeader) Reason {
 func (c *Conn) forget() {
 	r := &c.recvs
 	for _, number := range r.asked {
-		m := r.find(number)
-		if m == nil || m.accepted {
+		m, rest := r.find(number), r.resting.find(number)
+		if m == nil && rest < 0 || m != nil && m.accepted {
 			continue // CLEAR_TO_SEND is the answer
 		}
-		c.controls.push(control{
-			kind: protocol.Error, call: m.datatype.Recv(), message: number, code: protocol.CodeCanceled,
-		})
 		c.stats.Lost++
 		a := c.next()
-		a.Kind = Lost
-		a.Message, a.Err = c.message(m), ErrCanceled
+		a.Kind, a.Err = Lost, ErrCanceled
+		a.Message, a.Ref = c.named(number), 0
+		call := protocol.RecvInt
+		if m != nil {
+			call = m.datatype.Recv()
+			r.close(m)
+		} else {
+			ref := r.resting.slots[rest].ref
+			if a.Ref = ref & refBits; ref&floatBit != 0 {
+				call = protocol.RecvFloat
+			}
+			r.resting.remove(rest)
+		}
+		c.controls.push(control{kind: protocol.Error, call: call, message: number, code: protocol.CodeCanceled})
 		r.matched++
-		r.close(m)
+		r.adapt(&c.cfg)
 	}
 	r.asked = r.asked[:0]
 }

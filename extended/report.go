@@ -13,7 +13,7 @@ type SendState struct {
 	Comm, Tag uint32
 }
 
-// EachSend calls yield for every send that has not ended, oldest first, until it
+// EachSend calls yield for every send that has not ended and does not rest, oldest first, until it
 // returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
 	if !c.eachShort(yield) {
@@ -36,7 +36,8 @@ func (c *Conn) ForeignVersion() byte { return c.foreign }
 // Busy reports whether a send has not ended, a packet of ours is not
 // acknowledged, or a message that was matched is not complete.
 func (c *Conn) Busy() bool {
-	return c.sends.count > 0 || c.flight.outstanding() > 0 || c.shorts.len() > 0 || !c.controls.empty() || c.recvs.waiting > 0
+	return c.sends.open() > 0 || c.flight.outstanding() > 0 || c.shorts.len() > 0 || !c.controls.empty() ||
+		c.recvs.waiting > 0
 }
 
 // numTypes is the length of tables indexed by protocol.Type.
@@ -90,7 +91,7 @@ type Stats struct {
 }
 
 // Sends returns how many sends have not ended.
-func (c *Conn) Sends() int { return c.sends.count + c.shorts.len() }
+func (c *Conn) Sends() int { return c.sends.open() + c.shorts.len() }
 
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
@@ -101,7 +102,7 @@ func (c *Conn) Stats() Stats {
 	if c.search != nil {
 		s.Probes = c.search.probes
 	}
-	s.Queued, s.Begun = c.sends.count-c.sends.begun, c.sends.begun+c.shorts.len()
+	s.Queued, s.Begun = c.Queued(), int(c.sends.begun)+c.sends.resting.len()+c.shorts.len()
 	s.Open, s.Held = c.recvs.open(), len(c.recvs.held.packets)
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
 	return s

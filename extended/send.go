@@ -45,20 +45,23 @@ type sending struct {
 	byID         index[outbound] // all but the newest
 	newest       *outbound       // the last one that was given to Send, if it has not ended
 	byNumber     index[outbound] // those announced and not done
-	count, begun int
+	count, begun int32
 	next         uint32 // number of the next message
 	limit        uint32 // number of the first that may not be sent yet (E20)
 	eagerLimit   uint32 // eager bytes that may be sent since the session began
 	eagerSent    uint32 // eager bytes that were
 	blocked      bool   // CreditExhausted was noted
+	wanted       bool   // the peer is to be asked for its limits
+	grant        uint32 // how many could be sent at first; 0 before a limit was received
 	free         *outbound
+	resting      *restingSends // nil: none may rest
 }
 
 // reset begins a new session, with the messages that are queued.
 func (s *sending) reset(first uint32) {
 	s.eager, s.cleared, s.clearedLast = nil, nil, nil
 	s.byNumber.clear()
-	s.next, s.limit, s.eagerLimit, s.eagerSent, s.blocked = first, first, 0, 0, false
+	s.next, s.limit, s.eagerLimit, s.eagerSent, s.blocked, s.grant = first, first, 0, 0, false, 0
 }
 
 // Send queues a message. It goes out as soon as session, credit and window
@@ -76,7 +79,7 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	}
 	m := s.allocate()
 	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag, op.Datatype, op.Sync
-	m.op.Partial = op.Partial
+	m.op.Partial, m.op.Announce = op.Partial, op.Announce
 	m.since, m.state = now, Queued
 	m.before = s.last
 	if s.last == nil {
@@ -93,6 +96,11 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 		s.byID.put(uint64(last.op.ID), last)
 	}
 	s.newest = m
+	if c.left != 0 {
+		c.acts = acts
+		c.done(m, c.failure(now, c.left, c.sendWait(m)))
+		return c.acts
+	}
 	return acts
 }
 
@@ -233,12 +241,14 @@ func (c *Conn) doneIfAcked(m *outbound) {
 // onClear takes CLEAR_TO_SEND (E12).
 func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 	s := &c.sends
-	m := s.byNumber.get(uint64(h.Message))
 	switch {
 	case !h.Call.IsRecv():
 		return ReasonDirection
 	case int32(h.Message-s.next) >= 0:
 		return ReasonUnsolicited
+	}
+	m := c.announced(h)
+	switch {
 	case m == nil || m.state != WaitClear && m.state != Canceling:
 		return ReasonStale
 	case int64(h.Length) > m.op.Length:
@@ -265,12 +275,14 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 
 // onRefusal takes ERROR canceled (E16), or without an err too long (E17).
 func (c *Conn) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
-	m := c.sends.byNumber.get(uint64(h.Message))
 	switch {
 	case !h.Call.IsRecv():
 		return ReasonDirection
 	case int32(h.Message-c.sends.next) >= 0:
 		return ReasonUnsolicited
+	}
+	m := c.announced(h)
+	switch {
 	case m == nil || m.state != Canceling && (err != nil || m.state != WaitClear):
 		return ReasonStale
 	}

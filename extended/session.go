@@ -1,6 +1,7 @@
 package extended
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -94,23 +95,75 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.timeShorts(now)
 	c.note(ProcessEnded)
-	if c.session.remote != 0 {
+	if c.session.remote != 0 || c.cfg.Job {
 		c.endSession(now, endDied)
 	}
 	return c.acts
 }
 
-// endSession ends the peer's session and what had begun in it. Later messages wait for a new one.
+// ProcessClosed informs a Conn that the peer has shut down, which the transport has found: without a session, the peer
+// could not say so itself (E9).
+func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
+	c.acts, c.changed = acts, true
+	c.timeShorts(now)
+	c.onClose(now)
+	return c.acts
+}
+
+// endSession ends the peer's session and what had begun in it. Later messages wait for a new one, unless the peer does
+// not return.
 func (c *Conn) endSession(now Instant, why ending) {
-	c.session.end()
+	if c.session.remote != 0 {
+		c.session.end()
+	}
 	c.endMessages(now, why)
 	c.session.hello = now + c.random.jitter(c.cfg.Timing.HelloFirst)
+	if c.cfg.Job {
+		c.left = why
+		c.endQueued(now, why)
+	}
 }
+
+// endQueued ends the sends that wait for a session.
+func (c *Conn) endQueued(now Instant, why ending) {
+	for m := c.sends.first; m != nil; m = c.sends.first {
+		c.done(m, c.failure(now, why, c.sendWait(m)))
+	}
+}
+
+// Left reports whether the process of the peer, a rank of our job, is gone, and whether it closed its session before.
+func (c *Conn) Left() (left, closed bool) { return c.left != 0, c.left == endClosed }
 
 // declareUnreachable ends our session, as the peer is unreachable (E31).
 func (c *Conn) declareUnreachable(now Instant) {
 	c.note(Unreachable)
 	c.endMessages(now, endSilent)
+	c.newSession(now)
+}
+
+// Unreachable informs a Conn that the transport has no way to the peer, and why. Messages that wait for a session
+// fail too: without a way to the peer they would wait forever.
+func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
+	if c.closed {
+		return acts
+	}
+	c.acts, c.changed = acts, true
+	c.timeShorts(now)
+	before := len(c.acts)
+	c.note(Unreachable)
+	c.endMessages(now, endUnreachable)
+	c.endQueued(now, endUnreachable)
+	c.newSession(now)
+	for i := range c.acts[before:] {
+		if err, ok := errors.AsType[*TimeoutError](c.acts[before+i].Err); ok {
+			err.Reason = reason
+		}
+	}
+	return c.acts
+}
+
+// newSession replaces our session: packets of the old one are invalid.
+func (c *Conn) newSession(now Instant) {
 	s := &c.session
 	// Sessions of the peer that ended cannot be confused any more: what they
 	// have sent bears our old session. The peer's own may go on.
@@ -201,7 +254,7 @@ func (c *Conn) reset() {
 	c.controls.reset()
 	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
 	c.sends.reset(c.cfg.firstMessage)
-	c.recvs.reset(c.cfg.firstMessage)
+	c.recvs.reset(&c.cfg)
 	c.reports.reset()
 }
 
@@ -217,10 +270,10 @@ func (c *Conn) helloDue() Instant {
 	if s.remote == 0 && c.reports.asks() {
 		return s.hello
 	}
-	if c.sends.count == 0 && c.recvs.waiting == 0 {
+	if c.sends.open() == 0 && c.recvs.waiting == 0 && !c.sends.wanted {
 		return never
 	}
-	queued := c.sends.queued != nil
+	queued := c.sends.queued != nil || c.sends.wanted
 	switch {
 	case s.remote == 0 && queued:
 		return s.hello

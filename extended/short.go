@@ -82,9 +82,10 @@ func (c *Conn) ackEvery() int {
 func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	f, s, q := &c.flight, &c.sends, c.shorts
 	switch {
-	case q == nil, c.changed, c.session.remote == 0, op.Sync, op.Partial:
+	case q == nil, c.changed, c.session.remote == 0, op.Sync, op.Announce, op.Partial:
 		return false
-	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(), c.blocked():
+	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(),
+		int32(s.limit-s.next) <= int32(s.reserve()):
 		return false // something else goes first
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit), op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false

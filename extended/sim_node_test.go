@@ -3,6 +3,7 @@ package extended
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -46,6 +47,8 @@ type simSend struct {
 	ready    int64
 	done     bool
 	err      error
+	rests    bool
+	number   uint32 // if it rests
 }
 
 // simMessage is an inbound message, from its Open.
@@ -59,6 +62,8 @@ type simMessage struct {
 	recv     *simRecv
 	accepted bool
 	offered  bool
+	woken    Woken
+	rests    bool
 }
 
 // simRecv is a receive.
@@ -103,6 +108,7 @@ func (n *node) recv(tag uint32, room int64) *simRecv {
 
 func (n *node) match(m *simMessage, r *simRecv) {
 	m.recv, r.message = r, m
+	n.wake(m)
 	if m.offered && n.w.fetch() && n.take(m, r.room) {
 		n.acts = n.conn.Fetched(n.w.now, m.name, r.room, n.acts)
 	} else {
@@ -112,22 +118,45 @@ func (n *node) match(m *simMessage, r *simRecv) {
 	n.do()
 }
 
+// rest has a message rest that waits for a receive.
+func (n *node) rest(m *simMessage) {
+	if n.w.rests == nil || m.recv != nil || m.offered || !n.w.rests() {
+		return
+	}
+	if m.rests = n.conn.Rest(m.name, m.name.Number()&(refBits-1)+1); m.rests {
+		n.w.print("%d   Rest message %d", n.rank, m.name.Number())
+	}
+}
+
+func (n *node) wake(m *simMessage) {
+	if m.rests {
+		n.conn.Wake(&m.woken)
+		m.rests = false
+	}
+}
+
 // take copies a message from its sender, if it has not ended there.
 func (n *node) take(m *simMessage, room int64) bool {
 	from := n.w.nodes[1-n.rank]
 	if from.conn.session.local != n.conn.session.remote || from.conn.session.remote != n.conn.session.local {
 		return false
 	}
-	o := from.conn.sends.byNumber.get(uint64(m.name.Number()))
-	if o == nil || o.op.Partial { // what is not all there is not advertised
+	id := ID(from.conn.sends.resting.get(m.name.Number()) & refBits) // of sends, both count from 1
+	if o := from.conn.sends.byNumber.get(uint64(m.name.Number())); o != nil {
+		id = o.op.ID
+	}
+	if id == 0 || from.sends[id].op.Partial { // what is not all there is not advertised
 		return false
 	}
-	copy(m.buf[:min(room, int64(len(m.buf)))], from.sends[o.op.ID].data)
+	copy(m.buf[:min(room, int64(len(m.buf)))], from.sends[id].data)
 	n.w.print("%d   takes message %d", n.rank, m.name.Number())
 	return true
 }
 
 func (n *node) cancel(id ID) CancelOutcome {
+	if s := n.sends[id]; s.rests {
+		n.conn.WakeSend(s.number)
+	}
 	acts, result := n.conn.Cancel(n.w.now, id, n.acts)
 	n.acts = acts
 	if result == CancelDone {
@@ -193,6 +222,32 @@ func (n *node) do() {
 	if n.acts == nil {
 		n.acts = acts[:0]
 	}
+	n.restSends()
+}
+
+// restSends lets sends rest that wait for a receive.
+func (n *node) restSends() {
+	if n.w.rests == nil {
+		return
+	}
+	for i, s := range n.posted {
+		if s.done || s.rests || s.gone || !n.w.rests() {
+			continue
+		}
+		if s.number, s.rests = n.conn.RestSend(s.op.ID, uint32(i+1)); s.rests {
+			n.w.print("%d   RestSend send %d, message %d", n.rank, s.op.ID, s.number)
+		}
+	}
+}
+
+// wakeSend is the function of WakeSends.
+func (n *node) wakeSend(ref uint32) (SendOp, Instant) {
+	s := n.posted[ref-1]
+	if !s.rests {
+		n.w.fail("%d: send %d is woken, and does not rest", n.rank, s.op.ID)
+	}
+	s.rests = false
+	return s.op, n.w.now
 }
 
 func (n *node) carryOut(a *Action) {
@@ -229,16 +284,24 @@ func (n *node) carryOut(a *Action) {
 		}
 	case SendDone:
 		s := n.sends[a.ID]
-		if s.done || s.gone {
-			w.fail("%d: SendDone for send %d twice", n.rank, a.ID)
+		if s.done || s.gone || s.rests {
+			w.fail("%d: SendDone for send %d twice, or while it rests", n.rank, a.ID)
 		}
 		s.done, s.err = true, a.Err
 		w.print("%d   SendDone send %d%s", n.rank, a.ID, because(a.Err))
+	case RestingSendsDone:
+		for _, s := range n.posted {
+			if s.rests {
+				s.done, s.err, s.rests = true, a.Err, false
+			}
+		}
 	case Open:
 		w.print("%d   Open message %d: %d bytes, tag=%d comm=%d%s", n.rank, a.Message.Number(), a.Length, a.Tag, a.Comm, iff(a.Eager, ", eager"))
 		n.open(a)
 	case Copy, Arrived, Lost:
 		n.progress(a)
+	case LostRests:
+		n.lostRests(a)
 	case Drop:
 		n.drops[a.Reason]++
 		w.print("%d   Drop %v", n.rank, a.Reason)
@@ -271,6 +334,8 @@ func (n *node) open(a *Action) {
 		n.w.fail("%d: message %x is advertised", n.rank, a.Message)
 	}
 	m := &simMessage{name: a.Message, tag: a.Tag, buf: make([]byte, a.Length), offered: a.Advertised}
+	m.woken = Woken{Message: a.Message, Comm: a.Comm, Tag: a.Tag, Length: a.Length, Datatype: a.Datatype,
+		Since: n.w.now}
 	n.inbound[a.Message] = m
 	for i, r := range n.recvs {
 		if r.tag == m.tag {
@@ -280,6 +345,18 @@ func (n *node) open(a *Action) {
 		}
 	}
 	n.waiting = append(n.waiting, m)
+	if !a.Eager {
+		n.rest(m)
+	}
+}
+
+// lostRests loses all that rest and are not complete.
+func (n *node) lostRests(a *Action) {
+	for _, m := range slices.Clone(n.waiting) {
+		if m.rests && !m.arrived {
+			n.progress(&Action{Kind: Lost, Message: m.name, Ref: m.name.Number()&(refBits-1) + 1, Err: a.Err})
+		}
+	}
 }
 
 func (n *node) progress(a *Action) {
@@ -299,8 +376,12 @@ func (n *node) progress(a *Action) {
 		copy(m.buf[a.Offset:], a.Payload)
 	case Arrived:
 		m.arrived = true
+		n.rest(m)
 		n.w.print("%d   Arrived message %d: %d bytes", n.rank, a.Message.Number(), m.got)
 	case Lost:
+		if (a.Ref != 0) != m.rests || m.rests && a.Ref != m.name.Number()&(refBits-1)+1 {
+			n.w.fail("%d: Lost message %d has ref %d", n.rank, a.Message.Number(), a.Ref)
+		}
 		m.lost = a.Err
 		n.w.print("%d   Lost message %d%s", n.rank, a.Message.Number(), because(a.Err))
 		for i, o := range n.waiting {

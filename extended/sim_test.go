@@ -45,6 +45,8 @@ type world struct {
 	// fetch decides whether what has arrived is advertised, and whether what was
 	// advertised is to be had; nil: never.
 	fetch func() bool
+	// rests decides whether what waits for a receive rests; nil: it does not.
+	rests func() bool
 	// mtu is how many bytes a datagram may have that is not fragmented, and link what the first
 	// link says of that; 0: any number.
 	mtu, link int
@@ -70,12 +72,16 @@ func newWorld(cfg Config) *world {
 // start starts a rank, or its next one.
 func (w *world) start(rank int, cfg Config) *node {
 	cfg.Local, cfg.Remote = uint32(rank), uint32(1-rank)
+	if cfg.Room != nil {
+		cfg.Room = NewRoom(cfg.Room.limit)
+	}
 	cfg.Seed = cfg.Seed*4 + uint64(rank)*2 + 1
 	n := &node{w: w, rank: rank, cfg: cfg, conn: New(cfg), sends: map[ID]*simSend{}, inbound: map[Message]*simMessage{}}
 	if old := w.nodes[rank]; old != nil {
 		n.epochs = old.epochs + 1
 		n.conn = New(func() Config { cfg.Seed += uint64(n.epochs) << 32; return cfg }())
 	}
+	n.conn.WakeSends(n.wakeSend)
 	w.nodes[rank] = n
 	return n
 }

@@ -139,7 +139,7 @@ func (c *Conn) eagerly(m *outbound) bool {
 }
 
 func (c *Conn) short(m *outbound) bool {
-	return !m.op.Sync && !m.op.Partial && m.op.Length <= int64(c.cfg.EagerLimit)
+	return !m.op.Sync && !m.op.Announce && !m.op.Partial && m.op.Length <= int64(c.cfg.EagerLimit)
 }
 
 // blocked reports whether the next message waits for credit (E20).

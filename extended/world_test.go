@@ -177,7 +177,11 @@ func TestWorld(t *testing.T) {
 	var most float64
 	for seed := first; seed < last; seed++ {
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
-		w := newWorld(randomConfig(rng))
+		cfg := randomConfig(rng)
+		if seed%5 < 2 {
+			cfg.Room = NewRoom(40)
+		}
+		w := newWorld(cfg)
 		if *worldSeed >= 0 {
 			w.log = os.Stdout
 			t.Logf("%+v", w.nodes[0].conn.Config())
@@ -194,6 +198,10 @@ func TestWorld(t *testing.T) {
 		if seed%3 == 0 {
 			fetching := rand.New(rand.NewPCG(uint64(seed), 2))
 			w.fetch = func() bool { return fetching.IntN(4) > 0 }
+		}
+		if seed%2 == 0 {
+			resting := rand.New(rand.NewPCG(uint64(seed), 3))
+			w.rests = func() bool { return resting.IntN(4) > 0 }
 		}
 		span := pick(rng, time.Microsecond, time.Millisecond, 500*time.Millisecond)
 		messages := 1 + rng.IntN(60)

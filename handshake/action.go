@@ -28,15 +28,18 @@ const (
 	SendDone
 	RecvDone
 	// Repost: the receive ID was given to a message that does not exist,
-	// because its SEND_REQUEST was a late duplicate. Its direction of the
-	// pair is free, nothing was stored, and the receive is to be posted
-	// again in its old place.
+	// because its SEND_REQUEST was a late duplicate or is withdrawn. Its
+	// direction of the pair is free, nothing was stored, and the receive is
+	// to be posted again in its old place.
 	Repost
 	// Drop: something that arrived was not used, for Reason.
 	Drop
 	// Note: something happened that the caller may want to count or log;
 	// nothing needs to be done.
 	Note
+	// DeadEnd: the peer cannot go on. What waits for it, other than the pair's own messages, which
+	// have ended, is to be ended with Err.
+	DeadEnd
 )
 
 // Action is one thing for the caller to do, in order.
@@ -110,7 +113,7 @@ const (
 	// ReasonDatatype: an INT packet where FLOAT is expected, or the reverse.
 	ReasonDatatype
 	// ReasonGap: a continuation datagram after a pause in which the message must be
-	// regarded as broken off.
+	// regarded as broken off, or the last one of a message of which others are missing.
 	ReasonGap
 	// ReasonBarrier: the deployed MPE ignores BARRIER, and so do we.
 	ReasonBarrier
@@ -165,18 +168,39 @@ const (
 	Padding
 	// DeliveredDuplicate: a copy of a message, made and delayed by the
 	// network until the next one had been cleared, was delivered in that
-	// one's place. They cannot be distinguished in time; the wire shows it only
-	// when the real one arrives.
+	// one's place: it equals an earlier one, and the real one has arrived.
 	DeliveredDuplicate
+	// EarlyData: DATA came sooner after CLEAR_TO_SEND than any before, and is held back until it is
+	// clear that no other comes.
+	EarlyData
+	// EarlyAck: ACK came sooner after DATA than any before, and is held back until it is clear that
+	// the peer does not ask for DATA again.
+	EarlyAck
+	// ClearAfterDone: a deployed peer has sent CLEAR_TO_SEND again when its message had been reported as
+	// done: DATA may not have arrived.
+	ClearAfterDone
+	// SecondData: two messages, or too much payload, have come for one CLEAR_TO_SEND. The network has made a copy, and
+	// the message that was delivered may be it.
+	SecondData
+	// RepeatedContent: a message equals one of the last 256 of its sender. That is legal, and all that
+	// can be known of a copy that came in the place of the message that was lost.
+	RepeatedContent
+	// Resumed: a message is received that an earlier process of this rank has
+	// cleared.
+	Resumed
 	// WouldWedge: what has come would wedge a deployed FPGA, or corrupt what it
 	// receives; Err says how. Only a stand-in notes it.
 	WouldWedge
+	// Withdrawn: the peer no longer sends a message that it asked to send, or has
+	// revoked its CLEAR_TO_SEND.
+	Withdrawn
 	numEvents
 )
 
 var eventNames = [numEvents]string{
 	"", "retransmitted", "reacked", "crossed", "request_taken_as_ack",
-	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_retransmitted", "padding", "delivered_duplicate", "would_wedge_fpga",
+	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_retransmitted", "padding", "delivered_duplicate",
+	"early_data", "early_ack", "clear_after_done", "second_data", "repeated_content", "resumed", "would_wedge_fpga", "withdrawn",
 }
 
 // NumEvents is the number of Events, for tables indexed by them.

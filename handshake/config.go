@@ -30,6 +30,8 @@ type Config struct {
 	// MaxWords is the largest message accepted or sent, in words. A header
 	// that claims more is dropped.
 	MaxWords uint32
+	// PeerWords is the largest message that the peer takes, in words; 0: MaxWords.
+	PeerWords uint32
 	// Reliable is true on a transport that retransmits by itself. Then nothing
 	// is retransmitted on a timer, only after Reconnected.
 	Reliable bool
@@ -60,7 +62,7 @@ type Rules struct {
 	// message, and answers it at its next receive.
 	KeepsRequests bool
 	// RetransmitsClear is how long the peer waits for DATA before it sends
-	// CLEAR_TO_SEND again. DATA is retransmitted to such a peer when it
+	// CLEAR_TO_SEND again, and for CLEAR_TO_SEND before SEND_REQUEST. DATA is retransmitted to such a peer when it
 	// asks, and not by a timer: unsolicited it may be stored as payload. 0: the
 	// peer asks for nothing, and takes every retransmission for what it is.
 	RetransmitsClear time.Duration
@@ -69,6 +71,9 @@ type Rules struct {
 	// by the network, and is not answered: an ACK that was not asked for can
 	// wedge an FPGA.
 	AckRetransmit time.Duration
+	// Numbered: the peer's CLEAR_TO_SEND has the number of the SEND_REQUEST that it answers in place of a size, and
+	// either can be revoked. Peers of earlier versions are recognized.
+	Numbered bool
 }
 
 // FPGAPeer describes the deployed FPGA of the given rank.
@@ -94,8 +99,13 @@ func CPUPeer() Rules {
 	}
 }
 
+// asksWithin returns for how long a peer that gets no DATA sends CLEAR_TO_SEND again.
+func (r *Rules) asksWithin() time.Duration {
+	return deployedRetransmissions*r.RetransmitsClear + deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
+}
+
 // SoftwarePeer describes another zrlmpid.
-func SoftwarePeer() Rules { return Rules{} }
+func SoftwarePeer() Rules { return Rules{Numbered: true} }
 
 // Quirks are what a stand-in keeps of the deployed FPGA beyond its Shape and
 // Timing. The zero value keeps none: that is how a host behaves.
@@ -151,6 +161,8 @@ type Timing struct {
 	// never. A late receiver is no fault, so ClearDeadline is 0 by default;
 	// once CLEAR_TO_SEND was sent both sides are bound to go on.
 	ClearDeadline, AckDeadline, DataDeadline time.Duration
+	// FirstDeadline ends the wait for CLEAR_TO_SEND of a peer that has never sent a packet; 0 is never.
+	FirstDeadline time.Duration
 	// FragmentGap is the longest pause between the datagrams of one message
 	// after which a continuation datagram is still accepted as its continuation. It is shorter
 	// than any sender's ACK time-out, so that a retransmission whose first datagram
@@ -198,6 +210,10 @@ func DefaultTiming(peer Rules) Timing {
 		// Its own retransmissions of SEND_REQUEST and DATA ask for
 		// whatever was lost; ours are for the time after its last one.
 		t.Data.First = 4 * time.Second
+	}
+	if peer.CorruptsOnRetransmit {
+		// By then an FPGA that lacks DATA has asked for it three times, even if its clock is half as fast.
+		t.AckDeadline = min(t.AckDeadline, 2*peer.asksWithin()+crossing)
 	}
 	return t
 }

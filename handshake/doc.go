@@ -27,7 +27,7 @@
 //	   │                     │ │                   │     │  deployed peer only when it asks
 //	   │         SEND_REQ    │ │ peer's message    │     │  by CLEAR_TO_SEND
 //	   │         again       ▼ │ is done           │     ├─ SEND_REQUEST of a deployed
-//	   └───────────────────► HELD                  │     │  peer: it has the message
+//	   └───────────────────► HELD                  │     │  peer, twice: it has it
 //	     a receive is        a crossing SEND_      │     └─ deadline: TimeoutError
 //	     under way           REQUEST goes first    └─ ERROR: RemoteError
 //
@@ -53,6 +53,8 @@
 //   - What a deployed peer sends shows what it is in, because its calls block. A
 //     CLEAR_TO_SEND or SEND_REQUEST that this belies was a late duplicate, and
 //     what it brought about is canceled.
+//   - DATA and ACK that come sooner than a round trip are held back, as they may be late
+//     copies. Equal content is reported, and drops nothing.
 //   - A datagram is payload or packet by the pair's state and the bytes still
 //     expected, not by its bytes.
 //

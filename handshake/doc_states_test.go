@@ -59,7 +59,9 @@ var transitions = map[string]string{
 	"M40": "fpga req 1 send clear 102 req",
 	"M41": "tcp send recv req connected",
 	"M39": "fpga recv req send time-out",
+	"M43": "fpga send clear req 102 req",
 	"M38": "cpu send time-out 120 clear ack send",
+	"M42": "cpu send-cut clear deadline send deadline",
 
 	"N1":  "fpga recv",
 	"N2":  "fpga req recv",
@@ -94,16 +96,19 @@ var transitions = map[string]string{
 	"N31": "fpga recv req first bare",
 	"N32": "fpga recv req first bare last",
 	"N33": "fpga recv req first-odd last-padded",
-	"N34": "fpga recv req first last",
+	"N34": "fpga recv req first odd",
+	"N46": "fpga recv req first last",
 	"N35": "fpga recv req first 60 bare",
 	"N36": "fpga recv req first first",
 	"N37": "fpga recv req first 20 req",
 	"N38": "fpga recv req first 60 req",
 	"N39": "software recv req first time-out",
 	"N40": "cpu recv req first time-out",
-	"N41": "cpu recv req first deadline",
+	"N41": "software recv req first deadline",
 	"N42": "fpga recv req first error",
 	"N43": "tcp recv req first connected",
+	"N44": "cpu recv req first deadline",
+	"N45": "fpga recv req 112 req deadline",
 }
 
 func TestDocumentStateTables(t *testing.T) {
@@ -242,6 +247,8 @@ func (s *script) step() (acts []handshake.Action) {
 			break
 		}
 		acts = p.Datagram(s.now, b, nil)
+	case "odd":
+		acts = p.Datagram(s.now, pattern(3, 3), nil)
 	case "cancel":
 		var ok bool
 		if variant == "send" {
@@ -308,6 +315,9 @@ func describeActions(acts []handshake.Action) string {
 		if err == nil {
 			return what + " done"
 		}
+		if errors.Is(err, handshake.ErrDeadEnd) {
+			return what + " fails: DeadEndError"
+		}
 		for name, kind := range map[string]error{
 			"TimeoutError": handshake.ErrTimeout, "PartialError": handshake.ErrPartial,
 			"RemoteError": handshake.ErrRemote, "TruncatedError": handshake.ErrTruncated,
@@ -334,6 +344,8 @@ func describeActions(acts []handshake.Action) string {
 			words = append(words, "drop `"+a.Reason.String()+"`")
 		case handshake.Note:
 			words = append(words, "note `"+a.Event.String()+"`")
+		case handshake.DeadEnd:
+			words = append(words, "dead end")
 		default:
 			words = append(words, "refused")
 		}

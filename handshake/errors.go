@@ -141,6 +141,12 @@ type TimeoutError struct {
 	Wait
 	// Elapsed is how long the wait lasted.
 	Elapsed time.Duration
+	// Silent: the peer is an FPGA that would have asked for DATA again by now if it lacked it.
+	Silent bool
+	// Unheard: no packet has ever come from the peer.
+	Unheard bool
+	// DeadEnd: it was the wait for the DATA of a deployed peer that is in this send, and cannot go on.
+	DeadEnd bool
 }
 
 // Error names state, packet and peer, and says what may have happened.
@@ -149,15 +155,25 @@ func (e *TimeoutError) Error() string {
 	if e.Retransmissions > 0 {
 		s += fmt.Sprintf(" (retransmitted %d times)", e.Retransmissions)
 	}
+	if e.State == Receiving {
+		s += fmt.Sprintf(": %d of %d bytes had arrived", e.Got, int64(e.Words)*protocol.WordLen)
+	}
+	if e.DeadEnd {
+		return s + fmt.Sprintf(": it is in a send whose DATA has not arrived, and waits forever. Restart its role or program, %s", resetStep(e.Local, e.Remote))
+	}
+	if e.Unheard {
+		s += ", from which no packet has ever come"
+	}
 	switch e.State {
 	case WaitClear:
 		s += fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or does not know our address as rank %d", e.Remote, e.Local)
 	case WaitAck:
-		s += ": the message may or may not have arrived"
+		if !e.Silent {
+			return s + fmt.Sprintf(": the message may or may not have arrived, or rank %d was restarted", e.Remote)
+		}
+		s += fmt.Sprintf(": the message has probably arrived and only its ACK was lost, as an FPGA asks up to three times for DATA that it lacks, and rank %d asks no more, or rank %d was restarted: an FPGA that was reset is silent, too", e.Remote, e.Remote)
 	case WaitData:
 		s += fmt.Sprintf(": it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank %d is in no send; if it is an FPGA and does not go on, restart its role", e.Remote)
-	case Receiving:
-		s += fmt.Sprintf(": %d of %d bytes had arrived", e.Got, int64(e.Words)*protocol.WordLen)
 	}
 	return s
 }
@@ -169,17 +185,14 @@ func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 func (e *TimeoutError) Timeout() bool { return true }
 
 // PartialError is a fragmented message to a deployed node that neither
-// acknowledged it in time nor asked for it again in a way that shows what it has.
-// Of an FPGA, it also answers every later send to that peer until Reset.
+// acknowledged it in time nor asked for it again in a way that shows what it has. The
+// peer is in a dead end then.
 type PartialError struct {
-	Remote uint32
-	Words  uint32
+	Local, Remote uint32
+	Words         uint32
 	// Datagrams is how many datagrams the message was fragmented into.
 	Datagrams int64
 	Elapsed   time.Duration
-	// Earlier is true when an earlier message failed and this one was not
-	// tried.
-	Earlier bool
 	// FPGA: the peer stores what comes next as data if it lost a datagram.
 	FPGA bool
 	// Doubtful: SEND_REQUEST was retransmitted, so that a CLEAR_TO_SEND that
@@ -189,19 +202,17 @@ type PartialError struct {
 
 // Error says what happened and what the choices are.
 func (e *PartialError) Error() string {
-	if e.Earlier {
-		return fmt.Sprintf("not sent: rank %d never acknowledged an earlier message of %d words and may be in the middle of it; anything sent now could be stored as its data. Restart the FPGA's role, then reset the peer", e.Remote, e.Words)
-	}
 	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams, Round(e.Elapsed))
 	switch {
 	case e.FPGA:
-		return s + " and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"
+		return s + " and did not ask for them again. Unless it was restarted, it may be in the middle of them: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, " + resetStep(e.Local, e.Remote) +
+			"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"
 	case e.Doubtful:
 		s += ", and whether it asked for them again or for the next message cannot be known"
 	default:
 		s += " and did not ask for them again"
 	}
-	return s + ": it may have all of them, or wait for the rest forever. If its program does not go on, restart it"
+	return s + ": it may have all of them, or wait for the rest forever. If its program does not go on, restart it, " + resetStep(e.Local, e.Remote)
 }
 
 // Is makes errors.Is(err, ErrPartial) true.

@@ -19,13 +19,24 @@ type Pair struct {
 	stale        deferredHeader
 	unanswered   deferredHeader // the peer's CLEAR_TO_SEND that no DATA has answered
 	clearPending bool           // the peer may still answer a SEND_REQUEST of ours: of a send that ended without, or one too many
+	numbers      numbers
 	last         finished
-	lossy        bool          // packets behind SEND_REQUEST had to be retransmitted
-	partial      *PartialError // why sends are refused, if they are
-	drain        int64         // payload bytes of a retransmitted message still to be swallowed
+	lossy        bool // packets behind SEND_REQUEST had to be retransmitted
+	dead         deadEnd
+	drain        int64 // payload bytes of a retransmitted message still to be swallowed
 	drainEnd     Instant
 	received     received
+	recent       recent    // messages
+	vainHolds    int       // messages held back without effect, since the last proof of a copy
+	answer       roundTrip // of CLEAR_TO_SEND by DATA
+	ack          roundTrip // of DATA in one datagram by ACK
+	done         doneSend
 	next         *renewal // nil if both directions go by cfg
+	requestedAt  Instant  // when our last SEND_REQUEST was sent
+	// earlier is what is left of processes that had this rank before, or nil; resumes: the deferred SEND_REQUEST stands
+	// for a message that one of them has cleared.
+	earlier *earlier
+	resumes bool
 }
 
 // deferredHeader is a header kept for later.
@@ -33,6 +44,7 @@ type deferredHeader struct {
 	valid  bool
 	header protocol.Header
 	at     Instant
+	again  bool // a SEND_REQUEST that came again at the spacing of its sender: no duplicate
 }
 
 // finished is what is remembered of the last message received, to know a retransmission
@@ -46,10 +58,23 @@ type finished struct {
 	// early runs while DATA of it that arrives again may have been sent before our ACK
 	// was there.
 	early timer
-	twin  bool // it resembled the message before it
+	twin  bool // it resembled one of the messages before it
+	// latest: it answered the last CLEAR_TO_SEND, answered after that; 0 if that is not known. fragmented: in several
+	// datagrams.
+	latest, fragmented bool
+	answered           Instant
 	// known: the peer is known to have our ACK. reacked counts its retransmissions that were acknowledged again.
 	known   bool
 	reacked int
+}
+
+// doneSend is what is remembered of the last message sent and acknowledged, to know a CLEAR_TO_SEND that asks for it
+// again.
+type doneSend struct {
+	valid bool
+	call  protocol.Call // of the peer's CLEAR_TO_SEND
+	// early runs while a CLEAR_TO_SEND may be a copy of the last, or have crossed with DATA.
+	early timer
 }
 
 // New returns an idle pair.
@@ -61,7 +86,12 @@ func (p *Pair) Config() Config { return p.cfg }
 // Deadline returns the time by which Tick is to be called, and false if nothing
 // waits for a time.
 func (p *Pair) Deadline() (Instant, bool) {
-	return earliest(p.send.rto, p.send.deadline, p.send.early, p.recv.rto, p.recv.deadline, p.recv.early, p.last.early)
+	var restart timer
+	if p.earlier != nil {
+		restart = p.earlier.deadline
+	}
+	return earliest(p.send.rto, p.send.deadline, p.send.early, p.send.askedEarly, p.send.doubt, p.done.early,
+		p.recv.rto, p.recv.deadline, p.recv.early, p.recv.doubt, p.last.early, restart)
 }
 
 // Tick acts on every time-out and deadline that has been reached. All that arrived before
@@ -70,8 +100,13 @@ func (p *Pair) Deadline() (Instant, bool) {
 // handled, which says nothing on a host that was stopped in between.
 func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	p.send.early.expire(now)
+	p.send.askedEarly.expire(now)
+	p.done.early.expire(now)
 	p.recv.early.expire(now)
 	p.last.early.expire(now)
+	if p.earlier != nil {
+		acts = p.tickEarlier(now, acts)
+	}
 	acts = p.tickSend(now, acts)
 	return p.tickRecv(now, acts)
 }
@@ -84,11 +119,13 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 	}
 	switch p.send.state {
 	case Held:
-		if p.send.requested > 0 { // a SEND_REQUEST that the peer may not have deferred
+		if p.send.requested > 0 && !p.send.gone { // a SEND_REQUEST that the peer may not have deferred
 			acts = p.transmitRequest(now, acts)
 		}
 	case WaitClear:
-		acts = p.retransmitRequest(now, acts)
+		if !p.send.gone {
+			acts = p.retransmitRequest(now, acts)
+		}
 	case WaitAck:
 		acts = p.retransmitData(acts)
 	}
@@ -105,6 +142,9 @@ func (p *Pair) Reconnected(now Instant, acts []Action) []Action {
 
 // Datagram takes a UDP datagram from the peer's address.
 func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
+	if p.earlier != nil && p.Offer(now, b) && p.recv.state == WaitRequest {
+		acts = p.answerDeferred(now, acts)
+	}
 	h, defect := p.cfg.Profile.Parse(b)
 	fits := defect.OK() && p.misdirected(h) == ReasonNone
 	if p.recv.state == Receiving {
@@ -113,7 +153,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
 			// The datagram expected here is longer or shorter, so
 			// this is a packet.
-		case fits && h.Type == protocol.Data && p.isRetransmission(h, b[protocol.HeaderLen:]):
+		case fits && h.Type == protocol.Data && (p.recv.doubt.on || p.isRetransmission(h, b[protocol.HeaderLen:])):
 		default:
 			return p.Payload(now, b, acts)
 		}
@@ -131,8 +171,11 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	}
 	if !defect.OK() {
 		reason := Reason(defect.Kind)
-		if defect.Kind == protocol.DefectStartMark && p.expectsPayload() {
+		if !protocol.BeginsWithMark(b) && len(b) > 0 && len(b)%protocol.WordLen == 0 && p.expectsPayload() {
 			reason = ReasonUnexpectedPayload
+		}
+		if reason == ReasonUnexpectedPayload || defect.Kind == protocol.DefectShort {
+			acts = p.payloadTooMuch(now, acts)
 		}
 		acts = append(acts, Action{Kind: Drop, Reason: reason})
 		return p.short(b, acts)
@@ -181,6 +224,7 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 		return drop(r)
 	}
 	p.received.packet(h.Type, protocol.HeaderLen+len(payload))
+	p.heard()
 	switch {
 	case p.recv.state == Receiving:
 		acts = p.wedge(h, errWedgeMidMessage, acts)
@@ -191,6 +235,9 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 		p.unanswered = deferredHeader{} // it is in something else by now
 	}
 	if h.Call == protocol.Barrier {
+		if p.isRevocation(h) {
+			return p.onRevocation(now, h, acts)
+		}
 		return drop(ReasonBarrier)
 	}
 	switch h.Type {
@@ -205,16 +252,17 @@ func (p *Pair) packet(now Instant, h protocol.Header, payload []byte, streamed b
 	}
 	switch h.Type {
 	case protocol.SendRequest:
-		return p.onRequest(now, h, acts)
+		acts = p.onRequest(now, h, acts)
 	case protocol.ClearToSend:
-		return p.onClear(now, h, acts)
+		acts = p.onClear(now, h, acts)
 	case protocol.Data:
-		return p.onData(now, h, payload, streamed, acts)
+		acts = p.onData(now, h, payload, streamed, acts)
 	case protocol.Ack:
-		return p.onAck(now, h, acts)
+		acts = p.onAck(now, h, acts)
 	default:
-		return p.onError(now, h, acts)
+		acts = p.onError(now, h, acts)
 	}
+	return p.Release(now, acts)
 }
 
 // onError takes an ERROR packet. The protocol page does not say which operation
@@ -242,25 +290,23 @@ func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint
 	return protocol.Header{Dst: p.cfg.Remote, Src: p.cfg.Local, Size: size, Call: call, Type: t, Tag: tag}
 }
 
-// Reset forgets that a fragmented message failed, after the peer was restarted, and
-// whatever was deferred.
+// Reset ends a dead end after the peer was restarted, and forgets whatever was deferred. A message in
+// progress goes on, but the peer is not in a dead end if it fails.
 func (p *Pair) Reset() {
-	p.partial = nil
+	p.leaveDeadEnd()
+	p.send.resetSince, p.recv.resetSince = p.send.state == WaitAck, p.recv.active()
 	p.deferred = deferredHeader{}
 	p.stale = deferredHeader{}
 	p.unanswered = deferredHeader{}
 	p.clearPending = false
+	p.numbers.forget()
 	p.last = finished{}
+	p.done = doneSend{}
 	p.drain = 0
-}
-
-// Refuses returns the error that the next send would meet because an earlier
-// one failed, or nil.
-func (p *Pair) Refuses() error {
-	if p.partial == nil {
-		return nil
+	p.earlier, p.resumes = nil, false
+	if s := &p.send; s.suspect {
+		s.suspect, s.deadline = false, timer{}
 	}
-	return p.partial
 }
 
 // timer is a point in time that may be unset.

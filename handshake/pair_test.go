@@ -84,6 +84,40 @@ func TestFragmentsAreCountedInBytes(t *testing.T) {
 	}
 }
 
+// TestLostDatagramIsNoMalformedPacket: what arrives of a message that has lost a datagram is dropped for reasons that
+// say so, and the retransmission is received.
+func TestLostDatagramIsNoMalformedPacket(t *testing.T) {
+	for _, words := range []int{347, 348, 701, 1000, 1055, 1056} {
+		data := pattern(words, 1)
+		h := protocol.Header{Dst: 0, Src: 1, Size: uint32(words), Call: sInt, Type: dat}
+		for _, shape := range []protocol.Shape{protocol.CPUShape(), protocol.FPGAShape(true), protocol.FPGAShape(false)} {
+			datagrams := cut(0, h, data, shape)
+			for lost := range len(datagrams) {
+				b := newBench(t, hostTo(1, handshake.CPUPeer()))
+				op := b.postRecv(words)
+				b.at(0).gets(sreq, sInt, nil)
+				for i, d := range datagrams {
+					if i != lost {
+						b.raw(d)
+					}
+				}
+				for _, r := range []handshake.Reason{handshake.ReasonShort, handshake.ReasonStartMark, handshake.ReasonLength} {
+					if b.drops[r] > 0 {
+						t.Errorf("%d words cut by %+v without datagram %d: dropped %v", words, shape, lost, b.drops)
+					}
+				}
+				b.at(200 * ms)
+				for _, d := range datagrams {
+					b.raw(d)
+				}
+				if !bytes.Equal(op.data, data) {
+					t.Errorf("%d words cut by %+v without datagram %d, and retransmitted: %v", words, shape, lost, op.err)
+				}
+			}
+		}
+	}
+}
+
 func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 	bad := func(size uint32, n int) []byte {
 		h := protocol.Header{Dst: 0, Src: 1, Size: size, Call: sInt, Type: dat}
@@ -102,6 +136,8 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 		"receive call": {append(protocol.CloudFPGA.Append(nil,
 			protocol.Header{Src: 1, Size: 1, Call: rInt, Type: dat}), 0, 0, 0, 0), handshake.ReasonDirection},
 		"unexpected payload": {make([]byte, 1416), handshake.ReasonUnexpectedPayload},
+		"unexpected tail":    {make([]byte, 4), handshake.ReasonUnexpectedPayload},
+		"odd bytes":          {make([]byte, 5), handshake.ReasonShort},
 	} {
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 		op := b.postRecv(1000)
@@ -214,7 +250,7 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 			op := b.postSend(pattern(1000, 1))
 			b.at(0).gets(clr, rInt, nil)
 			return op
-		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 10s and did not ask for them again: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then reset the peer; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"},
+		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 6.88s and did not ask for them again. Unless it was restarted, it may be in the middle of them: an FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, then run \"zrlctl reset 3 --from 0\"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"},
 	} {
 		b := newBench(t, cfg)
 		op := c.do(b)
@@ -222,6 +258,51 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 		if op.err == nil || op.err.Error() != c.want {
 			t.Errorf("%s:\n got %v\nwant %s", c.name, op.err, c.want)
 		}
+	}
+}
+
+// TestFirstDeadline: a send ends when the peer has never sent a packet, and waits as others do once it has.
+func TestFirstDeadline(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		// before and meanwhile are what the peer sends before the send, and while it waits.
+		before, meanwhile func(b *bench)
+		ends              bool
+	}{
+		{"silent", func(*bench) {}, func(*bench) {}, true},
+		{"heard before", func(b *bench) { b.at(0).gets(sreq, sInt, nil) }, func(*bench) {}, false},
+		{"heard meanwhile", func(*bench) {}, func(b *bench) { b.gets(sreq, sInt, nil) }, false},
+		{"a packet to another rank", func(*bench) {}, func(b *bench) {
+			b.raw(protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 7, Src: 3, Call: sInt, Type: sreq}))
+		}, true},
+	} {
+		cfg := hostTo(3, handshake.FPGAPeer(3))
+		cfg.Timing.FirstDeadline = 30 * time.Second
+		b := newBench(t, cfg)
+		tt.before(b)
+		op := b.postSend(pattern(1, 1))
+		tt.meanwhile(b.at(29 * time.Second))
+		b.at(time.Hour)
+		const want = "rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times), from which no packet has ever come: " +
+			"rank 3 has not posted the matching receive, is not running, or does not know our address as rank 0"
+		switch {
+		case !tt.ends && op.err != nil:
+			t.Errorf("%s: %v", tt.name, op.err)
+		case tt.ends && (op.err == nil || op.err.Error() != want):
+			t.Errorf("%s:\n got %v\nwant %s", tt.name, op.err, want)
+		}
+	}
+}
+
+// TestFirstDeadlineIsNoExtension: a deadline of every send that expires sooner stays in effect.
+func TestFirstDeadlineIsNoExtension(t *testing.T) {
+	cfg := hostTo(3, handshake.FPGAPeer(3))
+	cfg.Timing.FirstDeadline, cfg.Timing.ClearDeadline = 30*time.Second, time.Second
+	b := newBench(t, cfg)
+	op := b.postSend(pattern(1, 1))
+	b.at(2 * time.Second)
+	if e, ok := errors.AsType[*handshake.TimeoutError](op.err); !ok || e.Elapsed != time.Second || e.Unheard {
+		t.Errorf("%v", op.err)
 	}
 }
 
@@ -309,6 +390,14 @@ func TestBusyAndTooLong(t *testing.T) {
 	cfg.MaxWords = 10
 	p := handshake.New(cfg)
 	if _, err := p.Send(0, handshake.SendOp{Words: 11}, nil); !errors.Is(err, handshake.ErrTooLong) {
+		t.Error(err)
+	}
+	cfg.PeerWords = 7
+	small := handshake.New(cfg)
+	if _, err := small.Send(0, handshake.SendOp{Words: 8}, nil); !errors.Is(err, handshake.ErrTooLong) || !strings.Contains(err.Error(), "the kernel of rank 1 takes 7 at most (kernel_options.words)") {
+		t.Error(err)
+	}
+	if _, err := small.Send(0, handshake.SendOp{Words: 7}, nil); err != nil {
 		t.Error(err)
 	}
 	p.Send(0, handshake.SendOp{Words: 10}, nil)

@@ -15,6 +15,9 @@ func (r *received) packet(t protocol.Type, bytes int) {
 	r.bytes[t] += uint64(bytes)
 }
 
+// any reports whether a packet has come.
+func (r *received) any() bool { return r.packets != [NumTypes]uint64{} }
+
 // data counts payload without a header in so many datagrams.
 func (r *received) data(datagrams, bytes int) {
 	r.packets[protocol.Data] += uint64(datagrams)

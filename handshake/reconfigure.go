@@ -26,6 +26,7 @@ type renewal struct {
 func (p *Pair) renewSend() {
 	n, t := p.next, &p.cfg.Timing
 	t.Clear, t.Ack, t.ClearDeadline, t.AckDeadline = n.Clear, n.Ack, n.ClearDeadline, n.AckDeadline
+	t.FirstDeadline = n.FirstDeadline
 	p.cfg.OnPartial = n.OnPartial
 	n.send = true
 	p.renewed()

@@ -92,10 +92,11 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		if acts := p.Tick(100*time.Millisecond, nil); len(acts) > 0 {
 			t.Errorf("%+v", acts)
 		}
-		if at := due(t, p); at != 10*second {
+		deadline := hostOf(handshake.FPGAPeer(1)).Timing.AckDeadline
+		if at := due(t, p); at != deadline {
 			t.Errorf("it is to be retransmitted, or to time out, at %v", at)
 		}
-		if err, _ := ended(p.Tick(10*second, nil), handshake.SendDone); !errors.Is(err, handshake.ErrPartial) {
+		if err, _ := ended(p.Tick(deadline, nil), handshake.SendDone); !errors.Is(err, handshake.ErrPartial) {
 			t.Errorf("it ends with %v", err)
 		}
 		p.Reset()

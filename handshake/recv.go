@@ -1,12 +1,6 @@
 package handshake
 
-import (
-	"hash/crc32"
-	"slices"
-	"time"
-
-	"github.com/zrlmpi/zrlmpid/protocol"
-)
+import "github.com/zrlmpi/zrlmpid/protocol"
 
 // RecvOp is a posted receive.
 type RecvOp struct {
@@ -34,11 +28,30 @@ type receiving struct {
 
 	call    protocol.Call // the sender's, once it is known
 	tag     uint8
+	gone    bool    // its caller is, and LeaveRecv was called
+	number  uint32  // of the sender's SEND_REQUEST, if the peer is Numbered
 	early   timer   // runs while SEND_REQUEST may have been sent before CLEAR_TO_SEND or DATA arrived
 	size    uint32  // of the message under way, in words
 	sum     uint32  // checksum of the payload in its first datagram
 	off     int64   // payload bytes that have arrived
 	arrived Instant // when the last of them did
+	first   int64   // payload bytes in its first datagram
+	// begun: its first datagram has come, of the message seen, even if it was started over.
+	begun bool
+	seen  fingerprint
+	// doubt runs while the message that is arriving may be a copy of an earlier one; held: it is complete,
+	// and waits for the end of that.
+	doubt timer
+	held  bool
+	// answered is the time in which it came after CLEAR_TO_SEND, 0 if that was sent twice; doubted and
+	// doubtedAnswer are the same of a message that was held back and replaced.
+	answered      Instant
+	doubted       fingerprint
+	doubtedAnswer Instant
+	// certain: the peer is in this send, as DATA of it has arrived, or SEND_REQUEST more than once.
+	certain    bool
+	resetSince bool // as of sending
+	resumed    bool // an earlier process has cleared the message
 }
 
 // active reports whether the receiver's half takes part in a handshake, rather
@@ -48,10 +61,13 @@ func (r *receiving) active() bool { return r.state == WaitData || r.state == Rec
 // left returns the payload bytes still to come, padding not counted.
 func (r *receiving) left() int64 { return int64(r.size)*protocol.WordLen - r.off }
 
-// Recv posts a receive. The error is ErrBusy if there is one already.
+// Recv posts a receive. The error is ErrBusy if there is one already, or a DeadEndError.
 func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 	if p.recv.state != Idle {
 		return acts, ErrBusy
+	}
+	if p.dead.err != nil {
+		return acts, p.dead.err
 	}
 	p.recv = receiving{state: WaitRequest, op: op, since: now, phases: Phases{Start: now}}
 	return p.answerDeferred(now, acts), nil
@@ -63,7 +79,7 @@ func (p *Pair) RecvIdle() bool { return p.recv.state == Idle }
 // answerDeferred clears a deferred SEND_REQUEST if the posted receive matches it.
 func (p *Pair) answerDeferred(now Instant, acts []Action) []Action {
 	p.unfit = false
-	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.send.state == WaitAck {
+	if _, _, ok := p.Deferred(); !ok || p.send.state == WaitAck {
 		return acts
 	}
 	if !p.matchesRecv(p.deferred.header) {
@@ -86,17 +102,27 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 // accept begins the handshake of a message that a SEND_REQUEST has announced.
 func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action) []Action {
 	r := &p.recv
+	r.certain = p.asked(h)
 	p.deferred = deferredHeader{}
 	p.unfit = false
 	p.drain = 0
+	p.answer.learn(p.last.answered)
+	p.last.latest, p.last.answered = false, 0
 	r.call, r.tag, r.phases.Request = h.Call, h.Tag, at
+	p.numbers.revoked = 0
+	if p.numbered() {
+		r.number = h.Size
+	}
 	r.state, r.since, r.tries = WaitData, now, 0
-	r.deadline = in(now, p.cfg.Timing.DataDeadline)
+	r.deadline = in(now, bound(p.cfg.Timing.DataDeadline, r.gone))
 	if s := &p.send; s.state == WaitClear {
 		// Both sides have asked. The peer's message goes first; ours is
 		// requestedAt for again when it is done.
 		s.state, s.rto, s.deadline = Held, timer{}, timer{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
+	}
+	if p.resumes {
+		return p.resume(now, acts)
 	}
 	return p.clear(now, acts, false)
 }
@@ -107,9 +133,11 @@ func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 	r.early = in(now, p.cfg.Timing.FragmentGap)
 	if !retransmitted {
 		r.phases.Clear = now
+	} else if r.held { // the peer has not sent it yet
+		acts = p.startOver(now, acts)
 	}
 	p.armRecv(now)
-	h := p.header(protocol.ClearToSend, r.call.Counterpart(), 0, r.tag)
+	h := p.header(protocol.ClearToSend, r.call.Counterpart(), r.number, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
 	if retransmitted {
 		r.phases.Retransmissions++
@@ -123,7 +151,7 @@ func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 func (p *Pair) armRecv(now Instant) {
 	r := &p.recv
 	r.rto = timer{}
-	if p.cfg.Reliable {
+	if p.cfg.Reliable || r.resumed {
 		return
 	}
 	if d, ok := p.cfg.Timing.Data.after(r.tries); ok {
@@ -133,12 +161,22 @@ func (p *Pair) armRecv(now Instant) {
 
 // onRequest takes a SEND_REQUEST.
 func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action {
+	p.forgetOffer()
+	if q := &p.deferred; q.valid && q.header == h && p.asksAgain(q.at, now) {
+		q.again = true
+		p.leaveDeadEnd() // a peer that asks anew is not in the middle of an earlier message
+	}
+	if p.inOurSend() && !p.asked(h) && now-p.earlier.kept.Out.At < latestCopy {
+		return p.keepRequest(now, h, acts)
+	}
+	p.endEarlier(now) // it is in no send that an earlier process has cleared
 	if p.send.state == WaitAck && p.cfg.Peer.OneAtATime {
 		acts = p.requestInWaitAck(now, h, acts)
 	}
-	// A peer that asks anew is not in the middle of an earlier message.
-	p.partial = nil
 	r := &p.recv
+	if p.numbered() && r.active() && h.Size != r.number {
+		return p.otherRequest(now, h, acts)
+	}
 	switch r.state {
 	case WaitRequest:
 		if !p.matchesRecv(h) {
@@ -159,6 +197,7 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 			p.deferHeader(now, h) // and its own time-out is what clears again
 			return acts
 		}
+		r.certain = r.certain || p.asksAgain(r.phases.Request, now)
 		if r.early.on {
 			return acts
 		}
@@ -166,15 +205,25 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 			acts = p.startOver(now, acts)
 		}
 		r.call, r.tag = h.Call, h.Tag
-		return p.clear(now, acts, true)
+		again := !r.resumed
+		r.resumed = false
+		return p.clear(now, acts, again)
 	}
+	return p.keepRequest(now, h, acts)
+}
+
+// keepRequest defers a SEND_REQUEST that cannot be answered yet.
+func (p *Pair) keepRequest(now Instant, h protocol.Header, acts []Action) []Action {
 	if p.deferred.valid && p.deferred.header == h {
-		acts = append(acts, Action{Kind: Note, Event: RequestRetransmitted, Header: h})
-		p.deferred.at = min(p.deferred.at, now)
-		return acts
+		return append(acts, Action{Kind: Note, Event: RequestRetransmitted, Header: h})
 	}
 	p.deferHeader(now, h)
 	return acts
+}
+
+// asked reports whether the deferred SEND_REQUEST is h, and has come again at the spacing of its sender.
+func (p *Pair) asked(h protocol.Header) bool {
+	return p.deferred.valid && p.deferred.header == h && p.deferred.again
 }
 
 // onData takes a DATA header and the payload in its datagram.
@@ -198,15 +247,31 @@ func (p *Pair) onData(now Instant, h protocol.Header, payload []byte, streamed b
 	if other && !p.matchesRecv(h) {
 		return drop(ReasonDatatype)
 	}
-	if r.state == Receiving {
+	f := fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}
+	switch differs := r.begun && r.seen != f; {
+	case r.held && differs && p.recent.has(f) && !p.recent.has(r.seen):
+		return drop(ReasonDuplicate) // one of the two is a copy: this one
+	case (differs || r.begun && now-r.arrived < p.ackLost()) && !streamed && p.distrustsCopies():
+		p.vainHolds = 0
+		if !r.doubt.on {
+			acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: SecondData, Header: h})
+		}
+	}
+	if r.state == Receiving || r.held {
 		acts = p.startOver(now, acts)
 	}
 	if n == 0 {
 		acts = p.wedge(h, errWedgeEmpty, acts)
 	}
-	r.state, r.since = Receiving, now
+	r.state, r.since, r.certain = Receiving, now, true
 	r.call, r.tag, r.size, r.off = h.Call, h.Tag, h.Size, 0
-	r.sum = checksum(payload)
+	r.sum, r.seen, r.first, r.begun, r.answered = f.sum, f, n, true, 0
+	if r.phases.Retransmissions == 0 {
+		r.answered = now - r.phases.Clear
+	}
+	if r.doubt = p.suspectData(now, f); r.doubt.on && now-r.phases.Clear < p.answer.shortest {
+		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: EarlyData, Header: h})
+	}
 	return p.take(now, payload, acts)
 }
 
@@ -233,7 +298,11 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 			return p.startOver(now, acts)
 		}
 		if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, b) {
-			acts = append(acts, Action{Kind: Drop, Reason: ReasonLength})
+			reason := ReasonLength
+			if p.cfg.Shape.Skips(r.left(), int64(len(b))) {
+				reason = ReasonGap
+			}
+			acts = append(acts, Action{Kind: Drop, Reason: reason})
 			acts = p.wedge(protocol.Header{}, errWedgeLength, acts)
 			return p.startOver(now, acts)
 		}
@@ -277,14 +346,39 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 	r.arrived, r.early = now, in(now, p.cfg.Timing.FragmentGap)
 	if r.left() > 0 {
 		p.armRecv(now)
-		r.deadline = in(now, p.cfg.Timing.DataDeadline)
+		r.deadline = in(now, bound(p.cfg.Timing.DataDeadline, r.gone))
 		return acts
 	}
-	r.phases.Data, r.phases.Ack = now, now
+	r.phases.Data = now
+	if r.doubt.on {
+		r.state, r.since, r.held = WaitData, now, true
+		r.rto = timer{} // the peer retransmits, if it has more to send
+		return acts
+	}
+	return p.complete(now, acts)
+}
+
+// complete acknowledges the message that has arrived, and ends its receive.
+func (p *Pair) complete(now Instant, acts []Action) []Action {
+	r := &p.recv
+	r.phases.Ack = now
 	h := p.header(protocol.Ack, r.call.Counterpart(), 0, r.tag)
 	acts = append(acts, Action{Kind: Transmit, ID: r.op.ID, Header: h})
-	twin := p.last.valid && p.last.call == r.call && p.last.size == r.size && p.last.sum == r.sum
-	p.last = finished{valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, early: in(now, p.ackLost()), twin: twin}
+	f := r.seen
+	if f == r.doubted {
+		r.answered = r.doubtedAnswer // it was real, and has been retransmitted meanwhile
+	}
+	p.last = finished{
+		valid: true, call: r.call, size: r.size, sum: r.sum, acked: now, early: in(now, p.ackLost()),
+		latest: true, fragmented: r.first < int64(r.size)*protocol.WordLen, answered: r.answered,
+	}
+	if p.distrustsCopies() {
+		if p.last.twin = p.recent.has(f); p.last.twin {
+			data := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: r.size, Call: r.call, Type: protocol.Data, Tag: r.tag}
+			acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RepeatedContent, Header: data})
+		}
+		p.recent.add(f)
+	}
 	if p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{}
 	}
@@ -299,89 +393,28 @@ func (p *Pair) take(now Instant, b []byte, acts []Action) []Action {
 // it or nothing.
 func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	r := &p.recv
+	if r.held {
+		r.doubted, r.doubtedAnswer = r.seen, r.answered
+	}
 	r.state, r.since, r.off, r.size = WaitData, now, 0, 0
+	r.doubt, r.held = timer{}, false
 	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: StartedOver})
-}
-
-// unsolicitedData takes DATA that no CLEAR_TO_SEND of ours waits for. rest is how
-// many bytes of the message follow.
-func (p *Pair) unsolicitedData(now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action) []Action {
-	same := p.last.valid && p.last.call == h.Call && p.last.size == h.Size &&
-		(streamed || p.last.sum == checksum(payload))
-	if streamed || rest > 0 {
-		p.drain, p.drainEnd = rest, now+p.cfg.Timing.FragmentGap
-	}
-	if !same || p.deferred.valid && p.deferred.header.Type == protocol.SendRequest {
-		if p.last.twin && !p.deferred.valid && now-p.last.acked < unmasked {
-			// The message that we took for the last one was a copy of
-			// the one before, made by the network; this is it.
-			acts = append(acts, Action{Kind: Note, Event: DeliveredDuplicate, Header: h})
-			p.last.twin = false
-		}
-		// Or the peer has asked to send since, and this is the new
-		// message, sent on the strength of a stale CLEAR_TO_SEND.
-		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
-	}
-	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
-	if p.cfg.Quirks.AckOnce || p.last.early.on {
-		return acts
-	}
-	p.last.acked, p.last.early = now, in(now, p.ackLost())
-	p.last.reacked++
-	p.lossy = true
-	ack := p.header(protocol.Ack, h.Call.Counterpart(), 0, h.Tag)
-	return append(acts,
-		Action{Kind: Transmit, Header: ack},
-		Action{Kind: Note, Event: Reacked, Header: ack})
-}
-
-// unmasked is how long after a message the DATA that should have been it is
-// still expected: within a sender's first time-out.
-const unmasked = 100 * time.Millisecond
-
-// ackLost returns the time after which a retransmitted DATA shows that our ACK was
-// lost. A tenth is allowed for clocks and for the way of the ACK.
-func (p *Pair) ackLost() Instant {
-	if p.cfg.Reliable {
-		return 0
-	}
-	return p.cfg.Peer.AckRetransmit * 9 / 10
-}
-
-// isRetransmission reports whether a DATA datagram in the middle of a message is that
-// message again, rather than payload that resembles a header: then it carries
-// the same bytes as the first one did.
-func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
-	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
-}
-
-// lengthFits reports whether a datagram may carry the payload b at offset off of
-// a message of total bytes. All but the last are full, which includes the first
-// part of a long one that the FPGA's shell has split. The last carries the rest,
-// and may be padded with zeros: a full one that was delivered twice is not
-// mistaken for a padded last one. A message of 0 words may carry a line of
-// anything: the FPGA's wrapper sends the first words of the caller's buffer.
-func (p *Pair) lengthFits(off, total int64, b []byte) bool {
-	full := int64(p.cfg.Shape.MaxDatagram)
-	if off == 0 {
-		full -= protocol.HeaderLen
-	}
-	n, left := int64(len(b)), total-off
-	if n < left || n > full+protocol.LineLen {
-		return n == full && n < left
-	}
-	if total == 0 {
-		return n <= protocol.LineLen
-	}
-	return n-left <= protocol.LineLen-protocol.WordLen && !slices.ContainsFunc(b[left:], func(c byte) bool { return c != 0 })
 }
 
 // tickRecv acts on the receiver's times.
 func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	r := &p.recv
+	if r.doubt.due(now) || r.held && r.deadline.due(now) {
+		r.doubt = timer{}
+		if r.held { // nothing else has come
+			return p.complete(now, acts)
+		}
+	}
 	if r.deadline.due(now) {
-		w, _ := p.RecvWait()
-		return p.endRecv(now, &TimeoutError{Wait: w, Elapsed: now - r.phases.Clear}, acts)
+		if r.resumed {
+			return p.brokenOff(now, acts)
+		}
+		return p.dataOverdue(now, acts)
 	}
 	if !r.rto.due(now) {
 		return acts
@@ -410,17 +443,29 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	r := p.recv
 	p.freeRecv()
+	if err == nil && r.resumed {
+		p.endEarlier(now)
+	}
 	acts = append(acts, Action{
 		Kind: RecvDone, ID: r.op.ID, Words: r.size, Err: err, Phases: r.phases,
 		Header: p.header(protocol.Data, r.call, r.size, r.tag),
 	})
-	s := &p.send
-	if s.state != Held {
-		return acts
-	}
-	if err == nil {
+	if err == nil && p.send.state == Held {
 		// The peer was in a send. What cleared us meanwhile was a duplicate.
 		p.stale = deferredHeader{}
+	}
+	return p.resumeSend(now, acts)
+}
+
+// resumeSend lets a send go on that waited for the receiver's half.
+func (p *Pair) resumeSend(now Instant, acts []Action) []Action {
+	s := &p.send
+	if s.state != Held || p.dead.err != nil {
+		return acts
+	}
+	if s.gone {
+		s.state = WaitClear
+		return acts
 	}
 	if s.requested == 0 || p.cfg.Peer.DropsRequests {
 		return p.request(now, acts)
@@ -480,13 +525,8 @@ func (p *Pair) RecvWait() (Wait, bool) {
 // Deferred returns the SEND_REQUEST that no receive has answered, and since when
 // it waits: the peer is blocked in a send to us.
 func (p *Pair) Deferred() (h protocol.Header, since Instant, ok bool) {
-	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest {
+	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.requestInDoubt() {
 		return protocol.Header{}, 0, false
 	}
 	return p.deferred.header, p.deferred.at, true
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// checksum fingerprints the payload of a message's first datagram.
-func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -1,6 +1,7 @@
 package handshake
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,9 +34,25 @@ type sending struct {
 	// early runs while another CLEAR_TO_SEND may be a duplicate of the last, or may have
 	// been sent before DATA arrived.
 	early timer
+	// asked: the peer has asked to send since DATA went out; askedEarly runs while another SEND_REQUEST may be a copy of
+	// that one.
+	asked      bool
+	askedEarly timer
+	// ackHeld: an ACK has come, and is held back while doubt runs, as it may be a copy of an earlier one; heldAnswer
+	// is the time in which it came.
+	ackHeld    bool
+	doubt      timer
+	heldAnswer Instant
 	// doubtful: the peer may have kept a SEND_REQUEST, so that another
 	// CLEAR_TO_SEND may be for its next receive.
 	doubtful bool
+	// resetSince: the peer was restarted, so the rest of the message is not missed there.
+	resetSince bool
+	// unheard: no packet has ever come from the peer, and deadline is FirstDeadline.
+	unheard bool
+	// suspect: the peer may wait for a message of an earlier process instead of answering SEND_REQUEST.
+	suspect bool
+	gone    bool // its caller is, and LeaveSend was called
 }
 
 const (
@@ -49,7 +66,7 @@ const (
 )
 
 // Send starts a message. The error is one that the caller can know beforehand:
-// ErrEmpty, ErrTooLong, ErrBusy, or the PartialError of an earlier message.
+// ErrEmpty, ErrTooLong, ErrBusy, or a DeadEndError.
 func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	s := &p.send
 	switch {
@@ -59,16 +76,20 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 		return acts, fmt.Errorf("rank %d → rank %d: %w: it waits for payload forever; send at least one word", p.cfg.Local, p.cfg.Remote, ErrEmpty)
 	case op.Words > p.cfg.MaxWords:
 		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w (%d)", p.cfg.Local, p.cfg.Remote, op.Words, ErrTooLong, p.cfg.MaxWords)
-	case p.partial != nil:
-		earlier := *p.partial
-		earlier.Earlier = true
-		return acts, &earlier
+	case p.cfg.PeerWords > 0 && op.Words > p.cfg.PeerWords:
+		return acts, fmt.Errorf("rank %d → rank %d: %d words: %w: the kernel of rank %[2]d takes %[5]d at most (kernel_options.words)",
+			p.cfg.Local, p.cfg.Remote, op.Words, ErrTooLong, p.cfg.PeerWords)
+	case p.refusesSend():
+		return acts, p.dead.err
 	}
 	*s = sending{state: Held, op: op, since: now, phases: Phases{Start: now}}
 	if p.recv.active() {
 		if p.cfg.Peer.OneAtATime {
 			p.armSend(now, p.cfg.Timing.Clear)
 		}
+		return acts, nil
+	}
+	if p.inOurSend() {
 		return acts, nil
 	}
 	return p.request(now, acts), nil
@@ -79,6 +100,15 @@ func (p *Pair) request(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.state, s.since, s.tries = WaitClear, now, 0
 	s.deadline = in(now, p.cfg.Timing.ClearDeadline)
+	if t := &p.cfg.Timing; t.FirstDeadline > 0 && !p.received.any() && (t.ClearDeadline == 0 || t.FirstDeadline < t.ClearDeadline) {
+		s.unheard, s.deadline = true, in(now, t.FirstDeadline)
+	}
+	if p.dead.err != nil {
+		p.dead.tried, s.deadline = true, in(now, p.tryTime())
+	}
+	if p.mayWaitForData() {
+		s.suspect, s.deadline = true, in(now, restartTime)
+	}
 	if s.requested == 0 {
 		s.phases.Request = now
 	}
@@ -110,8 +140,8 @@ func (p *Pair) useStale(now Instant, acts []Action) []Action {
 func (p *Pair) transmitRequest(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.requested++
-	s.requestedAt = now
-	h := p.header(protocol.SendRequest, p.sendCall(), 0, s.op.Tag)
+	s.requestedAt, p.requestedAt = now, now
+	h := p.header(protocol.SendRequest, p.sendCall(), p.sendNumber(), s.op.Tag)
 	return append(acts, Action{Kind: Transmit, ID: s.op.ID, Header: h})
 }
 
@@ -128,6 +158,7 @@ func (p *Pair) sendCall() protocol.Call {
 
 // transmit sends DATA for the first time.
 func (p *Pair) transmit(now Instant, acts []Action) []Action {
+	p.endEarlier(now) // the peer is in the receive of this message
 	s := &p.send
 	s.state, s.since = WaitAck, now
 	if !p.cfg.Quirks.CarryOver {
@@ -135,6 +166,8 @@ func (p *Pair) transmit(now Instant, acts []Action) []Action {
 	}
 	s.phases.Clear = now
 	p.stale = deferredHeader{}
+	s.resetSince = false
+	p.leaveDeadEnd() // it has asked for this message
 	s.cleared, s.early = true, p.nextClear(now)
 	s.doubtful = p.cfg.Peer.KeepsRequests && s.requested > 1
 	p.clearPending = s.doubtful && now-s.requestedAt > prompt
@@ -148,6 +181,7 @@ func (p *Pair) transmitData(acts []Action) []Action {
 		p.deferred = deferredHeader{}
 	}
 	s.rto, s.writing = timer{}, true
+	s.ackHeld, s.doubt = false, timer{}
 	p.unanswered = deferredHeader{}
 	return append(acts, Action{Kind: TransmitData, ID: s.op.ID, Header: p.dataHeader(), Words: s.op.Words})
 }
@@ -160,7 +194,7 @@ func (p *Pair) DataSent(now Instant) {
 		return
 	}
 	if !s.dataSent { // retransmissions do not put the deadline off
-		s.deadline = in(now, p.cfg.Timing.AckDeadline)
+		s.deadline = in(now, bound(p.cfg.Timing.AckDeadline, s.gone))
 	}
 	s.dataSent, s.writing, s.phases.Data = true, false, now
 	if !p.retransmitsOnClear() {
@@ -190,15 +224,18 @@ func (p *Pair) provesLoss(now Instant) bool {
 	return p.retransmitsOnClear() && !s.doubtful && !early && !s.writing
 }
 
-// nextClear is from when on a CLEAR_TO_SEND may be the retransmission of the one that has
+// nextClear is from when on a CLEAR_TO_SEND or SEND_REQUEST may be the retransmission of the one that has
 // come. A tenth is allowed for clocks and for the way.
 func (p *Pair) nextClear(now Instant) timer {
 	return in(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
 
 // fragmented reports whether the message being sent takes several datagrams.
-func (p *Pair) fragmented() bool {
-	return !p.cfg.Reliable && p.cfg.Shape.Datagrams(p.send.op.Words) > 1
+func (p *Pair) fragmented() bool { return p.fragments(p.send.op.Words) }
+
+// fragments reports whether a message of so many words takes several datagrams.
+func (p *Pair) fragments(words uint32) bool {
+	return !p.cfg.Reliable && p.cfg.Shape.Datagrams(words) > 1
 }
 
 func (p *Pair) armSend(now Instant, b Backoff) {
@@ -232,19 +269,22 @@ func (p *Pair) retransmitData(acts []Action) []Action {
 // tickSend acts on the sender's times.
 func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 	s := &p.send
+	if s.ackHeld && (s.doubt.due(now) || s.deadline.due(now)) {
+		return p.acked(now, acts) // nothing contradicts it
+	}
 	if s.deadline.due(now) {
-		if s.state == WaitAck && p.retransmitsOnClear() && p.fragmented() {
-			err := &PartialError{
-				Remote: p.cfg.Remote, Words: s.op.Words, FPGA: p.cfg.Peer.CorruptsOnRetransmit,
-				Datagrams: p.cfg.Shape.Datagrams(s.op.Words), Elapsed: now - s.since, Doubtful: s.doubtful,
-			}
-			if err.FPGA {
-				p.partial = err
-			}
-			return p.endSend(now, err, acts)
+		switch {
+		case p.dead.err != nil: // it was tried
+			return p.endSend(now, p.dead.err, acts)
+		case s.suspect && s.state == WaitClear:
+			return p.endSend(now, p.restartError(MayWaitForData, now-s.since), acts)
+		case s.state == WaitAck && p.retransmitsOnClear() && p.fragmented():
+			return p.ackOverdue(now, acts)
 		}
 		w, _ := p.SendWait()
-		return p.endSend(now, &TimeoutError{Wait: w, Elapsed: now - s.since}, acts)
+		err := &TimeoutError{Wait: w, Elapsed: now - s.since, Unheard: s.unheard}
+		err.Silent = s.state == WaitAck && !s.asked && p.silenceTells() && err.Elapsed >= p.cfg.Peer.asksWithin()
+		return p.endSend(now, err, acts)
 	}
 	if !s.rto.due(now) {
 		return acts
@@ -256,6 +296,23 @@ func (p *Pair) tickSend(now Instant, acts []Action) []Action {
 		return p.retransmitRequest(now, acts)
 	}
 	return p.retransmitData(acts)
+}
+
+// heard notes that a packet has come from the peer: a send waits for it as for others from then on.
+func (p *Pair) heard() {
+	s := &p.send
+	if !s.unheard {
+		return
+	}
+	if s.unheard = false; s.state == WaitClear {
+		s.deadline = in(s.since, p.cfg.Timing.ClearDeadline)
+	}
+}
+
+// silenceTells reports whether an FPGA that lacks the message that was sent would ask for it again. It does so three
+// times; of a message in several datagrams only until it has the first.
+func (p *Pair) silenceTells() bool {
+	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() && p.send.tries < deployedRetransmissions
 }
 
 // requestWhileHeld sends the SEND_REQUEST of a send that has been held back for
@@ -288,9 +345,14 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 
 func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
+	if p.answersWithdrawn(now, h) {
+		acts = append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+		return p.transmitRevocation(protocol.SendRequest, h.Size, h.Tag, acts)
+	}
 	if p.cfg.Peer.OneAtATime && !p.unanswered.valid {
 		p.unanswered = deferredHeader{valid: true, header: h, at: now}
 	}
+	acts = p.clearAfterDone(now, h, acts)
 	switch s.state {
 	case WaitClear:
 		if p.matchesSend(h) {
@@ -299,17 +361,28 @@ func (p *Pair) onClear(now Instant, h protocol.Header, acts []Action) []Action {
 		p.deferHeader(now, h)
 		return append(acts, Action{Kind: Drop, Reason: ReasonDatatype, Header: h})
 	case Held:
+		if !p.recv.active() && p.clearedEarlier(now) && p.matchesSend(h) {
+			return p.transmit(now, acts)
+		}
 		if s.requested > 0 && p.matchesSend(h) {
 			return p.clearedWhileHeld(now, h, acts)
 		}
 	case WaitAck:
 		if p.matchesSend(h) && p.provesLoss(now) {
 			// By the timer, so that an ACK that has arrived behind it is
-			// taken first.
+			// taken first. One that came before was a copy.
 			s.rto, p.unanswered = timer{on: true, at: now}, deferredHeader{}
+			s.ackHeld, s.doubt = false, timer{}
 			return acts
 		}
 	case Idle:
+		if p.clearedEarlier(now) { // it waits for DATA, and is in the middle of nothing
+			p.endEarlier(now)
+			p.clearPending = true
+		}
+		if p.cfg.Peer.KeepsRequests && p.dead.sent && p.unanswered.valid && p.asksAgain(p.unanswered.at, now) {
+			p.leaveDeadEnd() // it is in another receive, and this is no late copy
+		}
 		if p.clearPending {
 			p.stale = deferredHeader{valid: true, header: h, at: now}
 		}
@@ -351,12 +424,14 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 			acts = append(acts, Action{Kind: Note, Event: RequestWasDuplicate, Header: p.deferred.header})
 			p.deferred = deferredHeader{}
 		}
-		return p.acked(now, acts)
+		return p.ackCame(now, h, acts)
 	}
 	p.deferHeader(now, h)
-	if p.partial != nil {
-		// Late, but it came: the peer is not in the middle of anything.
-		p.partial = nil
+	if p.dead.sent {
+		p.leaveDeadEnd() // late, but it came: the peer is not in the middle of anything
+	}
+	if s.state != WaitAck && p.inOurSend() {
+		p.endEarlier(now) // nor of a message of an earlier process
 	}
 	reason := ReasonStale
 	if s.state == WaitAck {
@@ -370,6 +445,17 @@ func (p *Pair) onAck(now Instant, h protocol.Header, acts []Action) []Action {
 func (p *Pair) requestInWaitAck(now Instant, h protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.requestBeforeClear() {
+		if s.ackHeld { // and that it came shows that the ACK was no copy
+			return p.acked(now, acts)
+		}
+		again := s.asked && !s.askedEarly.on
+		if !s.asked {
+			s.asked, s.askedEarly = true, p.nextClear(now)
+			s.deadline.at = max(s.deadline.at, now+p.cfg.Peer.asksWithin()+crossing) // until it has had time to come again
+		}
+		if !again { // it may be a late copy of an older one, which does not come again
+			return acts
+		}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck, Header: h})
 		return p.acked(now, acts)
 	}
@@ -391,8 +477,15 @@ func (p *Pair) requestBeforeClear() bool {
 
 // acked ends the send with success.
 func (p *Pair) acked(now Instant, acts []Action) []Action {
-	p.send.phases.Ack = now
-	if p.cfg.Peer.OneAtATime && p.send.phases.Clear > p.last.acked {
+	s := &p.send
+	s.phases.Ack = now
+	if s.ackHeld {
+		p.ack.learn(s.heldAnswer)
+	} else if s.tries == 0 && !p.fragmented() {
+		p.ack.learn(now - s.phases.Clear)
+	}
+	p.done = doneSend{valid: s.requested == 1, call: p.sendCall().Counterpart(), early: s.early}
+	if p.cfg.Peer.OneAtATime && s.phases.Clear > p.last.acked {
 		p.last.known = true // its last send had ended before it was in the receive that ours was for
 	}
 	if p.cfg.Quirks.OneDeferredHeader {
@@ -408,7 +501,9 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	if p.next != nil {
 		p.renewSend()
 	}
-	p.clearPending = p.clearPending || err != nil && s.requested > 0
+	if _, refused := errors.AsType[*RemoteError](err); err != nil && s.requested > 0 && !(refused && p.numbered()) { // it has no request
+		acts = p.leaveRequest(&s, acts)
+	}
 	acts = append(acts, Action{Kind: SendDone, ID: s.op.ID, Words: s.op.Words, Err: err, Phases: s.phases})
 	if p.recv.state == WaitRequest {
 		acts = p.answerDeferred(now, acts)
@@ -424,7 +519,9 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {
 		return acts, false
 	}
-	p.clearPending = p.clearPending || s.requested > 0
+	if s.requested > 0 {
+		acts = p.leaveRequest(s, acts)
+	}
 	*s = sending{}
 	if p.next != nil {
 		p.renewSend()

@@ -43,6 +43,7 @@ type world struct {
 	sent  [2]int
 	held  [2][]byte // a datagram that waits to be swapped with the next
 	log   []sentAt
+	quiet bool // keeps no log
 	queue events
 	seq   int
 	now   time.Duration
@@ -131,7 +132,9 @@ func (w *world) flush(from int) {
 	for _, b := range w.ends[from].out() {
 		nth := w.sent[from]
 		w.sent[from]++
-		w.log = append(w.log, sentAt{w.now, from, b})
+		if !w.quiet {
+			w.log = append(w.log, sentAt{w.now, from, b})
+		}
 		for _, d := range w.fault(from, nth, b) {
 			if d == swapped {
 				w.held[from] = b
@@ -208,15 +211,23 @@ type rank struct {
 	wire  [][]byte
 	drops map[handshake.Reason]int
 	notes map[handshake.Event]int
+	noted func(handshake.Event) // if not nil, is notified of each
+	ends  []error               // the dead ends that the peer got into
 }
 
 type simOp struct {
 	result
-	after time.Duration // not posted before
-	buf   []byte
-	dt    protocol.Datatype
-	any   bool
+	after  time.Duration // not posted before
+	behind *simOp        // nor before this one is done
+	buf    []byte
+	dt     protocol.Datatype
+	any    bool
 }
+
+func (op *simOp) unblocked() bool { return op.behind == nil || op.behind.done }
+
+// ready reports whether the program has come to the operation.
+func (op *simOp) ready(now time.Duration) bool { return op.unblocked() && op.after <= now }
 
 func newRank(cfg handshake.Config) *rank {
 	if cfg.MaxWords == 0 {
@@ -244,7 +255,7 @@ func (r *rank) postRecv(words int) *simOp {
 }
 
 func (r *rank) start(now time.Duration) {
-	for r.sent < len(r.sends) && r.pair.SendIdle() && r.sends[r.sent].after <= now {
+	for r.sent < len(r.sends) && r.pair.SendIdle() && r.sends[r.sent].ready(now) {
 		op := r.sends[r.sent]
 		var err error
 		r.acts, err = r.pair.Send(now, handshake.SendOp{ID: handshake.ID(r.sent), Words: uint32(len(op.buf) / 4), Datatype: op.dt}, r.acts)
@@ -254,12 +265,16 @@ func (r *rank) start(now time.Duration) {
 		}
 		r.do(now)
 	}
-	for r.recvd < len(r.recvs) && r.pair.RecvIdle() && r.recvs[r.recvd].after <= now {
+	for r.recvd < len(r.recvs) && r.pair.RecvIdle() && r.recvs[r.recvd].ready(now) {
 		op := r.recvs[r.recvd]
-		r.acts, _ = r.pair.Recv(now, handshake.RecvOp{
+		var err error
+		r.acts, err = r.pair.Recv(now, handshake.RecvOp{
 			ID: handshake.ID(r.recvd), Words: uint32(len(op.buf) / 4), Datatype: op.dt, Any: op.any,
 		}, r.acts)
 		r.recvd++
+		if err != nil {
+			op.err, op.done = err, true
+		}
 		r.do(now)
 	}
 }
@@ -278,7 +293,7 @@ func (r *rank) tick(now time.Duration) {
 func (r *rank) next() (time.Duration, bool) {
 	at, ok := r.pair.Deadline()
 	later := func(ops []*simOp, i int, idle bool) {
-		if i < len(ops) && idle && (!ok || ops[i].after < at) {
+		if i < len(ops) && idle && ops[i].unblocked() && (!ok || ops[i].after < at) {
 			at, ok = ops[i].after, true
 		}
 	}
@@ -314,6 +329,11 @@ func (r *rank) do(now time.Duration) {
 			r.drops[a.Reason]++
 		case handshake.Note:
 			r.notes[a.Event]++
+			if r.noted != nil {
+				r.noted(a.Event)
+			}
+		case handshake.DeadEnd:
+			r.ends = append(r.ends, a.Err)
 		}
 	}
 	r.acts = r.acts[:0]

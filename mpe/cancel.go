@@ -8,9 +8,11 @@ func (e *core) endWait(r *Request, cause error, keep Keep, gone bool) {
 	case r.over():
 		return
 	case r.kind == opCollective:
+		e.gone = gone
 		r.call.Abort(cause)
 	default:
 		err := e.waitError(r, cause)
+		e.gone = gone
 		if !e.cancel(r) {
 			err.InTransfer = true
 			e.revokePlacement(r) // before the caller has the buffer
@@ -18,6 +20,7 @@ func (e *core) endWait(r *Request, cause error, keep Keep, gone bool) {
 		}
 		e.finish(r, err)
 	}
+	e.gone = false
 	e.flush()
 }
 
@@ -40,6 +43,9 @@ func (e *core) cancel(r *Request) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
 		_, ok := e.matchers.of(r.comm).CancelPosted(r.handle)
+		if ok && e.gone {
+			e.leaveRecv(r)
+		}
 		return ok
 	case r.kind == OpRecv:
 		return r.in.p != nil && r.in.p.cancelRecv(r)
@@ -76,9 +82,9 @@ func (e *core) abortQueued(err error) {
 		for _, r := range waiting {
 			m.CancelPosted(r.handle)
 		}
-		m.EachUnexpected(func(_, _ int32, in *inbound) bool {
-			if in.local != nil {
-				waiting = append(waiting, in.local)
+		m.EachUnexpected(func(_, _ int32, u unexpected) bool {
+			if u.in != nil && u.in.local != nil {
+				waiting = append(waiting, u.in.local)
 			}
 			return true
 		})

@@ -231,7 +231,7 @@ func TestAbortByAnEarlierProgram(t *testing.T) {
 		abortCall(t, post(t, barrier(3), devices[0], 3), time.Second)
 		synctest.Wait()
 		for _, e := range c.engines {
-			e.ResetCollectives()
+			e.ProgramEnded(true)
 		}
 		again := func() {
 			for at, text := range x.all() {
@@ -264,7 +264,7 @@ func TestAbortTooLate(t *testing.T) {
 		abortCall(t, a, time.Second)
 		cause(t, outcome(t, b), 0, collective.CauseTimeout)
 		for _, e := range c.engines[:away] {
-			e.ResetCollectives()
+			e.ProgramEnded(true)
 		}
 		synctest.Wait()
 		var ops []mpe.Op
@@ -301,7 +301,7 @@ func TestForgedFailures(t *testing.T) {
 		}
 		pair := []mpe.Device{c.engines[0], c.engines[1]} // of communicator 1 as well, after ranks have forgotten it
 		for _, e := range c.engines {
-			e.ResetCollectives()
+			e.ProgramEnded(true)
 		}
 		two := colltest.New(coll.Allreduce, "", 2, 0, 10)
 		all(t, two, pair, 1)
@@ -516,6 +516,7 @@ func TestCloseAborts(t *testing.T) {
 		for _, r := range []int{3, 4, 5, 6, 7} {
 			ops = append(ops, post(t, barrier(16), devices[r], 2))
 		}
+		synctest.Wait() // until the answers of rank 15 are in, with the first round trips
 		listen(c).losing(func(from, to int) bool { return from == 15 || to == 15 })
 		begun := time.Now()
 		if err := c.engines[3].Close(t.Context()); err != nil {

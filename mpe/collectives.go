@@ -44,17 +44,6 @@ func (e *core) startCall(r *Request) error {
 	return nil
 }
 
-// resetCollectives is Engine.ResetCollectives.
-func (e *core) resetCollectives() {
-	e.calls.Reset()
-	for _, p := range e.peers {
-		if p != nil {
-			p.retractAborts()
-		}
-	}
-	e.flush()
-}
-
 // advanceCalls has calls whose messages have ended go on. It is called at the end of an event.
 func (e *core) advanceCalls() {
 	for len(e.ended) > 0 || e.calls.Pending() {
@@ -134,7 +123,7 @@ func (e *core) startMessage(r *Request) error {
 		if err := e.postRecv(r); err != nil {
 			return err
 		}
-	} else if e.sendShort(r) {
+	} else if e.sendShort(r, true) {
 		e.sentShort(r)
 	} else {
 		r.p.send(r, true)
@@ -182,6 +171,8 @@ var causes = []struct {
 	{extended.ErrTimeout, collective.CausePeerLost},
 	{extended.ErrSession, collective.CausePeerLost},
 	{handshake.ErrTimeout, collective.CausePeerLost},
+	{handshake.ErrPartial, collective.CausePeerLost},
+	{handshake.ErrDeadEnd, collective.CausePeerLost},
 	{context.DeadlineExceeded, collective.CauseTimeout},
 	{context.Canceled, collective.CauseCancelled},
 	{ErrCancelled, collective.CauseCancelled},
@@ -210,23 +201,18 @@ func (e callEngine) Discard(comm uint32) {
 	if m == nil {
 		return
 	}
-	newest := map[int]*inbound{} // with tag 0, by rank
-	var stale []*inbound
-	m.EachUnexpected(func(_, _ int32, in *inbound) bool {
-		if in.tag == 0 {
-			in, newest[in.source] = newest[in.source], in
-		}
-		if in != nil && in.tag <= collective.Tags { // package mpi has messages with larger tags
-			stale = append(stale, in)
+	newest := map[int32]bool{} // with tag 0, by rank
+	var stale [][2]int32       // rank and tag
+	m.EachUnexpected(func(source, tag int32, _ unexpected) bool {
+		if tag == 0 && !newest[source] { // the one before it is stale, if there is one
+			newest[source] = true
+		} else if tag <= collective.Tags { // package mpi has messages with larger tags
+			stale = append(stale, [2]int32{source, tag})
 		}
 		return true
 	})
-	for _, in := range stale { // the oldest first, as receives get them
-		r := e.request(&Operation{Kind: OpRecv, Peer: in.source, Comm: comm, Tag: int(in.tag), AnyDatatype: true})
-		r.discards = true
-		e.nextID++
-		r.id, r.posted = e.nextID, e.at
-		_ = e.postRecv(r) // there is a message for it, so it needs no room
+	for _, s := range stale { // the oldest first, as receives get them
+		e.discard(comm, int(s[0]), int(s[1]))
 	}
 }
 

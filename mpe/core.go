@@ -46,9 +46,11 @@ type core struct {
 	inbounds inboundPool
 	matchers matchers
 	probes   []*probe
+	senders  []*sender
 	claims   int32 // the last tag of a message that was claimed
 	buffers  buffers
 	requests spareRequests
+	rests    restingSends
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
 	calls         *collective.Executor
@@ -58,6 +60,8 @@ type core struct {
 	reports       reports
 	// recordedCall is what Config.Calls is given.
 	recordedCall Call
+	// gone: the event at hand ends an operation of a program that is gone.
+	gone bool
 	// acksDue: the driver is to poll soon, as its caller may not.
 	acksDue bool
 }
@@ -141,6 +145,7 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 	cfg.Collectives.Oversubscribed = cfg.Oversubscribed
 	e.calls = collective.New(callEngine{e}, len(cfg.Peers), cfg.Collectives)
 	var transports []Transport
+	room := 0
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
 			continue
@@ -159,10 +164,14 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 			e.observesMemory = e.observesMemory || e.observes(p)
 		}
 		e.matchers.limits.Unexpected += p.unexpectedLimit()
+		if x := pc.Extended; x != nil && x.Room != nil {
+			room = max(room, x.Room.Limit())
+		}
 		if !slices.Contains(transports, pc.Transport) {
 			transports = append(transports, pc.Transport)
 		}
 	}
+	e.matchers.limits.Unexpected += room
 	return transports, nil
 }
 
@@ -263,6 +272,9 @@ func (e *core) flush() {
 	e.pending.coalesced = false
 	e.inbounds.recycle()
 	e.movePlacements()
+	if len(e.senders) > 0 {
+		e.wakeSenders()
+	}
 }
 
 // acceptAll clears the senders of messages that receives have matched.

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Programs that block, on the ranks of a world: one of them runs at a time, and the seed
@@ -130,6 +132,7 @@ type sent struct {
 	what     string
 	from, to int
 	bytes    int
+	header   protocol.Header // of profile cloudfpga, or 0
 }
 
 // maxLog is how many datagrams Log logs.
@@ -181,7 +184,11 @@ func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated
 		if len(s.log) == 2*maxLog {
 			s.log = append(s.log[:0], s.log[maxLog:]...)
 		}
-		s.log = append(s.log, sent{s.w.now, what, d.from, d.to, len(d.bytes)})
+		h, defect := protocol.CloudFPGA.Parse(d.bytes)
+		if !defect.OK() {
+			h = protocol.Header{}
+		}
+		s.log = append(s.log, sent{s.w.now, what, d.from, d.to, len(d.bytes), h})
 	}
 	return s
 }
@@ -189,6 +196,10 @@ func NewSimulated(t *testing.T, k *SimulatedKind, seed uint64, n int) *Simulated
 // Log logs what has happened on the network last.
 func (s *Simulated) Log(t *testing.T) {
 	for _, d := range s.log[max(0, len(s.log)-maxLog):] {
+		if d.header.Type != 0 {
+			t.Logf("%12v %s %v, %d bytes", d.at, d.what, d.header, d.bytes)
+			continue
+		}
 		t.Logf("%12v %s %d→%d: %d bytes", d.at, d.what, d.from, d.to, d.bytes)
 	}
 }
@@ -289,7 +300,7 @@ func (s *Simulated) wait(ctx context.Context, ready func() bool) error {
 		until = s.w.now + max(0, time.Until(at)).Round(time.Second/100)
 	}
 	for !ready() {
-		if err := context.Cause(ctx); err != nil {
+		if err := ctxerr.Of(ctx); err != nil {
 			return err
 		}
 		if s.w.now >= until {
@@ -402,8 +413,8 @@ func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status
 // Yield has a caller that polls come back a little later.
 func (d *SimulatedDevice) Yield() { d.yield(func() bool { return false }) }
 
-// ResetCollectives is Engine.ResetCollectives.
-func (d *SimulatedDevice) ResetCollectives() { d.event(d.resetCollectives) }
+// ProgramEnded is Engine.ProgramEnded.
+func (d *SimulatedDevice) ProgramEnded(clean bool) { d.event(func() { d.programEnded(clean) }) }
 
 // Await implements Device.
 func (d *SimulatedDevice) Await(ctx context.Context, c <-chan struct{}) error {

@@ -85,7 +85,7 @@ func TestWaitsOfCalls(t *testing.T) {
 	if text, want := ended(begin(0, 6)), "a message from rank 1 of call 6 in communicator 7: "; !strings.Contains(text, want) {
 		t.Errorf("%s: not %q", text, want)
 	}
-	w.event(0, (*core).resetCollectives)
+	w.event(0, func(e *core) { e.programEnded(true) })
 	if text, want := ended(begin(0, 1)), " which not all ranks have begun: rank 0 has waited 1s for rank 1 to post the receive of 32 bytes with which it begins "; !strings.Contains(text, want) {
 		t.Errorf("%s: not %q", text, want)
 	}
@@ -111,7 +111,7 @@ func TestNextProgram(t *testing.T) {
 		}
 		next := func() {
 			for rank := range 2 {
-				w.event(rank, (*core).resetCollectives)
+				w.event(rank, func(e *core) { e.programEnded(true) })
 			}
 			w.until(w.now + time.Second)
 		}

@@ -27,6 +27,8 @@ type deployed struct {
 	// busy: a call has not returned. broken returns why it never will, or "".
 	busy   func() bool
 	broken func() string
+	// stuck: it is in a call that it cannot leave by itself, or has crashed.
+	stuck func() bool
 }
 
 type model interface {
@@ -60,6 +62,7 @@ func newFPGA(w *world, rank int, peers []int) *deployed {
 		},
 		busy:   m.Busy,
 		broken: func() string { why, _ := m.Wedged(); return why },
+		stuck:  func() bool { _, is := m.Wedged(); return is },
 	}
 }
 
@@ -80,6 +83,7 @@ func newUpstream(w *world, rank int, peers []int) *deployed {
 		stall:  func(lasts time.Duration) { m.Stall(w.now, lasts) },
 		busy:   func() bool { _, crashed := m.Crashed(); return crashed || m.Busy() },
 		broken: func() string { why, _ := m.Crashed(); return why },
+		stuck:  func() bool { _, is := m.Stuck(); return is },
 	}
 }
 

@@ -259,17 +259,27 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 		}
 		cfg := Config{Rank: rank}
 		starts++
+		var room *extended.Room
 		for remote := range n {
 			peer := peer(rank, remote)
 			peer.Transport = p.transport()
 			if peer.Extended != nil {
 				peer.Extended.Seed = starts<<32 + uint64(rank*n+remote+1)
+				if x := peer.Extended; x.Room != nil { // one for all peers of the rank
+					if room == nil {
+						room = x.Room
+					}
+					x.Room = room
+				}
 			}
 			cfg.Peers = append(cfg.Peers, peer)
 		}
 		e := new(core)
 		if _, err := e.init(cfg, p); err != nil {
 			t.Fatal(err)
+		}
+		if seed/2%2 == 0 { // all that waits for a receive rests
+			e.matchers.restAbove = -1
 		}
 		for _, peer := range e.peers {
 			if peer != nil {
@@ -479,12 +489,18 @@ func (w *world) run(t *testing.T, requests []*Request) {
 // software is a peer of the cloudfpga profile that repairs every loss, and extendedPeer
 // one of the extended profile.
 func software(_, _ int) Peer {
+	rules := handshake.SoftwarePeer()
 	return Peer{Handshake: handshake.Config{
-		Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(handshake.SoftwarePeer()), MaxWords: 1 << 20,
+		Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
 	}}
 }
 
 func extendedPeer(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 1400}} }
+
+// boundedPeer lets two messages go ahead of their receives, and up to 120 of all peers of a rank if there are more.
+func boundedPeer(_, _ int) Peer {
+	return Peer{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, Room: extended.NewRoom(120)}}
+}
 
 // discoveringPeer finds what the path carries.
 func discoveringPeer(_, _ int) Peer {
@@ -526,11 +542,11 @@ func TestCoresOnSimulatedTime(t *testing.T) {
 				}
 				return w.transcript.Sum(nil)
 			}
-			once := messages(1)
-			if again := messages(1); !bytes.Equal(once, again) {
+			once := messages(3)
+			if again := messages(3); !bytes.Equal(once, again) {
 				t.Error("the same seed does something else")
 			}
-			if other := messages(2); bytes.Equal(once, other) {
+			if other := messages(23); bytes.Equal(once, other) {
 				t.Error("another seed does the same")
 			}
 		})

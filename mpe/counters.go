@@ -47,6 +47,8 @@ type PeerCounters struct {
 	// handshake is one. Unreachable counts messages, and links of the extended
 	// profile, that ended because the peer did not answer.
 	Retransmissions, Unreachable uint64
+	// Silent: no packet of the peer has arrived since it was last unreachable.
+	Silent bool
 	// Drops counts what came and was not used, and Events what else is worth counting.
 	Drops  DropCounts
 	Events EventCounts
@@ -124,10 +126,13 @@ func (e *core) peerCounters(c *PeerCounters, p *peer) {
 	*c = PeerCounters{
 		Rank: p.rank, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events,
+		Silent: p.silent(),
 	}
 	p.counters(c)
-	for w := range p.sendWaits { // the first is the oldest
-		c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: e.at - w.Since}
+	for w := range p.sendWaits { // the first is the oldest that does not rest
+		if elapsed := e.at - w.Since; !c.OldestSend.Waits || elapsed > c.OldestSend.Elapsed {
+			c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
+		}
 		break
 	}
 	for w := range p.recvWaits {

@@ -150,6 +150,33 @@ func TestCountersOfTimeOuts(t *testing.T) {
 	})
 }
 
+// TestSilentPeer: a peer that did not answer in time is silent until a packet of it arrives.
+func TestSilentPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
+		defer c.close()
+		silent := func() bool {
+			_, peers := counters(c.engines[0])
+			return peers[1].Silent
+		}
+		if silent() {
+			t.Error("a peer from which nothing is expected is silent")
+		}
+		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)})
+		if _, err := s.Wait(context.Background()); err == nil || !silent() {
+			t.Errorf("after a time-out, %v, the peer is not silent", err)
+		}
+		time.Sleep(time.Hour)
+		if !silent() {
+			t.Error("the peer is not silent, and has sent nothing")
+		}
+		exchange(t, c, words(1, 1))
+		if silent() {
+			t.Error("the peer is silent after a message")
+		}
+	})
+}
+
 // TestStatusBeginsWhenPosted: the phases of a message that an Observer and a caller
 // get begin when it is posted, whichever side had to wait for the other.
 func TestStatusBeginsWhenPosted(t *testing.T) {

@@ -87,6 +87,9 @@ type Operation struct {
 	AnyDatatype bool
 	// Blocking: the caller is about to wait for it and for nothing else.
 	Blocking bool
+	// NoWait: its caller cannot wait in the call for room at the peer, of which it needs some to be sent. It fails
+	// later if there is none.
+	NoWait bool
 }
 
 // Op is a posted operation. One goroutine at a time may wait for it.

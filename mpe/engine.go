@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
@@ -30,8 +31,20 @@ type Peer struct {
 	Unobserved bool
 	// Recorder is given the packets that are exchanged with the peer; nil: none is.
 	Recorder PacketRecorder
+	// Keeper keeps the state that has to outlive this process of the exchange with a peer of the cloudfpga or v0.9
+	// profile; nil: nothing is kept.
+	Keeper Keeper
 	// Kind and Address are for messages to people.
 	Kind, Address string
+}
+
+// Keeper keeps the state of a peer that a rank needs when its process is replaced. It is called during events of the
+// engine.
+type Keeper interface {
+	// Restore returns the state that an earlier process kept. It is called once, now being the present.
+	Restore(now handshake.Instant) handshake.Kept
+	// Keep keeps k, before the packets are sent that depend on it. It must be quick.
+	Keep(k *handshake.Kept)
 }
 
 // Config configures an engine.
@@ -189,6 +202,24 @@ func (e *Engine) Reset(rank int) error {
 	return nil
 }
 
+// PeerLeft notes that a rank of this rank's job has called MPI_Finalize. Its transport says so only if there was a
+// connection before.
+func (e *Engine) PeerLeft(rank int) {
+	e.receiveBatch(e.peers[rank].tr, []RxPacket{{Kind: RxLeft, Peer: rank}}, 0)
+}
+
+// PeerFailed ends the receives that are posted to a stand-in of this process, as its kernel failed, by a *PeerFailedError. If
+// there are none, and a message was sent to the stand-in since its last one, it ends the next receive that is posted before
+// another message of the stand-in. Receives from any source, and messages that have begun, go on.
+func (e *Engine) PeerFailed(rank int, cause error) {
+	e.lock()
+	defer e.unlock()
+	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
+	if e.endPosted(rank, err) == 0 && (p.sends() > 0 || p.sendsDone != p.answered) {
+		p.broken = err
+	}
+}
+
 // awaitRest returns a channel that is closed when nothing is left for which the present part of closing has to wait.
 // The lock is held.
 func (e *Engine) awaitRest() <-chan struct{} {
@@ -228,7 +259,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		select {
 		case <-drained:
 		default:
-			err = context.Cause(ctx)
+			err = ctxerr.Of(ctx)
 		}
 	}
 	if err == nil {

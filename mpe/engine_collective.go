@@ -51,15 +51,16 @@ func (e *Engine) FreeCommunicator(comm uint32) {
 	}
 }
 
-// ResetCollectives drops what the members of communicators have agreed on, and the aborts of
-// calls that were not made here. It is for a rank that programs use one after another: the
-// communicators of the next program may have the same numbers and other members, and its
-// peers may have been restarted, and have to agree again. Calls that wait until their
-// members have agreed are not changed.
-func (e *Engine) ResetCollectives() {
+// ProgramEnded is for a rank that programs use one after another, when a program is gone and all of its operations were
+// abandoned. It drops what the members of communicators have agreed on, and the aborts of calls that were not made
+// here: the communicators of the next program may have the same numbers and other members, and its peers may have been
+// restarted, and have to agree again. Calls that wait until their members have agreed are not changed. It also drops
+// messages that receives of the program had matched. Clean says that the program has ended by itself, so that what a
+// deployed node sends from now on is for the next one, unless operations with it had to be abandoned.
+func (e *Engine) ProgramEnded(clean bool) {
 	e.lock()
 	defer e.unlock()
-	e.resetCollectives()
+	e.programEnded(clean)
 }
 
 // executions are collective calls that are over, for reuse: their memory stays with them.

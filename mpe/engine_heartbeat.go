@@ -3,6 +3,8 @@ package mpe
 import (
 	"context"
 	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
 // Heartbeat reports whether the engine is alive: whether its lock can be had, the timer or a
@@ -33,9 +35,9 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	}
 	select {
 	case <-locked:
-		return fmt.Errorf("rank %d: no goroutine has acted on time-outs: %w", e.rank, context.Cause(ctx))
+		return fmt.Errorf("rank %d: no goroutine has acted on time-outs: %w", e.rank, ctxerr.Of(ctx))
 	default:
-		return fmt.Errorf("rank %d: its lock is not released: %w", e.rank, context.Cause(ctx))
+		return fmt.Errorf("rank %d: its lock is not released: %w", e.rank, ctxerr.Of(ctx))
 	}
 }
 

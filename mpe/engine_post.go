@@ -1,6 +1,9 @@
 package mpe
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Isend posts a message to rank dst. data is read until the request ends.
 func (e *Engine) Isend(dst int, data []byte, opts Options) (*Request, error) {
@@ -61,7 +64,15 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	e.mu.Lock()
 	r := e.request(op)
 	r.e = e
-	short := e.sendShort(r) // what can be sent at once does not wait for the clock
+	short := e.sendShort(r, op.Blocking) // a message that can be sent at once does not wait for the clock
+	if !short && !op.NoWait && r.p != nil && r.send() {
+		if err := e.awaitRoom(r.p); err != nil {
+			e.finish(r, err)
+			r.Free()
+			e.unlock()
+			return nil, e.failed(fmt.Errorf("rank %d: %w", e.rank, err))
+		}
+	}
 	switch {
 	case short && !r.p.shortLink().needsTime():
 	case r.kind == OpRecv && !e.observes(r.p) && e.recent() && e.matchers.of(r.comm).Unexpected() == 0: // it is queued
@@ -71,8 +82,11 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	var err error
 	if short {
 		e.sentShort(r)
-	} else if err = e.startRequest(r, op.Blocking); err == nil {
-		e.recordPosted(r)
+	} else {
+		r.mayRest = e.mayRest(r)
+		if err = e.startRequest(r, op.Blocking); err == nil {
+			e.recordPosted(r)
+		}
 	}
 	e.unlockAndPoll()
 	if err != nil {
@@ -92,7 +106,7 @@ func (e *Engine) SendNow(op *Operation) bool {
 		return false
 	}
 	e.mu.Lock()
-	if !l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype) {
+	if l.holdsBack(op.Blocking, len(op.Buf)) || !l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype) {
 		e.mu.Unlock()
 		return false
 	}

@@ -31,6 +31,11 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			e.mu.Unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.err)
 		}
+		if err := e.noSender(m.Source, m.Comm); err != nil {
+			e.endProbe(mine)
+			e.mu.Unlock()
+			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, err)
+		}
 		if !wait && polled {
 			e.mu.Unlock()
 			return Status{}, false, nil

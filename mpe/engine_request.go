@@ -217,6 +217,11 @@ func (r *Request) Free() {
 	if !r.over() {
 		return // its buffer is in use: it is the garbage collector's
 	}
+	r.release()
+}
+
+// release gives the memory of a request back that nothing refers to.
+func (r *Request) release() {
 	s := r.spare
 	*r = Request{spare: s, library: r.library}
 	if s == nil {

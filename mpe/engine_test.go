@@ -210,9 +210,18 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		if !errors.As(err, &we) || !errors.Is(err, context.DeadlineExceeded) || we.State != handshake.WaitClear || we.Remote != 2 {
 			t.Fatalf("got %v", err)
 		}
-		if want := "rank 0 has waited 5s for CLEAR_TO_SEND from rank 2: context deadline exceeded; " +
-			"rank 2 keeps the SEND_REQUEST if it has arrived: when it receives from rank 0, it waits for DATA until rank 0 sends another message of this datatype: send one, or restart its program or role"; err.Error() != want {
+		const want = "rank 0 has waited 5s for CLEAR_TO_SEND from rank 2: context deadline exceeded"
+		if err.Error() != want {
 			t.Errorf("says %q, want %q", err, want)
+		}
+		fpgas := newCluster(t, 3, handshake.FPGAPeer(2), nil)
+		defer fpgas.close()
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := fpgas.engines[0].Send(ctx, 2, words(1, 1), mpe.Options{}); err == nil || err.Error() != want+
+			"; rank 2 keeps the SEND_REQUEST if it has arrived: when it receives from rank 0, it waits for DATA "+
+			"until rank 0 sends another message of this datatype: send one, or restart its program or role" {
+			t.Errorf("says %v", err)
 		}
 		// A queued operation says what is ahead of it.
 		first, _ := c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{})

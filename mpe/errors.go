@@ -25,7 +25,7 @@ var (
 	ErrCancelled = errors.New("the operation was cancelled")
 	// ErrFull: more operations or messages wait than the limits allow.
 	ErrFull = errors.New("too many operations wait")
-	// ErrPeerLost matches every *PeerLostError.
+	// ErrPeerLost matches every *PeerLostError and *PeerFailedError.
 	ErrPeerLost = errors.New("the peer is gone")
 )
 

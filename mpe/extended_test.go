@@ -487,17 +487,43 @@ func TestManyOutstanding(t *testing.T) {
 	})
 }
 
-// What a rank keeps of messages that no receive has matched is bounded by the
-// credit that it gives, and the sender says that it waits for that.
-func TestCreditHoldsTheSenderBack(t *testing.T) {
+// What a rank keeps of messages that no receive has matched is bounded by the credit that it gives. A send beyond that
+// is refused: in its call, which waits a while for room, or later if its caller cannot wait. Receives make room.
+func TestRefusedWithoutCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages, x.EagerBytes, x.EagerLimit = 8, 4000, 1000 })
 		defer c.close()
-		var sends []mpe.Op
-		for i := range 20 {
-			sends = append(sends, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: i, Buf: pattern(1000, uint64(i))}))
+		send := func(i int, noWait bool) (mpe.Op, error) {
+			return c.engines[0].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: i, Buf: pattern(1000, uint64(i)),
+				NoWait: noWait})
 		}
-		time.Sleep(time.Second)
+		var sends []mpe.Op
+		for i := range 8 {
+			s, err := send(i, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sends = append(sends, s)
+		}
+		begun := time.Now()
+		var full *mpe.NoRoomError
+		if _, err := send(8, false); !errors.Is(err, mpe.ErrFull) || !errors.As(err, &full) ||
+			*full != (mpe.NoRoomError{Local: 0, Peer: 1}) {
+			t.Errorf("the ninth message: %v", err)
+		}
+		if waited := time.Since(begun); waited != time.Second {
+			t.Errorf("it waited for %v", waited)
+		}
+		if _, err := send(8, false); !errors.Is(err, mpe.ErrFull) || time.Since(begun) != time.Second {
+			t.Errorf("another one: %v after %v", err, time.Since(begun))
+		}
+		late, err := send(8, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := late.Wait(t.Context()); !errors.Is(err, mpe.ErrFull) || time.Since(begun) != 2*time.Second {
+			t.Errorf("one whose caller cannot wait: %v after %v", err, time.Since(begun))
+		}
 		for i, s := range sends {
 			if ended(s) != (i < 4) { // 4,000 bytes
 				t.Errorf("send %d has ended: %v", i, ended(s))
@@ -506,13 +532,24 @@ func TestCreditHoldsTheSenderBack(t *testing.T) {
 		if n := c.engines[1].Snapshot().Unexpected; n != 8 {
 			t.Errorf("%d messages wait at the receiver, want 8", n)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		const want = "rank 0 has held a send to rank 1 back for 2s: as many of its messages as rank 1 allows wait there for receives: context deadline exceeded"
-		if _, err := sends[19].Wait(ctx); err == nil || err.Error() != want {
-			t.Errorf("says %q, want %q", err, want)
+		// One for which room comes while it waits is sent, whatever else waits.
+		time.AfterFunc(500*time.Millisecond, func() {
+			for i := range 2 {
+				if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 1000), mpe.Options{Tag: i}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if late, err = send(8, true); err != nil {
+			t.Fatal(err)
 		}
-		for i := range 19 {
+		time.Sleep(600 * time.Millisecond)
+		if s, err := send(9, false); err != nil {
+			t.Error(err)
+		} else {
+			sends = append(sends, late, s)
+		}
+		for i := 2; i < 10; i++ {
 			buf := make([]byte, 1000)
 			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil || !bytes.Equal(buf, pattern(1000, uint64(i))) {
 				t.Fatalf("message %d: %v", i, err)

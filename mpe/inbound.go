@@ -32,8 +32,10 @@ type inbound struct {
 	// have.
 	got, stored int64
 	arrived     bool // all of it
-	accepted    bool // a receive has matched it, and its sender is cleared
-	eager       bool // it comes without being asked for
+	// matchedBefore: it was matched by a receive whose caller no longer waited.
+	matchedBefore bool
+	accepted      bool // a receive has matched it, and its sender is cleared
+	eager         bool // it comes without being asked for
 	// advertised, if not 0, is the number by which the transport gets all of it.
 	advertised uint64
 	phases     handshake.Phases

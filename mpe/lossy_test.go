@@ -2,11 +2,9 @@ package mpe_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,34 +69,6 @@ func TestCloudFPGAThroughLoss(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A receive from an FPGA that is sent nothing more says so: it may be what the FPGA
-// waits for.
-func TestReceiveFromWhomNothingIsSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 2, handshake.FPGAPeer(1), nil)
-		defer c.close()
-		c.net.Hook(func(from, _ int, b []byte) []time.Duration {
-			if _, defect := protocol.CloudFPGA.Parse(b); !defect.OK() {
-				return nil
-			}
-			return []time.Duration{0}
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := c.engines[1].Irecv(0, make([]byte, 4000), mpe.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.engines[0].Send(ctx, 1, words(1000, 1), mpe.Options{}); !errors.Is(err, handshake.ErrPartial) {
-			t.Fatal(err)
-		}
-		_, err := c.engines[0].Recv(ctx, 1, make([]byte, 4000), mpe.Options{})
-		const want = "since it has not acknowledged 1000 words"
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	})
 }
 
 func lossySend(t *testing.T, c *cluster, maxWords int, documented []error) {

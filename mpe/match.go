@@ -7,7 +7,7 @@ import (
 )
 
 // matcher joins the receives and messages of one communicator.
-type matcher = match.Matcher[*Request, *inbound]
+type matcher = match.Matcher[*Request, unexpected]
 
 // matchers has the matchers of all communicators.
 type matchers struct {
@@ -19,6 +19,8 @@ type matchers struct {
 	// unexpected in a communicator.
 	limits   match.Limits
 	ownLimit int
+	// restAbove is the number of unexpected messages of a communicator above which they rest.
+	restAbove int
 }
 
 // init takes the limits that are configured. Peers add to them.
@@ -27,7 +29,7 @@ func (m *matchers) init(limits match.Limits, ranks int) {
 		limits.Unexpected = match.DefaultLimit
 	}
 	m.all = map[uint32]*matcher{}
-	m.ownLimit = limits.Unexpected
+	m.ownLimit, m.restAbove = limits.Unexpected, defaultRestAbove
 	m.limits = limits
 	m.limits.Unexpected += ranks
 }
@@ -40,7 +42,7 @@ func (m *matchers) of(comm uint32) *matcher {
 	}
 	found := m.all[comm]
 	if found == nil {
-		found = match.New[*Request, *inbound](m.limits)
+		found = match.New[*Request, unexpected](m.limits)
 		m.all[comm] = found
 	}
 	m.lastComm, m.last = comm, found
@@ -50,19 +52,34 @@ func (m *matchers) of(comm uint32) *matcher {
 // postRecv gives a receive the oldest message that fits, or queues it.
 func (e *core) postRecv(r *Request) error {
 	m := e.matchers.of(r.comm)
-	in, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
+	u, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
 	if errors.Is(err, match.ErrFull) {
 		return ErrFull
 	}
 	r.order = m.PostOrder()
-	e.posted(r, in, ok, h)
+	if !ok {
+		err := e.noSender(r.peer, r.comm)
+		if p := r.p; err == nil && p != nil && p.broken != nil {
+			err, p.broken = p.broken, nil
+		}
+		if err != nil {
+			m.CancelPosted(h)
+			e.finish(r, err)
+			return nil
+		}
+	}
+	e.posted(r, &u, ok, h)
 	return nil
 }
 
-func (e *core) posted(r *Request, in *inbound, ok bool, h match.Handle) {
+func (e *core) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
 	if !ok {
 		r.handle = h
 		return
+	}
+	in := u.in
+	if in == nil {
+		in = e.record(u, r.comm, e.matchers.of(r.comm).TakenOrder())
 	}
 	e.join(in, r)
 	if in.p != nil {
@@ -75,12 +92,12 @@ func (e *core) posted(r *Request, in *inbound, ok bool, h match.Handle) {
 func (e *core) repost(r *Request) {
 	e.inbounds.retire(r.in)
 	r.in = nil
-	in, ok, h, err := e.matchers.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
+	u, ok, h, err := e.matchers.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
 	if err != nil { // its room was taken by receives that were posted since
 		e.finish(r, ErrFull)
 		return
 	}
-	e.posted(r, in, ok, h)
+	e.posted(r, &u, ok, h)
 }
 
 // matchTag is the tag that the matcher knows a receive by.
@@ -94,8 +111,11 @@ func (r *Request) matchTag() int32 {
 // arrive has the posted receives matched with a message. Without one that fits it
 // waits among the unexpected ones; the error is match.ErrFull if it cannot.
 func (e *core) arrive(in *inbound) error {
+	if in.p != nil {
+		in.p.broken, in.p.answered = nil, in.p.sendsDone
+	}
 	m := e.matchers.of(in.comm)
-	r, ok, h, err := m.Arrive(int32(in.source), in.tag, in)
+	r, ok, h, err := m.Arrive(int32(in.source), in.tag, unexpected{in: in})
 	if err != nil {
 		return err
 	}
@@ -107,8 +127,9 @@ func (e *core) arrive(in *inbound) error {
 // restore announces a message again whose receive was detached. It has its old
 // place in the order.
 func (e *core) restore(in *inbound) {
+	in.matchedBefore = true
 	m := e.matchers.of(in.comm)
-	r, ok, h, err := m.Restore(int32(in.source), in.tag, in, in.order)
+	r, ok, h, err := m.Restore(int32(in.source), in.tag, unexpected{in: in}, in.order)
 	if err != nil {
 		// Its own order is free, and its room was taken by messages that
 		// came since.

@@ -37,6 +37,9 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	o := l.outs.at(act.ID)
 	o.sent(&act.Header, act.Length, l.p.e.at)
+	if act.Header.Type == protocol.SendRequest && o.req != nil && o.req.rest != 0 {
+		l.announced = append(l.announced, o.req.rest)
+	}
 	if l.shorts != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
 		return
 	}
@@ -46,7 +49,8 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	if l.copier != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
-		if act.Header.Type == protocol.SendRequest && !o.flowing {
+		// The peer would keep all that it knows of an advertised one, and there may be millions that rest.
+		if act.Header.Type == protocol.SendRequest && !o.flowing && (o.req == nil || !o.req.mayRest) {
 			pk.Advertised = o.buf
 		}
 	}

@@ -31,12 +31,20 @@ type peer struct {
 	wire collective.Wire
 	// burst counts the sends posted since anything else has happened.
 	burst int
+	// refuses: it had no room for the program's last message, at the end of the time that this waited.
+	refuses bool
 
 	peerCounts
 	sendErr error // the last error of the transport, until a send succeeds
+	// broken is the failure of the peer's kernel that the next receive ends with, unless a message comes before. answered is
+	// sendsDone when the last message of the peer arrived.
+	broken   error
+	answered uint64
 	// heard is when the last packet arrived, or 0, and lastDrop the last one that was dropped, or nil.
 	heard    handshake.Instant
 	lastDrop *lastDrop
+	// unreachableAt is when an operation or the link last ended because the peer did not answer, or 0.
+	unreachableAt handshake.Instant
 }
 
 // peerCounts counts what every kind of peer has in common, since New.
@@ -82,6 +90,11 @@ type link interface {
 	detachRecv(r *Request, keep Keep)
 	// discardRecv is detachRecv of a message that nothing else may receive.
 	discardRecv(r *Request, keep Keep)
+	// leaveRecv notes that a receive which the peer's next message may be for was cancelled as its program is gone, and
+	// programEnded that all of a program's operations were: the rank is the next one's. Clean is as in
+	// Engine.ProgramEnded.
+	leaveRecv()
+	programEnded(clean bool)
 	// abortUnsent ends the sends of which the peer knows nothing; abortAll ends
 	// everything.
 	abortUnsent(err error)
@@ -108,6 +121,8 @@ type link interface {
 	deadline() (handshake.Instant, bool)
 	// lingerUntil returns until when the peer may still need an answer to what has arrived, and false if it does not.
 	lingerUntil() (handshake.Instant, bool)
+	// deadEnd returns why the peer cannot go on, or nil.
+	deadEnd() error
 	// connected reports whether there is a connection to the peer, of a transport that has any.
 	connected() bool
 	// busy reports whether something is under way that Close has to wait for. A receive
@@ -116,7 +131,7 @@ type link interface {
 	busy() bool
 	// unexpectedLimit is how many messages the peer may have unexpected here.
 	unexpectedLimit() int
-	// sendWaits yields the sends that the peer has, from the oldest on, and recvWaits the
+	// sendWaits yields the sends that the peer has, from the oldest on and those that rest last, and recvWaits the
 	// receives that its messages have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
@@ -220,6 +235,9 @@ func (p *peer) receivedAll(bytes, each int) {
 	p.bytesIn += uint64(bytes)
 }
 
+// silent reports whether the peer was unreachable, and no packet of it has arrived since.
+func (p *peer) silent() bool { return p.unreachableAt > 0 && p.heard < p.unreachableAt }
+
 func (p *peer) sent(t protocol.Type, bytes int) {
 	p.packetsOut[t]++
 	p.bytesOut += uint64(bytes)
@@ -248,6 +266,9 @@ func (p *peer) dropped(a *RxPacket, d Drop) {
 // noted counts and reports an event.
 func (p *peer) noted(n Note) {
 	p.events[n.Event]++
+	if n.Event == EventUnreachable {
+		p.unreachableAt = p.e.at
+	}
 	n.At = p.e.at
 	p.e.cfg.Observer.Noted(p.e.rank, p.rank, n)
 }

@@ -32,6 +32,14 @@ type extendedLink struct {
 	present bool
 	outs    outbox
 	ins     inbox
+	// resting is how many sends wait that a library left, and announced are those that were announced in this event.
+	resting   int
+	announced []uint32
+	// unsure are the program's sends for which there was no room, and begunAt is when a message last began that waited:
+	// with begun before it.
+	unsure  []unsureSend
+	begunAt handshake.Instant
+	begun   uint32
 	// questions are those of this rank to the peer that have not ended.
 	questions []*questioning
 }
@@ -44,8 +52,14 @@ type connState interface {
 	EachSend(yield func(extended.SendState) bool)
 	ForeignVersion() byte
 	LingerUntil() (extended.Instant, bool)
+	Scarce() bool
+	Full() extended.Fullness
+	Queued() int
+	Queues(id extended.ID) bool
+	Next() uint32
 	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
 	Session() (local, remote protocol.Session)
+	Left() (left, closed bool)
 	Payload() int
 	Sends() int
 	Short(length int64) bool
@@ -69,7 +83,9 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 	if !ok {
 		return nil, fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
 	}
-	l := &extendedLink{p: p, packets: packets, conn: extended.New(*cfg.Extended)}
+	conn := extended.New(*cfg.Extended)
+	l := &extendedLink{p: p, packets: packets, conn: conn}
+	conn.WakeSends(l.wakeSend)
 	l.copier, _ = cfg.Transport.(SingleCopier)
 	if cfg.Extended.Discover {
 		l.datagrams, _ = cfg.Transport.(DatagramTransport)
@@ -110,11 +126,18 @@ func (l *extendedLink) receive(a *RxPacket) {
 	case RxBroken:
 		p.dropped(a, Drop{Reason: DropStream})
 		return
-	case RxGone:
-		if !l.present { // it has closed its session
+	case RxGone, RxLeft:
+		switch job := l.conn.Config().Job; {
+		case !l.present && !job, l.deadEnd() != nil: // it has closed its session
 			return
+		case a.Kind == RxLeft:
+			acts = l.machine().ProcessClosed(now, acts)
+		default:
+			acts = l.machine().ProcessEnded(now, acts)
 		}
-		acts = l.machine().ProcessEnded(now, acts)
+	case RxUnreachable:
+		l.present = false
+		acts = l.machine().Unreachable(now, string(a.Bytes), acts)
 	default: // what is no whole packet is dropped, with the reason that the machine finds
 		p.received(a.Bytes)
 		p.record(false, len(a.Bytes)+len(a.Rest)+a.Away, a.Bytes, a.Rest)
@@ -169,6 +192,8 @@ func (l *extendedLink) perform(a *RxPacket) {
 			l.sendBatch()
 			l.invalidate(act.ID)
 			l.sendDone(act)
+		case extended.RestingSendsDone:
+			l.endRests(act.Err)
 		case extended.Open:
 			l.opened(act, a)
 		case extended.Copy:
@@ -190,6 +215,8 @@ func (l *extendedLink) perform(a *RxPacket) {
 			l.arrived(act.Message)
 		case extended.Lost:
 			l.lost(act)
+		case extended.LostRests:
+			l.restsLost()
 		case extended.Kept:
 			l.onKept(act)
 		case extended.Drop:
@@ -199,7 +226,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 			p.noted(Note{Event: event, Extended: &act.Header})
 			if event.endsSession() {
 				l.present = l.present && event != EventClosedByPeer && event != EventProcessEnded
-				p.lost(event)
+				p.lost(event, unreachableReason(a))
 			}
 		}
 	}
@@ -208,6 +235,14 @@ func (l *extendedLink) perform(a *RxPacket) {
 		e.conns.list[i].Payload, e.conns.list[i].Err = nil, nil
 	}
 	e.conns.list = e.conns.list[:0]
+}
+
+// unreachableReason returns the reason in an RxUnreachable, or "" if a, which may be nil, is not one.
+func unreachableReason(a *RxPacket) string {
+	if a == nil || a.Kind != RxUnreachable {
+		return ""
+	}
+	return string(a.Bytes)
 }
 
 func (l *extendedLink) carryOut() {}
@@ -239,13 +274,27 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 	e := l.p.e
 	r.out = l.outs.add(r)
 	m := l.machine()
+	full := m.Full()
+	op := extended.SendOp{
+		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
+		Partial: r.flow != nil && r.flow.send == r,
+	}
 	if l.copier != nil && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
 		m.LongPackets(l.copier.LongPayload(l.p.rank))
 	}
-	e.conns.list = m.Send(e.at, extended.SendOp{
-		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
-		Partial: r.flow != nil && r.flow.send == r,
-	}, e.conns.list[:0])
+	if full != extended.NotFull && r.message == nil {
+		l.unsure = append(l.unsure, unsureSend{r.out, e.at})
+	}
+	if r.kind == OpSend && r.message == nil && len(r.buf) <= extended.MaxInline {
+		op.Announce = blocking && m.Scarce()
+		if _, remote := m.Session(); !blocking && full == extended.NotFull && remote != 0 {
+			l.buffered(r.out) // a copy takes less memory than the request, which may have to wait
+		}
+	}
+	e.conns.list = m.Send(e.at, op, e.conns.list[:0])
+	if n := m.Queued(); n > 0 && n%acksEvery == 0 {
+		e.acksDue = true
+	}
 	l.perform(nil)
 	return !blocking && l.coalesce()
 }
@@ -319,6 +368,8 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 	if act.Eager && in.req == nil {
 		// As long as the peer's credit reaches, and no longer.
 		in.buf, in.own = e.buffers.get(int(in.bytes)), true
+	} else if in.req == nil {
+		l.rest(in)
 	}
 }
 
@@ -363,11 +414,17 @@ func (l *extendedLink) arrived(m extended.Message) {
 			return // its credit may not have been returned yet
 		}
 		in.p = nil
+	} else {
+		l.rest(in)
 	}
 }
 
 // lost ends a message that will never be complete.
 func (l *extendedLink) lost(act *extended.Action) {
+	if act.Ref != 0 {
+		l.restLost(act.Message, act.Ref)
+		return
+	}
 	e, in := l.p.e, l.ins.at(act.Message)
 	l.ins.remove(act.Message)
 	in.p = nil
@@ -401,6 +458,11 @@ func (l *extendedLink) cancelSend(r *Request) bool { return l.cancel(r.out) }
 
 func (l *extendedLink) cancelRecv(*Request) bool { return false } // its sender has been cleared
 
+// A peer of this profile is asked to cancel what it knows of a send, and it knows of no receive.
+
+func (l *extendedLink) leaveRecv()        {}
+func (l *extendedLink) programEnded(bool) {}
+
 func (l *extendedLink) detachSend(r *Request, keep Keep) {
 	l.invalidate(r.out)
 	o := l.outs.at(r.out)
@@ -422,6 +484,7 @@ func (l *extendedLink) discardRecv(r *Request, _ Keep) {
 
 // abortUnsent also asks the peer to cancel the sends that no receive has matched.
 func (l *extendedLink) abortUnsent(err error) {
+	l.cancelRests(err)
 	for i := range l.outs.slots {
 		if r := l.outs.slots[i].req; r != nil && l.cancelSend(r) {
 			l.p.e.finish(r, err)
@@ -439,6 +502,7 @@ func (l *extendedLink) abortAll(err error) {
 			e.finish(r, err)
 		}
 	}
+	l.endRests(err)
 	for in := range l.ins.all {
 		if r := in.req; r != nil {
 			in.req = nil
@@ -452,12 +516,20 @@ func (l *extendedLink) tick(handshake.Instant) {
 	e := l.p.e
 	e.conns.list = l.machine().Tick(e.at, e.conns.list[:0])
 	l.perform(nil)
+	l.refuseUnsure()
 }
 
 func (l *extendedLink) endEvent() {
 	e := l.p.e
 	e.conns.list = l.machine().Flush(e.at, e.conns.list[:0])
 	l.perform(nil)
+	for _, ref := range l.announced {
+		l.restSend(ref)
+	}
+	l.announced = l.announced[:0]
+	if len(l.unsure) > 0 {
+		l.noteBegun()
+	}
 }
 
 func (l *extendedLink) reconfigure(next *Peer) {
@@ -470,6 +542,19 @@ func (l *extendedLink) reset() {} // a new session of the peer is enough
 
 func (l *extendedLink) connected() bool { return l.present }
 
+// deadEnd returns why a rank of this rank's job sends nothing more. Another peer that is lost may return.
+func (l *extendedLink) deadEnd() error {
+	left, closed := l.conn.Left()
+	if !left {
+		return nil
+	}
+	event := EventProcessEnded
+	if closed {
+		event = EventClosedByPeer
+	}
+	return &PeerLostError{Rank: l.p.rank, Event: event, Left: true}
+}
+
 func (l *extendedLink) profile() protocol.Profile { return protocol.Extended }
 
 func (l *extendedLink) describe(*PeerInfo) {} // it carries everything
@@ -481,7 +566,13 @@ func (l *extendedLink) check(op Operation) error {
 	return nil
 }
 
-func (l *extendedLink) deadline() (handshake.Instant, bool) { return l.conn.Deadline() }
+func (l *extendedLink) deadline() (handshake.Instant, bool) {
+	at, ok := l.conn.Deadline()
+	if len(l.unsure) > 0 {
+		at, ok = min(at, l.refusal()), true
+	}
+	return at, ok
+}
 
 func (l *extendedLink) closeSession() {
 	e := l.p.e
@@ -530,7 +621,7 @@ func (l *extendedLink) retractAborts() {
 
 func (l *extendedLink) onlyAborts() bool {
 	some := false
-	if len(l.outs.kept) > 0 {
+	if len(l.outs.kept) > 0 || l.resting > 0 {
 		return false
 	}
 	if l.fast != nil {

@@ -11,15 +11,22 @@ import (
 func (l *extendedLink) busy() bool { return l.conn.Busy() }
 
 func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
-	w := Waiting{Send: true, Moving: true, peer: l.p}
+	w, more := Waiting{Send: true, Moving: true, peer: l.p}, true
 	l.conn.EachSend(func(st extended.SendState) bool {
 		// One that was sent at a time that is not known yet has just been sent.
 		st.Since = min(st.Since, l.p.e.at)
 		w.Wait, w.send = sendWait(&st), st
 		w.Behind = st.State == extended.Queued
 		w.req = l.outs.at(st.ID).req
-		return yield(&w)
+		more = yield(&w)
+		return more
 	})
+	if !more {
+		return
+	}
+	if w, ok := l.restWait(); ok { // the oldest speaks for all
+		yield(&w)
+	}
 }
 
 // sendWait translates a state of the extended profile into one of the handshake's.
@@ -118,6 +125,9 @@ func (l *extendedLink) counters(c *PeerCounters) {
 	c.Retransmissions, c.Unreachable = st.Retransmissions, l.p.events[EventUnreachable]
 	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
 	c.RoundTrip = st.RoundTrip
+	if w, ok := l.restWait(); ok {
+		c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: l.p.e.at - w.Since}
+	}
 }
 
 func (l *extendedLink) sends() int { return l.conn.Sends() }
@@ -129,7 +139,7 @@ func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
 	s.Extended = &ExtendedSnapshot{
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
 		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
-		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit,
+		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.conn.Scarce(),
 		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
 	}
 }

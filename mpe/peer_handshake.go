@@ -20,6 +20,7 @@ type handshakeLink struct {
 	sending, recving *Request
 	sendq            queue[*Request]
 	deferred         *inbound
+	left             leftover
 	header           [protocol.HeaderLen]byte // of the packet at hand
 	writer           streamWriter             // the driver's
 	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
@@ -27,17 +28,22 @@ type handshakeLink struct {
 	dataOut, dataBytes, unreachable uint64
 	// foreign: the last packet that was dropped is of the extended profile.
 	foreign bool
+	// keeper keeps the pair's state, of which kept is what it has; it may be nil.
+	keeper Keeper
+	kept   handshake.Kept
 }
 
 // pairState is what a handshake.Pair answers without changing.
 type pairState interface {
 	Deadline() (handshake.Instant, bool)
 	Expects() (offset, left int64, ok bool)
+	Kept() handshake.Kept
 	Deferred() (h protocol.Header, since handshake.Instant, ok bool)
 	Received() (packets, bytes [handshake.NumTypes]uint64)
 	RecvWait() (handshake.Wait, bool)
 	LingerUntil() (handshake.Instant, bool)
-	Refuses() error
+	DeadEnd() *handshake.DeadEndError
+	SendLeft() bool
 	SendWait() (handshake.Wait, bool)
 	UnansweredClear() (h protocol.Header, since handshake.Instant, ok bool)
 }
@@ -55,7 +61,22 @@ type handshakeActions struct {
 func newHandshakeLink(p *peer, cfg Peer) *handshakeLink {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
 	l.writer.paced, _ = cfg.Transport.(PacedTransport)
+	if l.keeper = cfg.Keeper; l.keeper != nil {
+		l.pair.(*handshake.Pair).Restore(p.e.at, l.keeper.Restore(p.e.at))
+		l.kept = l.pair.Kept()
+	}
 	return l
+}
+
+// keep keeps the pair's state if it has changed, as it is while next is transmitted. No packet is if next is empty.
+func (l *handshakeLink) keep(next protocol.Header) {
+	if l.keeper == nil {
+		return
+	}
+	if k := l.pair.Kept().Before(next); k != l.kept {
+		l.kept = k
+		l.keeper.Keep(&l.kept)
+	}
 }
 
 // machine returns the state machine for an event, and marks the peer as touched.
@@ -70,6 +91,10 @@ func (l *handshakeLink) receive(a *RxPacket) {
 	switch a.Kind {
 	case RxDatagram:
 		p.receivedPacket(a.Bytes)
+		if l.machine().Offer(e.at, a.Bytes) {
+			l.perform(nil) // a receive that is posted takes it
+			acts = e.pairs.list[:0]
+		}
 		acts = l.machine().Datagram(e.at, a.Bytes, acts)
 	case RxHeader:
 		p.receivedPacket(a.Bytes)
@@ -111,8 +136,8 @@ func (l *handshakeLink) perform(a *RxPacket) {
 	e.touch(p)
 	for i := 0; ; i++ {
 		if i == len(e.pairs.list) {
-			// Whatever happened may have deferred a SEND_REQUEST.
-			if !l.announceDeferred() || i == len(e.pairs.list) {
+			// Whatever happened may have deferred a SEND_REQUEST. It goes to receives that are posted again first.
+			if len(e.pairs.reposts) > 0 || !l.announceDeferred() || i == len(e.pairs.list) {
 				break
 			}
 		}
@@ -133,7 +158,9 @@ func (l *handshakeLink) perform(a *RxPacket) {
 		case handshake.Repost:
 			r := l.recving
 			l.recving = nil
-			if !r.detached {
+			if r.detached {
+				e.buffers.put(r.buf)
+			} else {
 				e.pairs.reposts = append(e.pairs.reposts, r)
 			}
 		case handshake.Drop:
@@ -141,14 +168,20 @@ func (l *handshakeLink) perform(a *RxPacket) {
 			p.dropped(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
 		case handshake.Note:
 			p.noted(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})
+		case handshake.DeadEnd:
+			p.deadEnded(act.Err)
 		}
 	}
+	l.keep(protocol.Header{})
 	clear(e.pairs.list) // lets go of payload and requests
 	e.pairs.list = e.pairs.list[:0]
 	for len(e.pairs.reposts) > 0 { // which may act on another peer
 		r := e.pairs.reposts[0]
 		e.pairs.reposts = append(e.pairs.reposts[:0], e.pairs.reposts[1:]...)
 		e.repost(r)
+		if len(e.pairs.reposts) == 0 {
+			l.perform(nil)
+		}
 	}
 }
 
@@ -158,6 +191,7 @@ func (l *handshakeLink) carryOut() { l.perform(nil) }
 // one that loses it: the handshake retransmits it, and the error is kept to explain
 // a time-out.
 func (l *handshakeLink) transmit(act handshake.Action) {
+	l.keep(act.Header)
 	l.profile().Put(l.header[:], act.Header)
 	l.p.sent(act.Header.Type, protocol.HeaderLen)
 	l.p.record(true, protocol.HeaderLen, l.header[:], nil)
@@ -166,6 +200,10 @@ func (l *handshakeLink) transmit(act handshake.Action) {
 
 // transmitData sends a DATA message.
 func (l *handshakeLink) transmitData(act handshake.Action) {
+	l.keep(act.Header)
+	if !l.sending.detached {
+		l.left = leftover{unanswered: true}
+	}
 	payload := l.sending.buf
 	l.profile().Put(l.header[:], act.Header)
 	l.p.record(true, l.sentData(len(payload)), l.header[:], payload)
@@ -218,6 +256,7 @@ func (l *handshakeLink) place() {
 }
 
 func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
+	l.dropLeft()
 	l.sendq.push(r)
 	l.nextSend()
 	l.perform(nil)
@@ -267,6 +306,9 @@ func (l *handshakeLink) announceDeferred() bool {
 	if old != nil { // replaced by another
 		e.matchers.of(old.comm).RemoveUnexpected(old.handle)
 	}
+	if l.isLeft() {
+		return l.discardNext()
+	}
 	in := e.inbounds.get()
 	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
 	in.phases.Start, in.phases.Request = at, at
@@ -304,6 +346,7 @@ func (l *handshakeLink) sendDone(act handshake.Action) {
 	l.countUnreachable(act.Err)
 	if r.detached {
 		e.buffers.put(r.buf)
+		l.leftSendDone(r, act.Err)
 	} else {
 		e.finish(r, act.Err)
 	}
@@ -326,6 +369,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 	l.countUnreachable(act.Err)
 	switch {
 	case !r.detached:
+		l.left.unanswered = false
 		if act.Err == nil {
 			p.recvsDone++
 			p.recvBytes += uint64(r.status.Bytes)
@@ -336,7 +380,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		// It arrived for a detached receive: it goes to the next one that it fits.
 		in := &inbound{
 			source: p.rank, tag: int32(act.Header.Tag), bytes: r.status.Bytes, datatype: r.status.Datatype,
-			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, phases: act.Phases,
+			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, matchedBefore: true, phases: act.Phases,
 		}
 		in.got = min(in.bytes, in.room)
 		if err := e.arrive(in); err != nil {
@@ -344,6 +388,9 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		}
 	default:
 		e.buffers.put(r.buf)
+		if r.discards {
+			p.noted(Note{Event: EventDiscarded, Header: act.Header})
+		}
 	}
 }
 
@@ -352,6 +399,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 func (l *handshakeLink) countUnreachable(err error) {
 	if errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) {
 		l.unreachable++
+		l.p.unreachableAt = l.p.e.at
 	}
 }
 
@@ -360,7 +408,7 @@ func (l *handshakeLink) cancelSend(r *Request) bool {
 	if l.sendq.remove(func(queued *Request) bool { return queued == r }) {
 		return true
 	}
-	if r != l.sending {
+	if r != l.sending || e.gone && l.leaveSend(r) {
 		return false
 	}
 	acts, ok := l.machine().CancelSend(e.at, r.id, e.pairs.list[:0])
@@ -375,20 +423,24 @@ func (l *handshakeLink) cancelSend(r *Request) bool {
 
 func (l *handshakeLink) cancelRecv(r *Request) bool {
 	if !l.machine().CancelRecv(r.id) {
-		return false
+		return l.p.e.gone && l.revokeRecv(r)
 	}
 	l.recving = nil // and its SEND_REQUEST is deferred again
 	l.perform(nil)
 	return true
 }
 
-func (l *handshakeLink) detachSend(r *Request, keep Keep) { l.sending = l.detach(r, keep) }
+func (l *handshakeLink) detachSend(r *Request, keep Keep) {
+	l.sending = l.detach(r, keep)
+	l.sending.discards = l.p.e.gone
+	l.machine().LeaveSend(l.p.e.at, r.id)
+}
 
 func (l *handshakeLink) detachRecv(r *Request, keep Keep) { l.recving = l.detach(r, keep) }
 
 func (l *handshakeLink) discardRecv(r *Request, keep Keep) {
 	l.detachRecv(r, keep)
-	l.recving.discards = true
+	l.discardRecving()
 }
 
 // detach returns the request that takes r's place in the pair.
@@ -424,7 +476,22 @@ func (l *handshakeLink) endEvent() {}
 
 func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
 
-func (l *handshakeLink) reset() { l.machine().Reset() }
+func (l *handshakeLink) reset() {
+	l.dropLeft()
+	l.left = leftover{}
+	e := l.p.e
+	m := l.machine()
+	m.Reset()
+	e.pairs.list = m.Release(e.at, e.pairs.list[:0])
+	l.perform(nil)
+}
+
+func (l *handshakeLink) deadEnd() error {
+	if err := l.pair.DeadEnd(); err != nil {
+		return err
+	}
+	return nil
+}
 
 func (l *handshakeLink) connected() bool { return false }
 

@@ -1,7 +1,6 @@
 package mpe
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -22,7 +21,7 @@ func recvMoves(w handshake.Wait) bool {
 
 func (l *handshakeLink) sendWaits(yield func(*Waiting) bool) {
 	wait, ok := l.pair.SendWait()
-	if !ok {
+	if !ok || l.pair.SendLeft() { // no caller waits for it
 		return
 	}
 	w := Waiting{Wait: wait, Send: true, Moving: sendMoves(wait), peer: l.p, req: l.sending}
@@ -47,7 +46,12 @@ func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
 
 func (l *handshakeLink) explain(w *Waiting, now handshake.Instant) string {
 	s := w.Describe(now) + l.silence(w)
-	if !w.Posted {
+	switch {
+	case w.State == handshake.Held && l.recving != nil && l.recving.discards:
+		return s + ", for an operation that was aborted: it is discarded"
+	case w.Queued > 0 && l.sending != nil && l.sending.discards:
+		return s + ", of a program that has ended"
+	case !w.Posted:
 		return s
 	}
 	if l.recving != nil { // the receive is behind that one
@@ -55,11 +59,11 @@ func (l *handshakeLink) explain(w *Waiting, now handshake.Instant) string {
 		if now == w.Since { // without ages
 			now = ahead.Since
 		}
-		return ahead.Describe(now)
-	}
-	var refused *handshake.PartialError
-	if errors.As(l.pair.Refuses(), &refused) {
-		s += fmt.Sprintf("; it may wait for rank %d, which sends it nothing more since it has not acknowledged %d words", w.Local, refused.Words)
+		s = ahead.Describe(now)
+		if l.recving.discards {
+			s += ", for an operation that was aborted: it is discarded"
+		}
+		return s
 	}
 	return s
 }
@@ -75,7 +79,12 @@ func (l *handshakeLink) silence(w *Waiting) string {
 	case w.Send:
 		return fmt.Sprintf("; no packet has ever come from %s: not running, other address, or firewall", p.cfg.Address)
 	}
-	return "; no packet has ever come from " + p.cfg.Address
+	s := "; no packet has ever come from " + p.cfg.Address
+	if l.keeper != nil && p.cfg.Handshake.Peer.OneAtATime {
+		s += fmt.Sprintf(". If rank %d asked to send before this process started, it asks no more: restart its role "+
+			"or program", p.rank)
+	}
+	return s
 }
 
 func (l *handshakeLink) counters(c *PeerCounters) {
@@ -88,13 +97,13 @@ func (l *handshakeLink) counters(c *PeerCounters) {
 	c.PacketsIn, c.BytesIn = l.pair.Received()
 	c.Retransmissions, c.Unreachable = l.retransmissions(), l.unreachable
 	c.QueuedSends = l.sendq.len()
-	if l.sending != nil {
+	if l.sending != nil && !l.pair.SendLeft() {
 		c.InFlight = 1
 	}
 }
 
 func (l *handshakeLink) sends() int {
-	if l.sending == nil {
+	if l.sending == nil || l.pair.SendLeft() {
 		return l.sendq.len()
 	}
 	return l.sendq.len() + 1
@@ -112,7 +121,8 @@ func (l *handshakeLink) snapshot(s *PeerSnapshot, now handshake.Instant) {
 	if h, since, ok := l.pair.UnansweredClear(); ok {
 		s.UnansweredClear = &DeferredSnapshot{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
-	if err := l.pair.Refuses(); err != nil {
-		s.Refuses = err.Error()
+	s.Left = l.leftText()
+	if err := l.pair.DeadEnd(); err != nil {
+		s.Refuses = err.Cause.Error()
 	}
 }

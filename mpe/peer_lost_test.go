@@ -247,3 +247,50 @@ func TestAbortWithFPGA(t *testing.T) {
 		})
 	}
 }
+
+// TestPeerFailed: when the kernel of a stand-in fails, receives that are posted to it end. Those from any source or another
+// rank, and what is posted later, wait for messages.
+func TestPeerFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, handshake.FPGAPeer(1), nil)
+		defer c.close()
+		receive := func(from int) mpe.Op {
+			return start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: from, Buf: make([]byte, 4)})
+		}
+		posted, third := receive(1), receive(2)
+		cause := &handshake.TruncatedError{Remote: 0, Posted: 1, Sent: 2}
+		c.engines[0].PeerFailed(1, cause)
+		failed, ok := errors.AsType[*mpe.PeerFailedError](outcome(t, posted))
+		if !ok || failed.Rank != 1 || failed.Err != error(cause) || !errors.Is(failed, mpe.ErrPeerLost) || errors.Is(failed, mpe.ErrTruncated) {
+			t.Errorf("a receive ends with %v", failed)
+		}
+		later, any := receive(1), receive(mpe.AnySource)
+		time.Sleep(time.Minute)
+		if ended(later) || ended(third) || ended(any) {
+			t.Errorf("ended: posted later %v, of another peer %v, any %v", ended(later), ended(third), ended(any))
+		}
+		send(c, 1, 0)
+		send(c, 2, 0)
+		send(c, 1, 0)
+		finish(t, later, third, any)
+		// Without a receive, the next one ends if a message was sent, unless one has come.
+		c.engines[0].PeerFailed(1, cause)
+		idle := receive(1)
+		time.Sleep(time.Minute)
+		if ended(idle) {
+			t.Error("a failure that broke no exchange ends the next receive")
+		}
+		send(c, 1, 0)
+		finish(t, idle)
+		taken := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)})
+		finish(t, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: []byte("four")}), taken)
+		c.engines[0].PeerFailed(1, cause)
+		if err := outcome(t, receive(1)); !errors.Is(err, mpe.ErrPeerLost) {
+			t.Errorf("the next receive ends with %v", err)
+		}
+		c.engines[0].PeerFailed(1, cause)
+		sent := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Buf: []byte("four")})
+		synctest.Wait()
+		finish(t, receive(1), sent)
+	})
+}

@@ -19,6 +19,8 @@ type Options struct {
 	Tag int
 	// AnyTag lets a receive match any tag.
 	AnyTag bool
+	// Sync has a send complete when a receive has matched, as OpSendSync.
+	Sync bool
 	// Comm is the communicator. Only the extended profile carries one.
 	Comm uint32
 }
@@ -27,6 +29,9 @@ func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
 	op := Operation{Kind: kind, Peer: peer, Tag: o.Tag, Comm: o.Comm, Buf: buf, Datatype: o.Datatype, AnyDatatype: o.AnyDatatype}
 	if o.AnyTag {
 		op.Tag = AnyTag
+	}
+	if o.Sync && kind == OpSend {
+		op.Kind = OpSendSync
 	}
 	return op
 }

@@ -19,12 +19,19 @@ func (e *core) found(m Match) (Status, bool) {
 	if m.Source != AnySource {
 		r.p = e.peers[m.Source]
 	}
-	in, ok := e.matchers.of(m.Comm).Probe(int32(m.Source), r.matchTag())
+	matcher := e.matchers.of(m.Comm)
+	u, h, ok := matcher.ProbeHandle(int32(m.Source), r.matchTag())
 	if !ok {
 		return Status{}, false
 	}
-	st := in.status()
-	if p := e.peers[in.source]; m.Claim && (p == nil || !p.limits.NoComms) {
+	st := u.status(m.Comm)
+	if p := e.peers[st.Peer]; m.Claim && (p == nil || !p.limits.NoComms) {
+		in := u.in
+		if in == nil {
+			in = e.record(&u, m.Comm, h.Order())
+			in.handle = h
+			matcher.Replace(h, unexpected{in: in})
+		}
 		st.Claim = e.claim(in)
 	}
 	if m.Tag != AnyTag {

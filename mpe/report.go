@@ -104,7 +104,16 @@ const (
 	EventRequestRetransmitted
 	EventPadding
 	EventDeliveredDuplicate
+	EventEarlyData
+	EventEarlyAck
+	EventClearAfterDone
+	EventSecondData
+	EventRepeatedContent
+	EventResumed
 	EventWouldWedge
+	EventWithdrawn
+	// EventDiscarded: a message of the peer was received for a program that has ended, and dropped.
+	EventDiscarded
 	// Of the extended profile.
 	EventConnected
 	EventSessionChanged
@@ -128,7 +137,9 @@ const NumEvents = int(numEvents)
 var eventNames = [NumEvents]string{
 	"", "retransmitted",
 	"reacked", "crossed", "request_taken_as_ack", "stale_clear_used", "request_was_duplicate", "clear_was_duplicate",
-	"started_over", "request_retransmitted", "padding", "delivered_duplicate", "would_wedge_fpga",
+	"started_over", "request_retransmitted", "padding", "delivered_duplicate",
+	"early_data", "early_ack", "clear_after_done", "second_data", "repeated_content", "resumed", "would_wedge_fpga",
+	"withdrawn", "discarded",
 	"connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "timed_out", "spurious_time_out", "loss_detected",
 	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
 }

@@ -80,6 +80,9 @@ type Request struct {
 
 	detached bool // without its caller, and still in transfer
 	discards bool // it has no caller: its message is dropped
+	mayRest  bool // a library may leave it
+	// rest is the ref of a send that a library left, or 0.
+	rest uint32
 
 	status Status
 	err    error
@@ -146,5 +149,9 @@ func (e *core) finish(r *Request, err error) {
 	if r.message != nil {
 		e.ended = append(e.ended, r)
 	}
-	r.complete() // a waiter that sees this may free the request
+	left := r.rest != 0 && e.rests.moves[r.rest] == r // by a library, which does not wait for it then
+	r.complete()                                      // a waiter that sees this may free the request
+	if left {
+		e.restEnded(r)
+	}
 }

@@ -38,12 +38,19 @@ func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype pr
 }
 
 // sendShort is that of the message of a request.
-func (e *core) sendShort(r *Request) bool {
+func (e *core) sendShort(r *Request, blocking bool) bool {
 	if r.kind != OpSend || r.flow != nil {
 		return false
 	}
 	l := r.p.shortLink()
-	return l != nil && l.sendShort(r.buf, r.comm, r.tag, r.datatype)
+	return l != nil && !l.holdsBack(blocking && r.message == nil, len(r.buf)) &&
+		l.sendShort(r.buf, r.comm, r.tag, r.datatype)
+}
+
+// holdsBack reports whether a small message is to be announced, as its caller waits for it and the peer has little
+// room.
+func (l *extendedLink) holdsBack(blocking bool, length int) bool {
+	return blocking && length <= extended.MaxInline && l.fast.Scarce()
 }
 
 // needsTime reports whether the driver has to begin the event before it goes on. Otherwise the time of the last

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
@@ -14,6 +15,9 @@ import (
 // waits for an ACK forever.
 func (p *program) waits() error {
 	if err := p.abandoned(); err != nil {
+		return err
+	}
+	if err := p.progress(); err != nil {
 		return err
 	}
 	for rank, e := range p.cores {
@@ -42,6 +46,87 @@ func (p *program) waits() error {
 		}
 	}
 	return nil
+}
+
+// deadEnds checks that nothing waits for a peer in a dead end, and that a node which has not sent what it asked to send
+// is in one.
+func (p *program) deadEnds() error {
+	for rank, e := range p.cores {
+		if e == nil || p.halted(rank) {
+			continue
+		}
+		for _, peer := range e.peers {
+			if peer == nil || peer.deadEnd() == nil {
+				continue
+			}
+			why := peer.deadEnd()
+			if n := p.node(peer.rank); n != nil && errors.Is(why, handshake.ErrTimeout) && !n.stuck() {
+				return fmt.Errorf("rank %d takes rank %d for one that cannot go on, and it can: %w", rank,
+					peer.rank, why)
+			}
+			p.dead++
+			var waits *Waiting
+			e.eachWait(func(w *Waiting) {
+				// The one send that is tried with a program on upstream's library.
+				tried := w.Send && w.State == handshake.WaitClear && p.now+p.ports[rank].ahead-w.Since <= 2*time.Second
+				if w.peer == peer && !tried {
+					waits = new(*w)
+				}
+			})
+			if waits != nil {
+				return fmt.Errorf("rank %d: an operation waits for rank %d, send %v, state %v, although: %w", rank,
+					peer.rank, waits.Send, waits.State, why)
+			}
+		}
+		if why := e.noSender(AnySource, 0); why != nil {
+			for w := range e.postedWaits(e.matchers.of(0)) {
+				if w.AnySource {
+					return fmt.Errorf("rank %d: a receive from any source waits, although: %w", rank, why)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// progress checks that a posted receive whose message was accepted is matched: no send that its receive waits for is
+// held back at its sender.
+func (p *program) progress() (err error) {
+	if !p.floods {
+		return nil
+	}
+	refused := slices.ContainsFunc(p.posted, func(o *posted) bool {
+		return o.id == afterFlood && (o.r == nil || o.lost || o.over() && o.r.err != nil)
+	})
+	for _, o := range p.posted {
+		if o.op.Kind == OpRecv && o.op.Tag == floodTag+1 && o.r != nil && !o.over() && !refused && !p.restarts {
+			return fmt.Errorf("rank %d waits for the message that rank 0 has sent after its flood", o.rank)
+		}
+	}
+	for rank, e := range p.cores {
+		for _, peer := range e.peers {
+			if peer == nil || p.cores[peer.rank].state != running {
+				continue
+			}
+			for w := range peer.sendWaits {
+				if w.send.State != extended.Queued {
+					continue
+				}
+				m := p.cores[peer.rank].matchers.all[w.send.Comm]
+				if m == nil {
+					continue
+				}
+				m.EachPosted(func(source, tag int32, _ *Request) bool {
+					if (source == AnySource || int(source) == rank) && (tag == AnyTag || uint32(tag) == w.send.Tag) {
+						err = fmt.Errorf("rank %d waits for a message with tag %d, which rank %d has accepted and "+
+							"holds back", peer.rank, tag, rank)
+					}
+					return err == nil
+				})
+			}
+		}
+	}
+	return err
 }
 
 // abandoned checks that no rank waits in a call that has failed on another one, unless ranks
@@ -167,6 +252,9 @@ func (p *program) checkContent(gone []bool) error {
 			}
 			continue
 		}
+		if !s.lost && errors.Is(s.r.err, ErrFull) && received[id] > 0 {
+			return fmt.Errorf("rank %d has received message %d, which was refused", s.op.Peer, id)
+		}
 		if !s.lost && s.r.err == nil && received[id] == 0 && !gone[s.op.Peer] && !gone[s.rank] {
 			return fmt.Errorf("rank %d has sent message %d to rank %d, which does not have it", s.rank, id, s.op.Peer)
 		}
@@ -189,6 +277,9 @@ func (p *program) checkEnds() error {
 		case o.call != nil && !p.strict: // some rank's deadline has ended the call
 		case o.r.err == nil || errors.Is(o.r.err, context.DeadlineExceeded) && !p.strict:
 		case errors.Is(o.r.err, ErrCancelled) && o.revoke:
+		case p.refuses && errors.Is(o.r.err, ErrFull) && o.op.Kind != OpRecv:
+		// its message was refused, or is not received before the end
+		case p.floods && errors.Is(o.r.err, context.DeadlineExceeded):
 		case p.ordered && o.op.Kind == OpRecv && cancelled && errors.Is(o.r.err, handshake.ErrTimeout):
 			// The SEND_REQUEST of a send that was cancelled has matched it.
 		case p.kind.net.repeat > 0 && o.op.Kind == OpRecv && errors.Is(o.r.err, handshake.ErrTimeout):

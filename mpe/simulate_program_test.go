@@ -149,6 +149,9 @@ func newProgram(t *testing.T, k kind, seed uint64) *program {
 	if k.collective {
 		p.addCalls(when)
 	}
+	if k.floods {
+		p.addFloods(when)
+	}
 	if !k.ordered && !strict {
 		p.addProbes(when)
 	}
@@ -165,6 +168,38 @@ func newProgram(t *testing.T, k kind, seed uint64) *program {
 	}
 	p.all = p.nextGroup()
 	return p
+}
+
+// floodTag is the tag of a flood, and afterFlood the ID of the message that follows it, with the next tag.
+const (
+	floodTag   = 5
+	afterFlood = 2000
+)
+
+// addFloods has rank 0 send messages that nothing receives before all is received, and then one whose receive is
+// posted: more than the peer has room for, and some are refused, or fewer, and none is.
+func (p *program) addFloods(when func() handshake.Instant) {
+	group, at := p.nextGroup(), when()
+	words := 1 + p.rng.IntN(6)
+	count := []int{20, 150}[p.rng.IntN(2)]
+	p.refuses = count > 120
+	for i := range count {
+		b := make([]byte, 4*words)
+		fill(b, uint32(1000+i))
+		send := Operation{Kind: OpSend, Peer: 1, Tag: floodTag, Buf: b}
+		if p.rng.IntN(8) == 0 {
+			send.Kind = OpSendSync
+		}
+		p.posted = append(p.posted, &posted{rank: 0, op: send, at: at, cancel: never, id: uint32(1000 + i),
+			group: group})
+	}
+	b := make([]byte, 4)
+	fill(b, afterFlood)
+	p.posted = append(p.posted,
+		&posted{rank: 0, op: Operation{Kind: OpSend, Peer: 1, Tag: floodTag + 1, Buf: b}, at: at, cancel: never,
+			id: afterFlood, group: group},
+		&posted{rank: 1, op: Operation{Kind: OpRecv, Peer: 0, Tag: floodTag + 1, Buf: make([]byte, 4)}, at: when(),
+			cancel: never, group: group})
 }
 
 // addProbes has ranks wait for messages, and then receive what they have found.

@@ -40,6 +40,8 @@ type kind struct {
 	restarts, closes, changes bool
 	// oneWay: rank 0 sends short messages to the others, which answer with ACKs only.
 	oneWay bool
+	// floods: rank 0 sends many messages whose receives are posted in the end only, and may be refused some.
+	floods bool
 	// fpga: rank 1 is a stand-in with the quirks of a deployed FPGA. After a loss, it may
 	// wait forever.
 	fpga bool
@@ -63,6 +65,13 @@ var kinds = []kind{
 	{name: "cloudfpga, streams", ranks: 3, peer: software, net: faults{stream: true, reset: 0.003, stall: 0.02, slow: 0.2}, ordered: true},
 	{name: "cloudfpga, silent streams", ranks: 3, peer: software, net: faults{stream: true, halt: 0.002}, ordered: true},
 	{name: "extended", ranks: 3, peer: extendedPeer},
+	{name: "extended, floods", ranks: 3, peer: boundedPeer, floods: true},
+	{name: "extended, floods and faults", ranks: 3, peer: boundedPeer,
+		net: faults{loss: 0.05, duplicate: 0.03, corrupt: 0.02, late: 0.03}, floods: true},
+	{name: "extended, floods with memory", ranks: 3, peer: boundedPeer,
+		net: faults{stream: true, memory: true, reset: 0.005, stall: 0.02}, floods: true},
+	{name: "extended, floods and restarts", ranks: 3, peer: boundedPeer,
+		net: faults{loss: 0.02, duplicate: 0.02, late: 0.02}, floods: true, restarts: true},
 	{name: "extended, one way and stalls", ranks: 3, peer: extendedPeer, net: faults{stall: 0.05}, oneWay: true},
 	{name: "extended, streams", ranks: 3, peer: extendedPeer, net: faults{stream: true, reset: 0.01, stall: 0.02}},
 	{name: "extended, restarts with streams", ranks: 3, peer: extendedPeer, net: faults{stream: true, reset: 0.002}, restarts: true},
@@ -121,13 +130,17 @@ type program struct {
 	*world
 	posted []*posted
 	strict bool
+	// refuses: a rank has no room for some of the messages that are sent to it.
+	refuses bool
 	// failure is what was wrong on the way, if anything was.
 	failure error
 	// unreachable: some rank has declared another one so.
 	unreachable bool
 	// all is how many groups of operations there are.
 	all int
-	log []string
+	// dead counts events with a peer in a dead end.
+	dead int
+	log  []string
 }
 
 // watcher is the Observer of all ranks of a program.
@@ -182,6 +195,9 @@ func (p *program) run(end handshake.Instant) {
 			p.do(next)
 		}
 		p.noteEnded()
+		if p.failure == nil {
+			p.failure = p.deadEnds()
+		}
 	}
 }
 
@@ -484,7 +500,7 @@ func TestSimulation(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			messages, failed, n := 0, 0, *seeds
+			messages, failed, dead, n := 0, 0, 0, *seeds
 			late, halved := 0, 0
 			if testing.Short() {
 				n = min(n, 5)
@@ -501,6 +517,7 @@ func TestSimulation(t *testing.T) {
 					l, h := p.timedOut()
 					late, halved = late+l, halved+h
 				}
+				dead += min(p.dead, 1)
 				for _, o := range p.posted {
 					if o.op.Kind != OpRecv && o.event == nil && !o.lost && o.r != nil {
 						messages++
@@ -510,7 +527,8 @@ func TestSimulation(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d programs, %d messages, of which %d have failed", n, messages, failed)
+			t.Logf("%d programs, %d of them with a dead end, %d messages, of which %d have failed", n, dead,
+				messages, failed)
 			// Nothing was lost (E30). A receiver that takes all that has come at once, and
 			// acknowledges it once, does not show that.
 			if k.oneWay && 2*halved > late {

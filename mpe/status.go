@@ -87,7 +87,9 @@ type PeerSnapshot struct {
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
 	// Extended is set for a peer of the extended profile.
 	Extended *ExtendedSnapshot `json:"extended,omitempty"`
-	// Refuses says why sends to the peer are refused, if they are.
+	// Left describes operations with the peer that a program left open when it ended, if there are any.
+	Left string `json:"left,omitempty"`
+	// Refuses is the error that brought the peer into a dead end, if it is in one: operations with it are refused.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
 	NetworkError string `json:"network_error,omitempty"`
@@ -133,6 +135,8 @@ type ExtendedSnapshot struct {
 	// MessageCredit and EagerCredit are what the peer has room for.
 	MessageCredit uint32 `json:"message_credit"`
 	EagerCredit   uint32 `json:"eager_credit"`
+	// CreditScarce: so little message credit is left that a blocking send waits until its message is received (E21).
+	CreditScarce bool `json:"credit_scarce,omitempty"`
 	// Retransmissions, TimeOuts and Losses count packets; Hellos those that probe
 	// whether the peer is there.
 	Retransmissions uint64 `json:"retransmissions"`
@@ -210,12 +214,12 @@ func (e *core) snapshot() Snapshot {
 			e.keepFirst(&p.Receiving, w, &p.QueuedReceives)
 		}
 	})
-	for _, m := range e.matchers.all {
+	for comm, m := range e.matchers.all {
 		s.Posted += m.Posted()
 		s.Unexpected += m.Unexpected()
-		m.EachUnexpected(func(_, _ int32, in *inbound) bool {
-			if in.source != e.rank {
-				of[in.source].unexpected(in)
+		m.EachUnexpected(func(source, _ int32, u unexpected) bool {
+			if int(source) != e.rank {
+				of[source].unexpected(&u, comm, e.peers[source])
 			}
 			return true
 		})

@@ -49,12 +49,13 @@ func (e *core) envelope(w *Waiting) Envelope {
 }
 
 // unexpected counts a message that no receive has matched, and keeps the envelopes of the oldest.
-func (s *PeerSnapshot) unexpected(in *inbound) {
+func (s *PeerSnapshot) unexpected(u *unexpected, comm uint32, p *peer) {
 	s.Unexpected++
 	if len(s.Unmatched) < maxUnmatched {
-		v := Envelope{Comm: in.comm, Datatype: in.datatype.String(), Bytes: in.bytes}
-		if in.p == nil || !in.p.noTags() {
-			v.Tag = new(int(in.tag))
+		st := u.status(comm)
+		v := Envelope{Comm: comm, Datatype: st.Datatype.String(), Bytes: st.Bytes}
+		if u.in != nil && u.in.p == nil || !p.noTags() {
+			v.Tag = new(st.Tag)
 		}
 		s.Unmatched = append(s.Unmatched, v)
 	}

@@ -98,6 +98,11 @@ const (
 	// RxGone: no process is the peer, of the extended profile, any more. Its last connection
 	// has ended, and a new one was refused.
 	RxGone
+	// RxLeft is RxGone of a peer that has closed its transport before.
+	RxLeft
+	// RxUnreachable: the transport has no way to the peer, of the extended profile. Bytes are the
+	// reason, a text. It comes again as long as that is so.
+	RxUnreachable
 )
 
 // PollTransport is a Transport that can be polled. Waiting in the

@@ -144,6 +144,8 @@ func (e *core) finishWait(w *Waiting) {
 	switch {
 	case w.req != nil && w.req.message != nil:
 		w.Text += w.req.message.OfCall()
+	case w.detached() && w.req != nil && w.req.discards:
+		w.Text += ", of a program that has ended"
 	case w.detached():
 		w.Text += ", for a call that was cancelled"
 	}
@@ -202,7 +204,9 @@ func (w *Waiting) detached() bool { return w.Send && (w.req == nil || w.req.deta
 // leavesOpen says what a send of a profile without cancellation leaves at its peer when it ends
 // after its SEND_REQUEST: a deployed node keeps that, and answers it when it receives.
 func (w *Waiting) leavesOpen() string {
-	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.peer == nil || w.peer.profile() == protocol.Extended {
+	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.peer == nil ||
+		w.peer.profile() == protocol.Extended ||
+		w.peer.cfg.Handshake.Peer.Numbered { // which is informed
 		return ""
 	}
 	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has arrived: when it receives from rank %d, it waits for DATA until rank %d sends another message of this datatype: send one, or restart its program or role",

@@ -56,14 +56,8 @@ func (r *Rank) waitReport() []byte {
 }
 
 // askedText is what a tool is answered that has a rank of a job ask others: all that are not on this host.
-func (r *Rank) askedText(job string) []byte {
-	local := []int{r.Self.Rank}
-	found, _ := jobs.Find() // without it, ranks of this host are asked as well
-	for _, s := range found {
-		if s.UID == os.Geteuid() && s.Job == jobs.Name(job) {
-			local = append(local, s.Rank)
-		}
-	}
+func (r *Rank) askedText() []byte {
+	local := jobs.Ranks(r.Directory)
 	var ranks []int
 	for rank := range r.Config.Ranks {
 		if !slices.Contains(local, rank) {

@@ -33,9 +33,10 @@ func extendedBuiltIn(l *config.Link, cfg *config.Config) {
 	l.EagerCredit = config.Size(min(max(allEager/peers, eagerLimit), maxPeerEager))
 }
 
-// messageCredit returns how many messages each peer may begin before receives match.
+// messageCredit returns how many messages each peer may begin at first before receives match. Three quarters of what
+// the rank has room for, at least, are for those whose messages pile up.
 func messageCredit(cfg *config.Config) int {
-	return min(max(cfg.Limits.Unexpected/otherRanks(cfg), minPeerCredit), maxPeerCredit)
+	return min(max(cfg.Limits.Unexpected/(4*otherRanks(cfg)), minPeerCredit), maxPeerCredit)
 }
 
 // otherRanks returns the number of a rank's peers, and 1 if it has none.

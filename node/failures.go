@@ -92,7 +92,7 @@ func (f *failures) write(name, why string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return writeShared(recordsDirectory(&r.Config.Record.Spool), size, name, data)
+	return writeShared(recordsDirectories(&r.Config.Record.Spool), size, name, data)
 }
 
 // profile returns that of the packets without tags, unless a link has tags.

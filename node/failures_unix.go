@@ -3,64 +3,62 @@
 package node
 
 import (
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/internal/spool"
 )
 
-// recordsDirectory returns where records of failures of jobs are: one directory for all jobs of a user on this host, so that it has a bound. It is
-// empty if none are written.
-func recordsDirectory(s *config.Spool) string {
+// recordsDirectories returns where records of failures of jobs may be, in order of preference: one directory for all
+// jobs of a user on this host, so that it has a bound. There are none if no records are written. Another user may have
+// taken the name in /tmp.
+func recordsDirectories(s *config.Spool) []string {
 	switch {
-	case s.Size == 0:
-		return ""
+	case s.Size == 0, s.Directory != nil && *s.Directory == "":
+		return nil
 	case s.Directory != nil:
-		return *s.Directory
+		return []string{*s.Directory}
 	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))
+	list := []string{filepath.Join(os.TempDir(), fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))}
+	if state, err := privatedir.StatePlace(); err == nil {
+		list = append(list, filepath.Join(state, "records"))
+	}
+	return list
 }
 
-// writeShared writes a record into a spool to which the processes of several ranks and jobs write, one after the other.
-func writeShared(dir string, size int64, name string, data []byte) (path string, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+// writeShared writes a record into the first directory that no other user can write to, a spool to which the processes
+// of several ranks and jobs write, one after the other.
+func writeShared(directories []string, size int64, name string, data []byte) (path string, err error) {
+	var errs []error
+	for _, dir := range directories {
+		path, err := writeInto(dir, size, name, data)
+		if !errors.Is(err, privatedir.ErrUnsafe) {
+			return path, err
+		}
+		errs = append(errs, err)
 	}
-	if err := ownDirectory(dir); err != nil {
-		return "", err
-	}
-	lock, err := os.Open(dir)
+	return "", errors.Join(errs...)
+}
+
+func writeInto(dir string, size int64, name string, data []byte) (path string, err error) {
+	d, err := privatedir.Make(dir)
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close() // which unlocks it
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return "", os.NewSyscallError("flock", err)
+	unlock, err := d.Lock()
+	if err != nil {
+		return "", errors.Join(err, d.Close())
 	}
-	s, err := spool.Open(dir, recorder.Suffix, size)
+	defer unlock()
+	s, err := spool.In(d, spool.Kind{Suffix: recorder.Suffix, IsName: recorder.IsName}, size)
 	if err != nil {
 		return "", err
 	}
+	defer s.Close()
 	return s.Path(name), s.Write(name, data)
-}
-
-// ownDirectory refuses a directory of another user, and one to which others may write, as in /tmp: they could have files of this user
-// overwritten.
-func ownDirectory(dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	const others = 0o022
-	if of, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(of.Uid) != os.Geteuid() || info.Mode()&others != 0 {
-		return &fs.PathError{Op: "write records into", Path: dir, Err: fmt.Errorf("it is not a directory that only this user may write to: remove it, or set record.spool.directory")}
-	}
-	return nil
 }

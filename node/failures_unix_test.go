@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -165,9 +166,10 @@ func TestNoRecordsOfJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for more, says := range map[string]string{
-		fmt.Sprintf("record: {spool: {directory: %q}}\n", open): "are not recorded: write records into " + open + ": it is not a directory that only this user may write to: remove it",
-		"record: {spool: {size: 0}}\n":                          "",
-		"record: {spool: {directory: \"\"}}\n":                  "",
+		fmt.Sprintf("record: {spool: {directory: %q}}\n", open): "are not recorded: " + open +
+			" may be written to by other users (mode 0777): run \"chmod go-w ",
+		"record: {spool: {size: 0}}\n":         "",
+		"record: {spool: {directory: \"\"}}\n": "",
 	} {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
@@ -188,7 +190,8 @@ func TestSharedSpool(t *testing.T) {
 	for i := range 8 {
 		writers.Go(func() {
 			for j := range 20 {
-				path, err := writeShared(dir, 1000, fmt.Sprintf("%02d-%d", j, i), make([]byte, 100))
+				name := recorder.Name(time.Unix(int64(j), 0), fmt.Sprint(i), 0, 1)
+				path, err := writeShared([]string{dir}, 1000, name, make([]byte, 100))
 				if err != nil || filepath.Dir(path) != dir {
 					t.Error(path, err)
 				}
@@ -200,7 +203,28 @@ func TestSharedSpool(t *testing.T) {
 	if len(list) != 10 {
 		t.Errorf("%d records of 100 bytes: %q", len(list), list)
 	}
-	if got := recordsDirectory(&config.Spool{Size: 1, Directory: &dir}); got != dir {
+	if got := recordsDirectories(&config.Spool{Size: 1, Directory: &dir}); !slices.Equal(got, []string{dir}) {
 		t.Error(got)
+	}
+}
+
+// TestRecordsOfASquattedName: where another user has taken the name in a shared directory, records go to the state
+// directory.
+func TestRecordsOfASquattedName(t *testing.T) {
+	temp, state := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	t.Setenv("XDG_STATE_HOME", state)
+	directories := recordsDirectories(&config.Spool{Size: 1000})
+	if err := os.Symlink(state, directories[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{temp, filepath.Dir(temp)} { // as /tmp
+		if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := writeShared(directories, 1000, recorder.Name(time.Now(), "", 0, 1), nil)
+	if err != nil || filepath.Dir(path) != filepath.Join(state, "zrlmpi", "records") {
+		t.Errorf("%q, %v", path, err)
 	}
 }

@@ -9,12 +9,16 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -23,6 +27,26 @@ import (
 // job are, or a prefix such as 10.1.0.0/16 that it is in. Without it, it is the one from which
 // packets to other networks are sent, or a loopback address if there is none.
 const EnvAddress = "ZRLMPI_ADDRESS"
+
+// EnvUnexpected names an environment variable that is limits.unexpected of a job without a configuration.
+const EnvUnexpected = "ZRLMPI_UNEXPECTED"
+
+// EnvFPGATimeout names an environment variable with the time after which a send of a job to an FPGA fails that has never
+// sent a packet, as 90s; 0s, the default, is never.
+const EnvFPGATimeout = "ZRLMPI_FPGA_TIMEOUT"
+
+// fpgaTimeout returns the time that EnvFPGATimeout names.
+func fpgaTimeout() (time.Duration, error) {
+	text := os.Getenv(EnvFPGATimeout)
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s=%.40q is no time: give one with its unit, as in 90s, or unset it", EnvFPGATimeout, text)
+	}
+	return d, nil
+}
 
 // Exchange is what a launcher offers to the processes of a job: by it they find each other.
 type Exchange interface {
@@ -59,7 +83,7 @@ func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a port for rank %d of the job: %w", x.Rank(), err)
 	}
-	d, err := join(ctx, x, place{socket.LocalAddr().(*net.UDPAddr).AddrPort(), hostName(), ownProcessors()}, socket)
+	d, err := join(ctx, x, ownPlace(x, socket.LocalAddr().(*net.UDPAddr).AddrPort()), socket)
 	if err != nil {
 		socket.Close()
 		return nil, err
@@ -115,24 +139,25 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	if err := x.Put(ctx, ranksKey(x.Rank()), ranksDigest(cfg)); err != nil {
 		return nil, err
 	}
-	own := place{m.Addr(rank), hostName(), ownProcessors()}
+	own := ownPlace(x, m.Addr(rank))
 	places, err := exchangePlaces(ctx, x, own)
 	if err != nil {
 		return nil, err
 	}
-	processors, err := own.shared(places)
+	process, err := own.process(x, places, nil)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Ranks = extendedAmong(cfg, ranks)
-	d, err := open(cfg, rank, nil, &jobProcess{name: x.Name(), processors: processors})
+	process.ranks = ranks
+	d, err := open(cfg, rank, nil, process)
 	if err != nil {
 		return nil, err
 	}
 	if err := sameRanks(ctx, x, path, rank); err != nil {
 		return nil, errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 	}
-	return newJoined(d, x, nil), nil
+	return newJoined(d, x, nil, ranks), nil
 }
 
 // extendedAmong returns the ranks of a configuration, of which those of the job have the extended profile for the
@@ -185,6 +210,25 @@ type place struct {
 	host string
 	// processors are those that the process may use, as of ownProcessors.
 	processors string
+	// directory is the path that the process proposes for the directory of the job on its host, or that the launcher
+	// has handed over; empty if there is none, and then noDirectory says why.
+	directory   string
+	noDirectory error
+}
+
+// ownPlace returns the place of this process.
+func ownPlace(x Exchange, addr netip.AddrPort) place {
+	p := place{addr: addr, host: hostName(), processors: ownProcessors(),
+		directory: jobs.HandedOver(x.Name(), os.Getenv)}
+	if p.directory == "" {
+		p.directory, p.noDirectory = jobs.Propose(x.Name())
+	}
+	if len(p.String()) > maxPlace {
+		p.noDirectory = fmt.Errorf("the path %s is too long for the launcher: set XDG_RUNTIME_DIR to a shorter one",
+			p.directory)
+		p.directory = ""
+	}
+	return p
 }
 
 // jobProcess is what is known of the process of a job.
@@ -194,22 +238,34 @@ type jobProcess struct {
 	socket *net.UDPConn
 	// processors is how many the processes of the job on this host may use together, or 0.
 	processors int
+	// directory of the job on this host, or empty, and then noDirectory says why.
+	directory   string
+	noDirectory error
+	// ranks of the job's processes.
+	ranks []int
 }
 
+// maxPlace is the most bytes of a place: a launcher takes values of 1024 bytes.
+const maxPlace = 1000
+
 // jobVersion is what ranks of a job check that they understand each other by.
-const jobVersion = "zrlmpi2"
+const jobVersion = "zrlmpi3"
 
 func (p place) String() string {
-	return strings.Join([]string{jobVersion, p.addr.String(), p.host, p.processors}, ";")
+	return strings.Join([]string{jobVersion, p.addr.String(), p.host, p.processors, url.QueryEscape(p.directory)}, ";")
 }
 
 func parsePlace(text string) (place, error) {
 	fields := strings.Split(text, ";")
-	if len(fields) != 4 || fields[0] != jobVersion {
+	if len(fields) != 5 || fields[0] != jobVersion {
 		return place{}, fmt.Errorf("its place is %.80q, and not one of this version: all programs of a job are to have the same version of zrlmpi", text)
 	}
 	addr, err := netip.ParseAddrPort(fields[1])
-	return place{addr, fields[2], fields[3]}, err
+	if err != nil {
+		return place{}, err
+	}
+	directory, err := url.QueryUnescape(fields[4])
+	return place{addr: addr, host: fields[2], processors: fields[3], directory: directory}, err
 }
 
 func placeKey(process int) string { return fmt.Sprintf("zrlmpi-place-%d", process) }
@@ -250,6 +306,31 @@ func (p place) shared(places []place) (int, error) {
 	return n, nil
 }
 
+// process returns the process of the job at p.
+func (p place) process(x Exchange, places []place, socket *net.UDPConn) (*jobProcess, error) {
+	processors, err := p.shared(places)
+	if err != nil {
+		return nil, err
+	}
+	j := &jobProcess{name: x.Name(), socket: socket, processors: processors, noDirectory: p.noDirectory}
+	j.directory = p.sharedDirectory(places)
+	return j, nil
+}
+
+// sharedDirectory returns the directory of the job on the host of p: the one that the first process there has proposed.
+// That process removes the remains of killed processes of other jobs.
+func (p place) sharedDirectory(places []place) string {
+	for _, q := range places {
+		if q.host == p.host && q.directory != "" {
+			if q.addr == p.addr {
+				jobs.Sweep()
+			}
+			return q.directory
+		}
+	}
+	return ""
+}
+
 func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.Device, error) {
 	places, err := exchangePlaces(ctx, x, own)
 	if err != nil {
@@ -266,18 +347,28 @@ func join(ctx context.Context, x Exchange, own place, socket *net.UDPConn) (mpe.
 	cfg := config.New(ranks...)
 	cfg.Control.Socket = ""
 	cfg.Defaults.Profile = (*config.Profile)(&profile)
+	if text := os.Getenv(EnvUnexpected); text != "" {
+		if cfg.Limits.Unexpected, err = strconv.Atoi(text); err != nil {
+			return nil, fmt.Errorf("%s=%.40q is no number: set it to how many messages may wait for receives, or "+
+				"unset it", EnvUnexpected, text)
+		}
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	processors, err := own.shared(places)
+	process, err := own.process(x, places, socket)
 	if err != nil {
 		return nil, err
 	}
-	d, err := open(cfg, x.Rank(), nil, &jobProcess{x.Name(), socket, processors})
+	process.ranks = make([]int, len(places))
+	for rank := range process.ranks {
+		process.ranks[rank] = rank
+	}
+	d, err := open(cfg, x.Rank(), nil, process)
 	if err != nil {
 		return nil, err
 	}
-	return newJoined(d, x, socket), nil
+	return newJoined(d, x, socket, process.ranks), nil
 }
 
 // checkPlaces wants ranks on different hosts to reach each other at their addresses.
@@ -305,21 +396,36 @@ type joined struct {
 	end func()
 }
 
-func newJoined(d device, x Exchange, socket *net.UDPConn) *joined {
+func newJoined(d device, x Exchange, socket *net.UDPConn, ranks []int) *joined {
 	watched, end := context.WithCancel(context.Background())
-	u := unanswered{rank: d.rank, to: os.Stderr, after: answerTime, said: map[int]bool{}}
+	u := unanswered{rank: d.rank, to: os.Stderr, after: answerTime, said: map[int]bool{},
+		finalized: func(rank int) bool {
+			process := slices.Index(ranks, rank)
+			if process < 0 {
+				return false
+			}
+			_, err := x.Get(watched, finalizedKey(process))
+			return err == nil
+		}}
 	go u.watch(watched)
-	return &joined{device: d, exchange: x, socket: socket, reports: d.rank.Serve(x.Name()), end: end}
+	return &joined{device: d, exchange: x, socket: socket, reports: d.rank.Serve(), end: end}
 }
+
+// finalizedKey is the key that a process puts when it is no rank any longer. A launcher may keep it from processes on
+// other hosts.
+func finalizedKey(process int) string { return fmt.Sprintf("zrlmpi-finalized-%d", process) }
 
 // Close ends the rank's part in the job.
 func (j *joined) Close(ctx context.Context) error {
 	j.end()
 	j.reports.Close()
 	err := j.device.Close(ctx)
+	jobs.RemoveEmpty(j.rank.Directory) // the last rank on this host does
 	if j.socket != nil {
 		j.socket.Close() // again, where it was the engine's
 	}
+	// Without it, ranks that were never connected to this one wait for it.
+	_ = j.exchange.Put(ctx, finalizedKey(j.exchange.Rank()), "1")
 	return errors.Join(err, j.exchange.Finalize(ctx))
 }
 

@@ -193,7 +193,7 @@ func TestPlaces(t *testing.T) {
 		var places []place
 		for text := range strings.FieldsSeq(tt.places) {
 			addr, host, _ := strings.Cut(text, "/")
-			p, err := parsePlace(place{netip.MustParseAddrPort(addr), host, ""}.String())
+			p, err := parsePlace(place{addr: netip.MustParseAddrPort(addr), host: host}.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,8 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.places, err, tt.want)
 		}
 	}
-	for _, text := range []string{"", "zrlmpi1;127.0.0.1:1;x;0", "zrlmpi2;127.0.0.1;x;0", "zrlmpi2;127.0.0.1:1;x"} {
+	for _, text := range []string{"", "zrlmpi2;127.0.0.1:1;x;0;/d", "zrlmpi3;127.0.0.1;x;0;/d",
+		"zrlmpi3;127.0.0.1:1;x;0", "zrlmpi3;127.0.0.1:1;x;0;%"} {
 		if p, err := parsePlace(text); err == nil {
 			t.Errorf("%q is %v", text, p)
 		}

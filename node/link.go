@@ -65,7 +65,7 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 		return l, nil
 	}
 	l.Handshake = handshake.Config{
-		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg), SameHost: l.sameHost,
+		Profile: l.Profile, Peer: rules, MaxWords: MessageLimit(cfg), PeerWords: remote.Takes(), SameHost: l.sameHost,
 		Shape: protocol.CPUShape(), Timing: timing(l.Link, local, rules),
 	}
 	if l.OnPartial == config.PartialRetransmit {

@@ -110,6 +110,9 @@ defaults:
 		if l.Handshake.MaxWords != 100000000 {
 			t.Errorf("at most %d words", l.Handshake.MaxWords)
 		}
+		if l.Handshake.PeerWords != 100000000 || link(t, ranks, 0, 1).Handshake.PeerWords != 0 {
+			t.Errorf("the peer takes %d words", l.Handshake.PeerWords)
+		}
 	})
 }
 
@@ -128,7 +131,9 @@ ranks:
 		scale         time.Duration
 	}{{0, 1, 5}, {1, 0, 5}, {2, 1, 5}, {1, 2, 5}, {0, 2, 1}, {2, 0, 1}} {
 		l := link(t, text, tt.local, tt.remote)
-		if l.WarnAfter != 2*time.Second*tt.scale || l.Handshake.Timing.ClearDeadline != 3*time.Second*tt.scale || l.Deadlines.Ack != 10*time.Second {
+		ack := handshake.DefaultTiming(l.Handshake.Peer).AckDeadline
+		if l.WarnAfter != 2*time.Second*tt.scale || l.Handshake.Timing.ClearDeadline != 3*time.Second*tt.scale ||
+			l.Deadlines.Ack != ack {
 			t.Errorf("link of rank %d to %d: %v, %v, %v", tt.local, tt.remote, l.WarnAfter, l.Handshake.Timing.ClearDeadline, l.Deadlines.Ack)
 		}
 	}

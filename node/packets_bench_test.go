@@ -21,26 +21,48 @@ func BenchmarkRecorder(b *testing.B) {
 				name = profile + "/on"
 			}
 			b.Run(name, func(b *testing.B) {
-				near, far := recordedPair(b, profile, recorded)
+				near, far := recordedPair(b, profile, recorded, "")
 				go echo(b.Context(), far)
-				buf := make([]byte, 4)
-				times := make([]float64, 0, 1<<16)
-				b.ReportAllocs()
-				for b.Loop() {
-					start := time.Now()
-					if _, err := near.Send(b.Context(), 1, buf, mpe.Options{}); err != nil {
-						b.Fatal(err)
-					}
-					if _, err := near.Recv(b.Context(), 1, buf, mpe.Options{}); err != nil {
-						b.Fatal(err)
-					}
-					times = append(times, float64(time.Since(start).Nanoseconds()))
-				}
-				slices.Sort(times)
-				b.ReportMetric(times[len(times)/2], "p50-ns")
-				b.ReportMetric(0, "ns/op")
+				benchmarkPing(b, near)
 			})
 		}
+	}
+}
+
+// benchmarkPing reports the median round trip of 4 bytes with rank 1, which echoes.
+func benchmarkPing(b *testing.B, near *mpe.Engine) {
+	b.Helper()
+	buf := make([]byte, 4)
+	times := make([]float64, 0, 1<<16)
+	b.ReportAllocs()
+	for b.Loop() {
+		start := time.Now()
+		if _, err := near.Send(b.Context(), 1, buf, mpe.Options{}); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := near.Recv(b.Context(), 1, buf, mpe.Options{}); err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, float64(time.Since(start).Nanoseconds()))
+	}
+	slices.Sort(times)
+	b.ReportMetric(times[len(times)/2], "p50-ns")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkKept is the median round trip of 4 bytes over UDP with and without a file in which both ranks keep their
+// state.
+func BenchmarkKept(b *testing.B) {
+	for _, name := range []string{"off", "on"} {
+		b.Run(name, func(b *testing.B) {
+			state := ""
+			if name == "on" {
+				state = b.TempDir()
+			}
+			near, far := recordedPair(b, "cloudfpga", false, state)
+			go echo(b.Context(), far)
+			benchmarkPing(b, near)
+		})
 	}
 }
 
@@ -57,8 +79,9 @@ func echo(ctx context.Context, e *mpe.Engine) {
 	}
 }
 
-// recordedPair returns the engines of two ranks that are connected over UDP, until the end of the benchmark.
-func recordedPair(b *testing.B, profile string, recorded bool) (near, far *mpe.Engine) {
+// recordedPair returns the engines of two ranks that are connected over UDP, until the end of the benchmark. With a
+// state directory, they keep their state in it.
+func recordedPair(b *testing.B, profile string, recorded bool, state string) (near, far *mpe.Engine) {
 	b.Helper()
 	addrs, err := freeAddresses(2)
 	if err != nil {
@@ -89,6 +112,11 @@ ranks:
 			peers[1-rank] = recorder.Peer{Recorded: true, Extended: profile == "extended"}
 			r.Packets = recorder.New(16<<20, []recorder.Plan{{Rank: rank, Peers: peers}}).Rank(rank)
 			observer = r.Packets.Observe(observer)
+		}
+		if state != "" {
+			if err := r.KeepState(state); err != nil {
+				b.Fatal(err)
+			}
 		}
 		if err := r.Start(observer); err != nil {
 			b.Fatal(err)

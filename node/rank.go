@@ -14,12 +14,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/internal/kept"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
@@ -39,6 +42,10 @@ type Rank struct {
 	// Packets records packets, or is nil. It is to be set before Start, whose observer is that of Packets.Observe then.
 	Packets *recorder.Rank
 
+	// Directory is the path of the directory of the job to which the rank belongs, in which its ranks on this host find
+	// each other and tools find them, or empty. It is to be set before Bind.
+	Directory string
+
 	// Describe, if not nil, completes what the rank answers other ranks that ask what it waits for: by default, its program is this process. It
 	// is to be set before Start.
 	Describe func(*waitreport.Report)
@@ -47,6 +54,10 @@ type Rank struct {
 	started chan struct{}
 	// failures records failures of a rank of a job, or is nil.
 	failures *failures
+
+	// kept is the file of KeepState, or nil, and keepers are its entries by peer.
+	kept    *kept.File
+	keepers map[int]mpe.Keeper
 
 	// memoryUnobserved: the observer is not notified of messages through shared memory.
 	memoryUnobserved bool
@@ -64,6 +75,21 @@ type Rank struct {
 // its own is zero. The slice does not change; a reload makes another one. The profile and
 // the transport of a link never change.
 func (r *Rank) Links() []Link { return *r.links.Load() }
+
+// limitSilence has sends to FPGAs fail that have never answered, as EnvFPGATimeout says.
+func (r *Rank) limitSilence() error {
+	limit, err := fpgaTimeout()
+	if err != nil {
+		return err
+	}
+	links := r.Links()
+	for i := range links {
+		if remote := r.Config.Rank(i); remote.Peer == config.PeerFPGA {
+			links[i].Handshake.Timing.FirstDeadline = limit * timeScale(remote)
+		}
+	}
+	return nil
+}
 
 // Plan plans a rank of a valid configuration. Nothing is bound yet. The error
 // joins several if there are several; each is a *config.Error, or of Collectives.
@@ -124,12 +150,16 @@ func (r *Rank) uses(t config.Transport) bool {
 // engine has nothing to do.
 func (r *Rank) Start(observer mpe.Observer) error {
 	peers := r.peers(r.Config, r.Links())
+	room := extended.NewRoom(r.Config.Limits.Unexpected)
 	var idle *noTransport
 	if r.Self.Kernel.OnWire() {
 		idle = &noTransport{addr: r.Self.Address.AddrPort, done: make(chan struct{})}
 	}
 	for rank := range peers {
 		l := &r.Links()[rank]
+		if l.Extended != nil {
+			l.Extended.Room = room
+		}
 		if x := l.Extended; x != nil && l.Transport == config.TransportUDP {
 			_, granted := r.sockets.udp.ReceiveBuffer()
 			x.WindowBytes = windowBytes(granted)
@@ -146,6 +176,9 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		if r.Packets != nil {
 			peers[rank].Recorder = r.Packets.Pair(rank)
 		}
+	}
+	for _, rank := range r.interruptible() {
+		peers[rank].Keeper = r.keeper(rank)
 	}
 	var failed func()
 	if r.failures != nil {
@@ -200,12 +233,13 @@ func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 // the sockets.
 func (r *Rank) Close(ctx context.Context) error {
 	if r.Engine == nil {
-		return r.sockets.close()
+		return errors.Join(r.sockets.close(), r.closeKept())
 	}
 	err := r.Engine.Close(ctx)
 	if r.failures != nil {
 		r.failures.wait()
 	}
+	err = errors.Join(err, r.closeKept())
 	if r.Self.Kernel.OnWire() {
 		return errors.Join(err, closed(r.sockets.close()))
 	}
@@ -309,11 +343,22 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 		return device{}, err
 	}
 	if j != nil {
-		r.socket, r.processors = j.socket, j.processors
+		if r.socket, r.processors, r.Directory = j.socket, j.processors, j.directory; r.Directory == "" &&
+			r.uses(config.TransportSHM) {
+			return device{}, &shm.ListenError{Rank: rank, Addr: r.Self.Address.AddrPort, Err: j.noDirectory}
+		}
+		for _, other := range j.ranks {
+			if e := r.Links()[other].Extended; e != nil {
+				e.Job = true
+			}
+		}
+		if err := r.limitSilence(); err != nil {
+			return device{}, err
+		}
 		rec := recording{Recorder: r.Record(len(mine.Ranks))}
 		observer, r.memoryUnobserved = rec, !mine.Record.SharedMemory
 		if r.overNetwork(&mine.Record) && RecordPackets(&mine.Record, []*Rank{r}) != nil {
-			if recordsDirectory(&mine.Record.Spool) != "" {
+			if len(recordsDirectories(&mine.Record.Spool)) > 0 {
 				r.failures = &failures{rank: r, job: j.name, to: os.Stderr}
 				rec.failures = r.failures
 			}
@@ -326,6 +371,9 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, j *jobProcess) (d
 	}
 	if err := r.Bind(m); err != nil {
 		return device{}, errors.Join(err, r.sockets.close()) // those that could be had
+	}
+	if err := r.keepStateOfUser(); err != nil {
+		fmt.Fprintf(os.Stderr, "zrlmpi: %v\n", err)
 	}
 	if err := r.Start(observer); err != nil {
 		return device{}, errors.Join(err, r.sockets.close())

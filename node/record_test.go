@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,8 +27,9 @@ ranks:
 - {rank: 1, address: %q, run: host}
 `, transport, addrs[0], addrs[1]))
 			var devices []device
+			dir := filepath.Join(t.TempDir(), "job")
 			for rank := range 2 {
-				d, err := open(cfg, rank, nil, &jobProcess{})
+				d, err := open(cfg, rank, nil, &jobProcess{directory: dir})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,7 +45,7 @@ ranks:
 			}
 			_, errOut := out.Wait(t.Context())
 			_, errIn := in.Wait(t.Context())
-			text, err := json.Marshal(devices[0].rank.report(time.Now()))
+			text, err := json.Marshal(devices[0].rank.report(time.Now(), true))
 			var r Report
 			if err := errors.Join(errOut, errIn, err, json.Unmarshal(text, &r)); err != nil {
 				t.Fatal(err)

@@ -2,9 +2,7 @@ package node
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
@@ -15,7 +13,9 @@ import (
 
 // Report is the state of a rank of a job, as it answers the tools.
 type Report struct {
-	PID     int       `json:"pid"`
+	// PID is the process that has answered, as the kernel says, and UID its user. A rank says neither.
+	PID     int       `json:"-"`
+	UID     int       `json:"-"`
 	Started time.Time `json:"started"`
 	Rank    int       `json:"rank"`
 	Role    string    `json:"role"`
@@ -38,12 +38,15 @@ type Report struct {
 	SingleCopy     int  `json:"shm_single_copy"`
 	Oversubscribed bool `json:"oversubscribed"`
 	// Cluster are all ranks, in rank order.
-	Cluster []ReportedPeer     `json:"cluster"`
-	Engine  mpe.Snapshot       `json:"engine"`
-	Own     mpe.RankCounters   `json:"counters"`
-	Peers   []mpe.PeerCounters `json:"peer_counters"`
-	// Times has the phases of messages, if they are recorded.
-	Times phases.Times `json:"times"`
+	Cluster []ReportedPeer `json:"cluster"`
+	Engine  mpe.Snapshot   `json:"engine"`
+	// Operations is the number of pending operations.
+	Operations int `json:"operations"`
+	// Own and Peers are counters, and Times has the phases of messages, if they are recorded. They are for metrics
+	// only.
+	Own   mpe.RankCounters   `json:"counters,omitzero"`
+	Peers []mpe.PeerCounters `json:"peer_counters,omitempty"`
+	Times phases.Times       `json:"times,omitzero"`
 }
 
 // ReportedOffload is what the kernel does for the UDP socket.
@@ -64,45 +67,39 @@ type ReportedPeer struct {
 	Transport string `json:"transport,omitempty"`
 }
 
-// Serve answers the tools with the rank's state, and with its packets if they are recorded, until it is closed: the rank has to have started. A rank that cannot be
-// served, as where the system has no such sockets, works as any other; then there is nothing to close.
-func (r *Rank) Serve(job string) io.Closer {
+// Serve answers the tools with the state of the rank, and with its packets if they are recorded, until it is closed:
+// the rank has to have started. A rank that cannot be served, as where it has no directory, works as any other; then
+// there is nothing to close.
+func (r *Rank) Serve() io.Closer {
+	if r.Directory == "" {
+		return io.NopCloser(nil)
+	}
 	started := time.Now()
-	c, err := jobs.Serve(job, r.Self.Rank, func() []byte {
-		text, err := json.Marshal(r.report(started))
+	answer := func(metrics bool) []byte {
+		text, err := json.Marshal(r.report(started, metrics))
 		if err != nil {
 			return nil // the tool says that the rank has not answered
 		}
 		return text
-	}, func() []byte { return r.askedText(job) })
+	}
+	answers := jobs.Answers{
+		Report: func() []byte { return answer(false) }, Metrics: func() []byte { return answer(true) },
+		Others: r.askedText,
+		Reset:  r.Engine.Reset,
+	}
+	if r.Packets != nil {
+		answers.Packets = r.followPackets
+	}
+	c, err := jobs.Serve(r.Directory, r.Self.Rank, answers)
 	if err != nil {
 		return io.NopCloser(nil)
 	}
-	if r.Packets == nil {
-		return c
-	}
-	p, err := jobs.ServePackets(job, r.Self.Rank, r.followPackets)
-	if err != nil {
-		return c
-	}
-	return closers{p, c}
+	return c
 }
 
-// closers are closed one after the other.
-type closers []io.Closer
-
-// Close closes all.
-func (list closers) Close() error {
-	var errs []error
-	for _, c := range list {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func (r *Rank) report(started time.Time) *Report {
+func (r *Rank) report(started time.Time, metrics bool) *Report {
 	p := &Report{
-		PID: os.Getpid(), Started: started, Rank: r.Self.Rank, Role: string(r.Self.Run), Address: r.Self.Address.String(),
+		Started: started, Rank: r.Self.Rank, Role: string(r.Self.Run), Address: r.Self.Address.String(),
 		Kernel: r.Self.Kernel.String(), Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(),
 		Cluster: make([]ReportedPeer, len(r.Config.Ranks)), Engine: r.Engine.Snapshot(),
 	}
@@ -137,11 +134,19 @@ func (r *Rank) report(started time.Time) *Report {
 		peer.Transport = string(links[peer.Rank].Transport)
 	}
 	r.Engine.Counters(func(c *mpe.RankCounters) {
+		p.Operations += c.Posted
+		if !metrics {
+			return
+		}
 		p.Own = *c
 		if r.Recorder != nil {
 			p.Times.Classes, p.Times.Peers = r.Recorder.Classes(), map[int]phases.PerPeer{}
 		}
 	}, func(c *mpe.PeerCounters) {
+		p.Operations += c.QueuedSends + c.InFlight
+		if !metrics {
+			return
+		}
 		p.Peers = append(p.Peers, *c)
 		if r.Recorder != nil && r.Recorder.Known(c.Rank) && r.Recorder.Admit(c.Rank) {
 			p.Times.Peers[c.Rank] = r.Recorder.Peer(c.Rank)

@@ -68,9 +68,23 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 		if peers, err = r.mapOf(m, config.TransportSHM); err != nil {
 			return err
 		}
-		r.sockets.shm, err = shm.Listen(shm.Config{Rank: r.Self.Rank, Map: peers, Ring: ringOf(cfg), Pipelined: !r.Oversubscribed()})
+		r.sockets.shm, err = shm.Listen(shm.Config{
+			Rank: r.Self.Rank, Map: peers, Directory: r.Directory, Ring: ringOf(cfg), Pipelined: !r.Oversubscribed(),
+		})
 	}
 	return err
+}
+
+// CheckTLS checks the TLS files of the rank, if it has a link that needs them. Nothing needs to be bound.
+func (r *Rank) CheckTLS() error {
+	if !r.uses(config.TransportTCP) {
+		return nil
+	}
+	credentials, err := loadTLS(r.Config)
+	if err != nil || credentials == nil {
+		return err
+	}
+	return credentials.Check(r.Self.Address.Addr())
 }
 
 // loadTLS loads the TLS files for connections over TCP, or returns nil without TLS.

@@ -6,18 +6,22 @@ import (
 	"io"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
 // answerTime is how long a rank of a job has not to answer before this is said.
 const answerTime = 5 * time.Second
 
-// unanswered names ranks of a job that do not answer, each once.
+// unanswered names ranks of a job that do not answer, each once. What waits for one that has called MPI_Finalize fails.
 type unanswered struct {
 	rank  *Rank
 	to    io.Writer
 	after time.Duration
 	said  map[int]bool
+	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher lets it be known;
+	// nil: it is not.
+	finalized func(rank int) bool
 }
 
 // watch does so until ctx ends.
@@ -36,12 +40,24 @@ func (u *unanswered) watch(ctx context.Context) {
 
 // look names those that have not answered by now.
 func (u *unanswered) look() {
-	waits := map[int]time.Duration{}
+	waits, receives, ask := map[int]time.Duration{}, map[int]time.Duration{}, map[int]bool{}
 	u.rank.Engine.Counters(func(*mpe.RankCounters) {}, func(c *mpe.PeerCounters) {
-		if since, silent := silentFor(c); silent && since >= u.after && !u.said[c.Rank] {
+		since, silent := silentFor(c)
+		switch {
+		case u.said[c.Rank]:
+		case silent && since >= u.after:
 			waits[c.Rank] = since
+		case neverHeard(c) && c.OldestRecv.Waits && c.OldestRecv.Elapsed >= 2*u.after:
+			receives[c.Rank] = c.OldestRecv.Elapsed
 		}
+		ask[c.Rank] = silent && since >= u.after || c.OldestRecv.Waits && c.OldestRecv.Elapsed >= u.after
 	})
+	for rank, asked := range ask {
+		if asked && u.finalized != nil && u.finalized(rank) {
+			u.rank.Engine.PeerLeft(rank)
+			delete(waits, rank)
+		}
+	}
 	for i := range u.rank.Config.Ranks {
 		peer := &u.rank.Config.Ranks[i]
 		if since, silent := waits[peer.Rank]; silent {
@@ -49,18 +65,25 @@ func (u *unanswered) look() {
 			fmt.Fprintf(u.to, "zrlmpi: rank %d (%s at %v) has not answered: rank %d has waited %v to send to it\n",
 				peer.Rank, peer.Peer, peer.Address, u.rank.Self.Rank, since.Round(time.Second))
 		}
+		if since, silent := receives[peer.Rank]; silent &&
+			(peer.Peer == config.PeerFPGA || peer.Peer == config.PeerCPU) {
+			u.said[peer.Rank] = true
+			fmt.Fprintf(u.to, "zrlmpi: rank %d (%s at %v) has sent nothing: rank %d has waited %v to receive from "+
+				"it. If it asked to send before this process started, it asks no more: restart its role or program\n",
+				peer.Rank, peer.Peer, peer.Address, u.rank.Self.Rank, since.Round(time.Second))
+		}
 	}
 }
 
 // silentFor reports whether nothing has ever come from a peer to which a message waits, and for how long it has waited.
 func silentFor(c *mpe.PeerCounters) (since time.Duration, silent bool) {
-	if c.Drops != (mpe.DropCounts{}) {
+	if !neverHeard(c) {
 		return 0, false
 	}
-	for _, n := range c.PacketsIn {
-		if n > 0 {
-			return 0, false
-		}
-	}
 	return c.OldestSend.Elapsed, c.OldestSend.Waits
+}
+
+// neverHeard reports whether nothing ever arrived from a peer, dropped packets included.
+func neverHeard(c *mpe.PeerCounters) bool {
+	return c.Drops == (mpe.DropCounts{}) && c.PacketsIn == [mpe.NumTypes]uint64{}
 }

@@ -60,3 +60,42 @@ ranks:
 		t.Errorf("%q", &text)
 	}
 }
+
+// TestSilentSender: a deployed rank that is silent while it is received from is named once, as it may have asked
+// before.
+func TestSilentSender(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	addrs, err := freeAddresses(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := open(mustParse(t, fmt.Sprintf(`
+ranks:
+- {rank: 0, address: %q, run: host}
+- {rank: 1, address: %q, peer: cpu}
+- {rank: 2, address: %q, peer: software}
+`, addrs[0], addrs[1], addrs[2])), 0, nil, &jobProcess{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close(t.Context())
+	for _, peer := range []int{1, 2} {
+		if _, err := d.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Buf: make([]byte, 8)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var text strings.Builder
+	u := unanswered{rank: d.rank, to: &text, said: map[int]bool{}}
+	u.look()
+	u.look()
+	want := regexp.MustCompile(`^zrlmpi: rank 1 \(cpu at \S+\) has sent nothing: rank 0 has waited 0s to receive ` +
+		`from it\. If it asked to send before this process started, .*\n$`)
+	if !want.MatchString(text.String()) {
+		t.Errorf("%q", &text)
+	}
+	for _, w := range d.Waits(0) {
+		if named := strings.Contains(w.Text, "before this process started"); named != (w.Remote == 1) {
+			t.Errorf("%q", w.Text)
+		}
+	}
+}

@@ -64,6 +64,14 @@ func (s Shape) Next(off, total int64) int64 {
 	return room
 }
 
+// Skips reports whether a datagram of n bytes of payload, padding included, ends a message of which left bytes are still
+// to come after one or more full datagrams that are missing.
+func (s Shape) Skips(left, n int64) bool {
+	padding := -left & (LineLen - 1)
+	full := int64(s.MaxDatagram)
+	return 0 < n && n < left && n != full && n <= full+LineLen && ((left-n)%full == 0 || (left+padding-n)%full == 0)
+}
+
 // Datagrams returns the number of datagrams of a message of the given words.
 func (s Shape) Datagrams(words uint32) int64 {
 	total := s.PayloadBytes(words)

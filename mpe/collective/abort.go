@@ -20,9 +20,9 @@ import (
 // only members that have not agreed either, and again when they have: by the members whose
 // calls it has ended as well, since its sender may be gone by then.
 //
-// The members of a communicator with peers whose profile carries no communicators, such as
-// FPGAs, do not agree, so there is no epoch. An abort concerns only calls that are under way
-// then. Nothing is sent to those peers: the engine has no message for them.
+// The members of a communicator with peers whose profile carries no communicators, such as FPGAs, do not agree, so
+// there is no epoch. An abort concerns calls that are under way then, and the next ones of a program that has made one.
+// Nothing is sent to those peers: the engine has no message for them.
 
 // abortMsg is the abort of a call.
 type abortMsg struct {

@@ -72,6 +72,11 @@ func (e *Executor) agreeAndBegin(x *Execution) error {
 		if e.alone == nil {
 			e.alone = &agreement{class: choice.Memory, same: true, table: e.table()}
 		}
+		if f := e.byOrder.begin(x); f != nil {
+			x.agreed = e.alone
+			x.endAborted(f)
+			return nil
+		}
 		return x.begin(e.alone)
 	}
 	a := e.agreements[x.Comm]

@@ -113,6 +113,7 @@ type Executor struct {
 	epoch         uint64
 	agreements    map[uint32]*agreement // of communicators
 	alone         *agreement            // for calls that need none
+	byOrder       byOrder
 	disagreements uint64
 	builtIn       *choice.Table // that of another version, in a test
 	counts        map[*coll.Algorithm]*Count
@@ -208,5 +209,6 @@ func (e *Executor) Reset() {
 			e.release(s)
 		}
 	}
+	e.byOrder = byOrder{}
 	e.epoch = 0 // the next program's communicators get another one
 }

@@ -14,6 +14,7 @@ type fakeBuffer struct {
 type fakeSlot struct {
 	sequence, epoch uint64
 	failed, digest  [2]uint64
+	description     [2]uint64
 	memory          []byte
 }
 
@@ -59,14 +60,21 @@ func (b *fakeBuffer) Publish(slot int, sequence uint64, _ []int) {
 
 func (b *fakeBuffer) Fail(slot int, call uint64) { b.slots[slot].failed[call&1] = call }
 
-func (b *fakeBuffer) Describe(slot int, call, digest uint64) { b.slots[slot].digest[call&1] = digest }
+func (b *fakeBuffer) Describe(slot int, call, digest, description uint64) {
+	b.slots[slot].digest[call&1], b.slots[slot].description[call&1] = digest, description
+}
 
 func (b *fakeBuffer) State(rank, slot int, call uint64) SlotState {
 	if b.absent[rank] {
 		return SlotState{}
 	}
 	s := &b.of(rank).slots[slot]
-	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], Digest: s.digest[call&1]}
+	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], Digest: s.digest[call&1], BeforeDigest: s.digest[call&1^1]}
+}
+
+func (b *fakeBuffer) Described(rank, slot int, call uint64) (digest, description uint64) {
+	s := &b.of(rank).slots[slot]
+	return s.digest[call&1], s.description[call&1]
 }
 
 func (b *fakeBuffer) View(rank, slot int) ([]byte, uint64) {

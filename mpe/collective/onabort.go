@@ -23,6 +23,9 @@ func (e *Executor) onAbort(f *abortMsg) {
 		}
 	}
 	a := e.agreements[f.comm]
+	if a == nil && f.epoch == 0 {
+		e.byOrder.remember(f)
+	}
 	// Without an epoch, it may be from before this program: it concerns no later call.
 	if a == nil || f.epoch == 0 || !slices.Contains(a.members, f.sender) {
 		return
@@ -99,6 +102,45 @@ func (a *agreement) remember(f *abortMsg) {
 	if distance(f.number, a.last) < distance(a.aborts[last].number, a.last) {
 		a.aborts[last] = *f
 	}
+}
+
+// byOrder is what is kept of calls in the communicator whose messages match by their order, of which there is one: the
+// world, with FPGAs in it.
+type byOrder struct {
+	comm uint32
+	last int // number of the call that was made last; 0: none was
+	// aborts are those of the next calls. A member whose peer is in a dead end fails them at once, before others make
+	// them.
+	aborts []abortMsg
+}
+
+// remember keeps an abort of one of the next calls because of a lost peer. The other causes concern the call at the
+// rank that aborted it: the program may go on there with a call that the others make as well. There is no epoch, so the
+// abort may be of an earlier program, if that made as many calls and its packets are still in transit. Before the first
+// call of a program, none is kept.
+func (b *byOrder) remember(f *abortMsg) {
+	if f.cause != CausePeerLost || b.last == 0 || f.comm != b.comm || !ahead(f.number, b.last) ||
+		len(b.aborts) == maxAborts {
+		return
+	}
+	if !slices.ContainsFunc(b.aborts, func(g abortMsg) bool { return g.number == f.number }) {
+		b.aborts = append(b.aborts, *f)
+	}
+}
+
+// begin notes a call that is made, and returns its abort or nil.
+func (b *byOrder) begin(x *Execution) (found *abortMsg) {
+	if x.Call.Ranks == 1 {
+		return nil
+	}
+	b.comm, b.last = x.Comm, x.Tag
+	b.aborts = slices.DeleteFunc(b.aborts, func(f abortMsg) bool {
+		if f.number == x.Tag && slices.Contains(x.Members, f.sender) {
+			found = &f
+		}
+		return !ahead(f.number, x.Tag)
+	})
+	return found
 }
 
 // pendingAbort returns the abort of a call that came before the call was made, or nil. Aborts

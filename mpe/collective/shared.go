@@ -31,11 +31,14 @@ type SharedBuffers interface {
 	Publish(slot int, sequence uint64, members []int)
 	// Fail notes that this rank has failed the call of that number. It is to be published.
 	Fail(slot int, call uint64)
-	// Describe sets what this rank calls in the call of that number, before it publishes anything in it or fails it.
-	Describe(slot int, call, digest uint64)
+	// Describe sets the digest and the description of what this rank calls in the call of that number, before it publishes anything in it
+	// or fails it.
+	Describe(slot int, call, digest, description uint64)
 	// State returns the state of a rank's slot for a call: all 0 if there is no such buffer yet. When there is one, that rank has
 	// this one's, too. What a process has published is there when it has ended, until another process is the rank.
 	State(rank, slot int, call uint64) SlotState
+	// Described returns what Describe set last in the half of a call, for errors.
+	Described(rank, slot int, call uint64) (digest, description uint64)
 	// View returns the memory of a rank's slot and the epoch, or nil if there is no such buffer yet. It stays until
 	// Release, which is to be called in any case.
 	View(rank, slot int) (memory []byte, epoch uint64)
@@ -52,8 +55,9 @@ type SlotState struct {
 	Epoch uint64
 	// Failed is the number of the last call that the rank has failed.
 	Failed uint64
-	// Digest is of what the rank has called last: other ranks have called the same if theirs is equal.
-	Digest uint64
+	// Digest identifies what the rank called last: other ranks made the same call if theirs is equal. BeforeDigest is the digest in the
+	// other half, of the call before or another one.
+	Digest, BeforeDigest uint64
 }
 
 // sharing is how the members of a communicator use their shared buffers.
@@ -73,16 +77,25 @@ type sharing struct {
 	lastTag int
 	// seen has the sequence of each member when it was looked at last, and this rank's own.
 	seen []uint64
+	// made has what this rank has called last, by half.
+	made [2]made
 	// queue has the calls that have not ended, in their order. The first one has begun, or is about to.
 	queue []queued
 	// lost has why members are not there any more.
 	lost map[int]error
 }
 
+// made is what a rank has called.
+type made struct {
+	digest      uint64
+	description callWord
+}
+
 // queued is a call in the order of those by shared buffers. call is nil if it has failed here.
 type queued struct {
-	number, digest uint64
-	call           *Execution
+	number uint64
+	made
+	call *Execution
 }
 
 // The sequence of a slot has the number of the call that its owner has come to, and how many
@@ -208,7 +221,7 @@ func (x *Execution) enqueue(s *sharing) {
 	s.lastTag = x.Tag
 	x.share = &x.ownShare
 	*x.share = share{sharing: s, number: s.posted, digest: x.digest(), await: await{rank: -1}}
-	s.queue = append(s.queue, queued{s.posted, x.share.digest, x})
+	s.queue = append(s.queue, queued{s.posted, made{x.share.digest, newCallWord(&x.Call, x.Op)}, x})
 	if len(s.queue) == 1 {
 		x.carryOut()
 	}
@@ -223,7 +236,7 @@ func (a *agreement) skip(f *abortMsg) {
 	}
 	s.posted++
 	s.lastTag = f.number
-	s.queue = append(s.queue, queued{number: s.posted, digest: refusedDigest(f.number)})
+	s.queue = append(s.queue, queued{number: s.posted, made: made{digest: refusedDigest(f.number)}})
 	if len(s.queue) == 1 {
 		s.beginNext()
 	}
@@ -267,18 +280,27 @@ func (s *sharing) beginNext() {
 			s.buffers.Await(s.members[rank], s.slot, sequenceAfter(t.number-2))
 			return
 		}
-		s.buffers.Describe(s.slot, t.number, t.digest)
+		s.describe(&t)
 		s.buffers.Fail(s.slot, t.number)
 		s.publish(sequenceAfter(t.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
 }
 
+// describe shows the members what this rank calls.
+func (s *sharing) describe(t *queued) {
+	s.made[t.number&1] = t.made
+	s.buffers.Describe(s.slot, t.number, t.digest, uint64(t.description))
+}
+
 // errFailed: a member has failed the call.
 var errFailed = errors.New("the rank has failed the call")
 
+// errMismatchBefore: a member has made another call before this one. Neither has noticed it, as neither has awaited the other.
+var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
+
 // look returns up to where a member has come, at most to the end of the call of that number, and what is wrong with what it has
-// published in that call: errFailed, or ErrMismatch if it has another digest.
+// published in that call: errFailed, ErrMismatch if it has another digest, or errMismatchBefore.
 func (s *sharing) look(member int, number, digest uint64) (at uint64, problem error) {
 	state := s.buffers.State(s.members[member], s.slot, number)
 	if state.Epoch != s.epoch { // it is of another process
@@ -291,9 +313,35 @@ func (s *sharing) look(member int, number, digest uint64) (at uint64, problem er
 		return at, ErrMismatch
 	case state.Failed == number:
 		return at, errFailed
+	case s.made[(number-1)&1].differs(state.BeforeDigest):
+		return at, errMismatchBefore
 	}
 	s.seen[member] = at
 	return at, nil
+}
+
+// differs reports whether a digest is of the same call in the order of calls, but of another one.
+func (m *made) differs(digest uint64) bool {
+	return digest != m.digest && digest>>32 == m.digest>>32 && uint32(digest) != 0 && uint32(m.digest) != 0
+}
+
+// mismatch describes a mismatch with a rank in the call that is carried out, or the one before.
+func (s *sharing) mismatch(rank int, problem error) error {
+	number, ours := s.queue[0].number, s.queue[0].made
+	if errors.Is(problem, errMismatchBefore) {
+		number--
+		ours = s.made[number&1]
+	}
+	digest, description := s.buffers.Described(rank, s.slot, number)
+	theirs := callWord(description)
+	text := "has called %[2]v, and this rank %[3]v"
+	switch {
+	case digest>>32 != ours.digest>>32 || theirs == 0: // it has published nothing in the call
+		text = "has made another call, and this rank %[3]v"
+	case theirs == ours.description:
+		text = "has called %[2]v, too, with another datatype, layout or algorithm"
+	}
+	return fmt.Errorf("rank %[1]d "+text+": %[4]w", rank, theirs, ours.description, problem)
 }
 
 // digest is the same for all ranks that have made the same call.
@@ -381,7 +429,7 @@ func (x *Execution) advanceShared() {
 			}
 		case coll.StepPublish:
 			if s.published++; s.published == 1 {
-				s.buffers.Describe(s.slot, s.number, s.digest)
+				s.describe(&s.queue[0])
 			}
 			s.publish(sequence(s.number, s.published))
 		default:
@@ -439,7 +487,7 @@ func (x *Execution) waitsFor(member int, until uint64) bool {
 		case at < until:
 			s.buffers.Await(rank, s.slot, until)
 		case !errors.Is(problem, errFailed):
-			x.failShared(rank, problem)
+			x.failShared(rank, s.mismatch(rank, problem))
 		default: // its abort, or that of the rank that has failed first, is in transit
 		}
 		return true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -264,11 +265,14 @@ func TestSharedPeerLost(t *testing.T) {
 
 // Ranks that make different calls, or of which one has not made a call, get no result of the other call.
 func TestSharedMismatch(t *testing.T) {
-	for name, second := range map[string]func(o *Operation){
-		"another length":     func(o *Operation) { o.Call.Bytes = 2 },
-		"another operation":  func(o *Operation) { o.Op = op.Max },
-		"another collective": func(o *Operation) { o.Call.Collective = coll.Scan },
-		"the call after it":  func(o *Operation) { o.Tag++ },
+	for name, test := range map[string]struct {
+		second func(o *Operation)
+		says   string
+	}{
+		"another length":     {func(o *Operation) { o.Call.Bytes = 2 }, "rank 1 has called Allreduce of 2 bytes by SUM, and this rank Allreduce of 4 bytes by SUM"},
+		"another operation":  {func(o *Operation) { o.Op = op.Max }, "rank 1 has called Allreduce of 4 bytes by MAX, and this rank Allreduce of 4 bytes by SUM"},
+		"another collective": {func(o *Operation) { o.Call.Collective = coll.Scan }, "rank 1 has called Scan of 4 bytes"},
+		"the call after it":  {func(o *Operation) { o.Tag++ }, "rank 1 has made another call, and this rank Allreduce of 4 bytes by SUM"},
 	} {
 		w := newWorld(2, nil).share(1)
 		w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
@@ -276,7 +280,7 @@ func TestSharedMismatch(t *testing.T) {
 		for rank := range 2 {
 			o, _ := sumOf("shared", 2, rank, 2, 4)
 			if o.Tag = 2; rank == 1 {
-				second(&o)
+				test.second(&o)
 			}
 			_, end := w.start(t, rank, o)
 			ends = append(ends, end)
@@ -285,6 +289,9 @@ func TestSharedMismatch(t *testing.T) {
 		for rank, end := range ends {
 			if !end.ended || !errors.Is(end.err, ErrMismatch) && !errors.Is(end.err, ErrCallFailed) {
 				t.Errorf("%s: rank %d: %+v", name, rank, end)
+			}
+			if rank == 0 && errors.Is(end.err, ErrMismatch) && !strings.Contains(end.err.Error(), test.says) {
+				t.Errorf("%s: %v", name, end.err)
 			}
 		}
 	}

@@ -9,6 +9,13 @@ type Handle struct {
 	gen   uint32 // of a restored entry; 0 of others, whose seq is new
 }
 
+// Index returns the number of the entry, which no other entry of its queue has while it is queued. It is 0 for
+// the zero Handle only.
+func (h Handle) Index() uint32 { return h.index }
+
+// Order returns the place of a queued message among all that arrived, as Matcher.Order does.
+func (h Handle) Order() uint64 { return h.seq }
+
 // lookup returns the entry that a handle names, or 0.
 func (q *queue) lookup(h Handle) uint32 {
 	if h.index == 0 || h.index > q.last {

@@ -9,6 +9,7 @@ type Matcher[R, M any] struct {
 	clock    uint64 // the last number given to an entry
 	arrival  uint64 // the last number given to a message
 	posting  uint64 // the last number given to a receive
+	taken    uint64 // the number of the message that a receive took last
 	prqFull  *FullError
 	umqFull  *FullError
 	prq, umq queue
@@ -118,6 +119,10 @@ func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 // arrived, whether it matched or was queued. It is 0 before the first Arrive.
 func (m *Matcher[R, M]) Order() uint64 { return m.arrival }
 
+// TakenOrder returns the place among all that arrived of the queued message that a Post or Repost
+// took last. It is 0 before the first.
+func (m *Matcher[R, M]) TakenOrder() uint64 { return m.taken }
+
 // Restore is Arrive for a message that was matched before and whose receive was
 // detached. If it is queued, it takes its old place, before every message that
 // arrived after it; order is what Order returned after its Arrive. Besides the
@@ -166,6 +171,39 @@ func (m *Matcher[R, M]) RemoveUnexpected(h Handle) (msg M, ok bool) {
 	return m.messages.take(i), true
 }
 
+// Replace replaces a queued message by another value that stands for it. It reports false if the
+// handle names no queued message.
+func (m *Matcher[R, M]) Replace(h Handle, msg M) bool {
+	i := m.umq.lookup(h)
+	if i == 0 {
+		return false
+	}
+	*m.messages.at(i) = msg
+	return true
+}
+
+// UnexpectedAt returns the queued message whose handle has the given Index, and that handle. It reports
+// false if there is none.
+func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
+	if index == 0 || index > m.umq.last || m.umq.at(index).seq == 0 {
+		return msg, h, false
+	}
+	return *m.messages.at(index), Handle{seq: m.umq.at(index).seq, index: index, gen: m.umq.rare(index).gen}, true
+}
+
+// DeleteUnexpected takes the messages out of the UMQ for which del returns true. It is called with all of them, oldest
+// first, and must not call methods that change the queues.
+func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
+	for i := m.umq.oldest(); i != 0; {
+		younger := m.umq.at(i).younger
+		if del(*m.messages.at(i)) {
+			m.umq.remove(i)
+			m.messages.take(i)
+		}
+		i = younger
+	}
+}
+
 // Probe returns the unexpected message that a receive from source with tag
 // would get, and leaves it queued. A source or tag below -1 finds none.
 func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
@@ -173,6 +211,15 @@ func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 		return *m.messages.at(f.i), true
 	}
 	return msg, false
+}
+
+// ProbeHandle is Probe, and returns the message's handle as well.
+func (m *Matcher[R, M]) ProbeHandle(source, tag int32) (msg M, h Handle, ok bool) {
+	f := m.probe(source, tag)
+	if f.i == 0 {
+		return msg, h, false
+	}
+	return m.UnexpectedAt(f.i)
 }
 
 func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
@@ -201,6 +248,7 @@ func (m *Matcher[R, M]) meet(key uint64) (r R, ok bool) {
 }
 
 func (m *Matcher[R, M]) takeMessage(f head) M {
+	m.taken = f.n.seq
 	m.umq.take(f)
 	return m.messages.take(f.i)
 }

@@ -1,0 +1,68 @@
+package extended
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// sendErrors returns the errors of the sends that actions end.
+func sendErrors(acts []Action) (list []error) {
+	for i := range acts {
+		if acts[i].Kind == SendDone {
+			list = append(list, acts[i].Err)
+		}
+	}
+	return list
+}
+
+// TestLeft: sends to a rank of the job that has ended fail, those that wait for its session and later ones. Those to
+// another peer wait for its return.
+func TestLeft(t *testing.T) {
+	for name, tt := range map[string]struct {
+		job  bool
+		end  func(*Conn) []Action
+		text string
+	}{
+		"a rank that has closed": {true, func(c *Conn) []Action { return c.ProcessClosed(5, nil) },
+			"rank 2 has called MPI_Finalize"},
+		"a rank that has ended": {true, func(c *Conn) []Action { return c.ProcessEnded(5, nil) },
+			"rank 2 is gone, its process has ended"},
+		"another peer that has ended": {false, func(c *Conn) []Action { return c.ProcessEnded(5, nil) }, ""},
+	} {
+		c := New(Config{Local: 1, Remote: 2, Seed: 3, Job: tt.job})
+		c.Send(1, SendOp{ID: 1, Length: 4}, nil)
+		errs := sendErrors(tt.end(c))
+		errs = append(errs, sendErrors(c.Send(9, SendOp{ID: 2, Length: 4}, nil))...)
+		want := 2
+		if tt.text == "" {
+			want = 0
+		}
+		if len(errs) != want {
+			t.Errorf("%s: %d sends have ended, want %d", name, len(errs), want)
+		}
+		for _, err := range errs {
+			if !errors.Is(err, ErrSession) || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if left, _ := c.Left(); left != tt.job || c.Sends() != 2-want {
+			t.Errorf("%s: left %v, %d sends", name, left, c.Sends())
+		}
+	}
+}
+
+// TestUnreachable: sends to a peer that the transport cannot reach fail with its reason, also those that wait for a
+// session. Later ones wait for the next attempt.
+func TestUnreachable(t *testing.T) {
+	c := New(Config{Local: 1, Remote: 2, Seed: 3})
+	c.Send(1, SendOp{ID: 1, Length: 4}, nil)
+	errs := sendErrors(c.Unreachable(5, "no memory is left", nil))
+	if len(errs) != 1 || !errors.Is(errs[0], ErrTimeout) ||
+		!strings.Contains(errs[0].Error(), "rank 2 cannot be reached: no memory is left") {
+		t.Errorf("%v", errs)
+	}
+	if errs := sendErrors(c.Send(9, SendOp{ID: 2, Length: 4}, nil)); len(errs) != 0 || c.Sends() != 1 {
+		t.Errorf("%v, %d sends", errs, c.Sends())
+	}
+}

@@ -1,0 +1,120 @@
+package extended
+
+import (
+	"errors"
+	"testing"
+)
+
+// E20: messages go ahead of their receives far beyond what the peer may begin with, while there is room, and one whose
+// receive is posted arrives. Beyond that the sender gets no more credit, but for a reserve; and with receives there is
+// room again, of which no more is granted than there is.
+func TestRoomIsGranted(t *testing.T) {
+	const first, room = 128, 5000
+	w := newWorld(Config{Messages: first, Room: NewRoom(room)})
+	w.rests = func() bool { return true }
+	a, b := w.nodes[0], w.nodes[1]
+	posted := b.recv(8, 10)
+	sent := 0
+	for ; a.conn.Full() != CreditFull; sent++ {
+		if sent > 2*room {
+			t.Fatal("there is no end of the room")
+		}
+		a.send(pattern(4, uint64(sent)), SendOp{Tag: 7})
+		if a.conn.Queued() > 10 {
+			w.wait(1e9)
+		}
+		if sent == room/2 {
+			s := a.send(pattern(4, 1), SendOp{Tag: 8})
+			w.wait(1e9)
+			if err := intact(posted, s.data); err != nil {
+				t.Errorf("the message behind %d others: %v", sent, err)
+			}
+		}
+		if granted := b.cfg.Room.granted; granted > room || granted < first {
+			t.Fatalf("%d messages are granted of %d", granted, room)
+		}
+	}
+	if sent < room-first || sent > room {
+		t.Errorf("%d messages went ahead, and there is room for %d", sent, room)
+	}
+	// Those of collective calls are not asked about.
+	s := a.send(pattern(4, 2), SendOp{Tag: 9})
+	w.wait(1e9)
+	if r := b.recv(9, 4); !r.done() || intact(r, s.data) != nil {
+		t.Errorf("the reserve is not to be had: %v", intact(r, s.data))
+	}
+	if st := b.conn.Stats(); st.Open != sent || len(b.conn.recvs.byNumber.slots) > 1000 {
+		t.Errorf("%d messages wait, %d have records", st.Open, len(b.conn.recvs.byNumber.slots))
+	}
+	for i := range sent {
+		if r := b.recv(7, 4); intact(r, pattern(4, uint64(i))) != nil {
+			t.Fatalf("message %d: %v", i, intact(r, pattern(4, uint64(i))))
+		}
+	}
+	w.run(1e12)
+	if a.conn.Full() != NotFull || b.cfg.Room.granted != first {
+		t.Errorf("with all received, the sender sees %v, and %d messages are granted", a.conn.Full(),
+			b.cfg.Room.granted)
+	}
+	if err := w.err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// E16, E8: a message that was announced and rests can be canceled, and is lost with its session.
+func TestAnnouncedMessageRests(t *testing.T) {
+	w := newWorld(Config{})
+	w.rests = func() bool { return true }
+	a, b := w.nodes[0], w.nodes[1]
+	rested := func() (*simSend, *simMessage) {
+		s := a.send(pattern(1<<20, 1), SendOp{Tag: 7})
+		w.wait(1e9)
+		for _, m := range b.inbound {
+			if m.rests && m.lost == nil {
+				return s, m
+			}
+		}
+		t.Fatal("no message rests")
+		return nil, nil
+	}
+	s, m := rested()
+	how := a.cancel(s.op.ID)
+	w.wait(1e9)
+	if how != CancelRequested || !errors.Is(s.err, ErrCanceled) || !errors.Is(m.lost, ErrCanceled) {
+		t.Errorf("canceled: %v, the send ends with %v, the message with %v", how, s.err, m.lost)
+	}
+	_, m = rested()
+	w.start(0, a.cfg)
+	w.nodes[0].send(pattern(4, 1), SendOp{Tag: 8})
+	w.wait(1e9)
+	if m.lost == nil {
+		t.Error("the message outlives its session")
+	}
+	if err := w.err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A caller that waits for its messages is held back before it is refused.
+func TestScarce(t *testing.T) {
+	w := newWorld(Config{Messages: 64})
+	a := w.nodes[0]
+	sent := 0
+	for ; !a.conn.Scarce(); sent++ {
+		a.send(pattern(4, 1), SendOp{Tag: 7})
+		w.wait(1e9)
+	}
+	if sent != 57 || a.conn.Full() != NotFull {
+		t.Errorf("after %d of 64 messages there is little room, and %v", sent, a.conn.Full())
+	}
+	s := a.send(pattern(4, 1), SendOp{Tag: 8, Announce: true})
+	w.wait(1e9)
+	if s.done || s.buffered {
+		t.Error("a message that is announced has ended without its receive")
+	}
+	r := w.nodes[1].recv(8, 4)
+	w.wait(1e9)
+	if !s.done || s.err != nil || intact(r, s.data) != nil {
+		t.Errorf("with its receive: %v, %v, %v", s.done, s.err, intact(r, s.data))
+	}
+}

@@ -1,0 +1,191 @@
+package handshake
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Packets carry no number, so a copy of DATA that the network delivers after the next CLEAR_TO_SEND
+// looks like the next message. Two facts distinguish them: no answer arrives sooner than a round trip, and
+// one CLEAR_TO_SEND brings about one DATA. Equal content is no proof, as a program may send the same
+// message again: it is reported and drops nothing.
+
+const (
+	// provenAnswers is the number of answers after which their shortest time says something: the first ones take longer
+	// than others.
+	provenAnswers = 8
+	// grace and maxGrace bound the wait for the real DATA or ACK where the first one came sooner than
+	// any before, but not impossibly soon.
+	grace    = time.Millisecond
+	maxGrace = 10 * time.Millisecond
+	// impossible divides the shortest round trip: an answer in less than that cannot be real, even if this host was
+	// busy when the first answers came and their round trips are too long.
+	impossible = 8
+	// mostVainHolds is the number of messages that are held back without effect, because they cannot be real or equal a
+	// recent one, after which none is until the network makes a copy.
+	mostVainHolds = 3
+)
+
+// roundTrip is the shortest time in which the peer has answered, with its way there and back. An answer is
+// timed from the event that sent the question to the event that handled the answer. Both stamps err on
+// the long side, so that no real answer can seem sooner than it was.
+type roundTrip struct {
+	shortest Instant
+	answers  int
+}
+
+// learn takes the time of an answer that was real. 0 is none: it was handled together with what
+// sent the question.
+func (r *roundTrip) learn(d Instant) {
+	if d <= 0 {
+		return
+	}
+	if r.answers == 0 || d < r.shortest {
+		r.shortest = d
+	}
+	r.answers = min(r.answers+1, provenAnswers)
+}
+
+// fingerprint identifies the content of a message as far as is remembered: its call, size, and the
+// checksum of the payload in its first datagram.
+type fingerprint struct {
+	call      protocol.Call
+	size, sum uint32
+}
+
+// recentMessages is the number of messages with which the content of a new one is compared. At ten
+// thousand messages a second they cover 25 ms.
+const recentMessages = 256
+
+// recent holds the fingerprints of the last messages received.
+type recent struct {
+	ring *[recentMessages]uint64 // nil before the first message
+	n    int                     // messages added, of which the ring has the last
+}
+
+func (f fingerprint) word() uint64 {
+	return uint64(f.size)<<32 ^ uint64(f.call)<<61 ^ uint64(f.sum)
+}
+
+func (r *recent) add(f fingerprint) {
+	if r.ring == nil {
+		r.ring = new([recentMessages]uint64)
+	}
+	r.ring[r.n%recentMessages] = f.word()
+	r.n++
+}
+
+func (r *recent) has(f fingerprint) bool {
+	return r.n > 0 && slices.Contains(r.ring[:min(r.n, recentMessages)], f.word())
+}
+
+// distrustsCopies reports whether the pair searches for duplicates. A stream has none, and a
+// stand-in with the FPGA's quirks believes what an FPGA believes.
+func (p *Pair) distrustsCopies() bool {
+	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader
+}
+
+// timeOut returns the peer's first time-out, or, of a peer whose time-outs are not known, our own.
+func timeOut(peer Instant, own Backoff) Instant {
+	if peer == 0 {
+		return own.First
+	}
+	return peer
+}
+
+// suspect returns a timer that runs while an answer that came after d is held back, and one that is off if nothing
+// speaks against the answer. One that is merely sooner than any before waits for a round trip. One that cannot be real
+// waits until the peer, whose time-out is given, would have transmitted the real one again, but not after several such
+// waits without effect. Held back, it is not lost: the peer may have no retransmission left.
+func (p *Pair) suspect(r *roundTrip, now, d, timeOut Instant) timer {
+	switch {
+	case r.answers < provenAnswers || d >= r.shortest:
+		return timer{}
+	case d < r.shortest/impossible && p.vainHolds < mostVainHolds:
+		p.vainHolds++ // until the network makes a copy
+		return in(now, 2*timeOut+crossing)
+	}
+	return in(now, min(r.shortest-d, maxGrace)+grace)
+}
+
+// suspectData returns how long the message f, whose first datagram has come now, is to be held back once it is
+// complete.
+func (p *Pair) suspectData(now Instant, f fingerprint) timer {
+	if !p.distrustsCopies() {
+		return timer{}
+	}
+	again := timeOut(p.cfg.Peer.AckRetransmit, p.cfg.Timing.Ack)
+	t := p.suspect(&p.answer, now, now-p.recv.phases.Clear, again)
+	if !t.on && p.vainHolds < mostVainHolds && p.answer.answers == provenAnswers && p.recent.has(f) {
+		p.vainHolds++
+		t = in(now, min(p.answer.shortest, maxGrace)+grace)
+	}
+	return t
+}
+
+// secondData takes DATA that comes when the CLEAR_TO_SEND before was answered and the peer has not asked to
+// send since: one of the two was a copy.
+func (p *Pair) secondData(now Instant, f fingerprint, h protocol.Header, acts []Action) []Action {
+	l := &p.last
+	if !l.latest || !p.distrustsCopies() {
+		return acts
+	}
+	old := p.recent.has(f)
+	if old && !l.twin {
+		return acts // a copy of an older message, which was not accepted
+	}
+	l.latest, l.answered = false, 0
+	p.vainHolds = 0
+	event := SecondData
+	if l.twin && !old && now-l.acked < unmasked {
+		event = DeliveredDuplicate
+	}
+	return append(acts, Action{Kind: Note, Event: event, Header: h})
+}
+
+// payloadTooMuch takes payload without a header behind a complete fragmented message: one of its datagrams came
+// twice.
+func (p *Pair) payloadTooMuch(now Instant, acts []Action) []Action {
+	l := &p.last
+	if !l.latest || !l.fragmented || now-l.acked > p.cfg.Timing.FragmentGap || !p.distrustsCopies() {
+		return acts
+	}
+	l.latest, l.answered = false, 0
+	return append(acts, Action{Kind: Note, Event: SecondData})
+}
+
+// ackCame takes the ACK that a send waits for. One that comes too soon is a copy of an earlier one, or the peer has
+// received a copy of an earlier message: it is held back, and is forgotten if the peer asks for DATA again.
+func (p *Pair) ackCame(now Instant, h protocol.Header, acts []Action) []Action {
+	s := &p.send
+	d := now - s.phases.Clear // DATA was sent after that
+	if p.distrustsCopies() && !s.ackHeld {
+		again := timeOut(p.cfg.Peer.RetransmitsClear, p.cfg.Timing.Data)
+		if s.doubt = p.suspect(&p.ack, now, d, again); s.doubt.on {
+			s.ackHeld, s.heldAnswer = true, d
+			return append(acts, Action{Kind: Note, ID: s.op.ID, Event: EarlyAck, Header: h})
+		}
+	}
+	s.ackHeld = false // this one counts
+	return p.acked(now, acts)
+}
+
+// clearAfterDone takes a CLEAR_TO_SEND of a deployed peer when no send wants one. After the peer's time-out for DATA
+// it asks again for the message that was reported as done: what acknowledged that was a copy, unless the network has
+// made one of SEND_REQUEST, which the next receive of the peer answers. The two look the same, so that no error can
+// name a lost message.
+func (p *Pair) clearAfterDone(now Instant, h protocol.Header, acts []Action) []Action {
+	s := &p.send
+	if s.state != Idle && (s.state != Held || s.requested > 0) || !p.done.valid || p.clearPending || p.done.early.on ||
+		!p.retransmitsOnClear() || h.Call != p.done.call {
+		return acts
+	}
+	p.done.early = p.nextClear(now)
+	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: h})
+}
+
+// unmasked is how long after a message the DATA that should have been it is
+// still expected: within a sender's first time-out.
+const unmasked = 100 * time.Millisecond

@@ -1,0 +1,97 @@
+package handshake
+
+import "github.com/zrlmpi/zrlmpid/protocol"
+
+// Kept is the part of a Pair's state that must outlive its process, because a deployed node does not notice that the
+// process is replaced. The caller keeps it before it transmits the packets of an event, and hands it to Restore of the
+// next Pair of the same rank and peer. Values are comparable.
+type Kept struct {
+	// In is a message of the peer that we have not acknowledged, Out one of ours that the peer has not acknowledged.
+	In, Out KeptMessage
+	// Received: the last message received has this call, size in words, and checksum. It was acknowledged at Acked.
+	Received  bool
+	Call      protocol.Call
+	Size, Sum uint32
+	Acked     Instant
+	// DeadEnd: the peer cannot go on, because of a message of ours if Sent, of so many words.
+	DeadEnd, Sent bool
+	DeadWords     uint32
+	// Rebooted: the host was rebooted since. Instants are meaningless then.
+	Rebooted bool
+}
+
+// Progress is the last step of a message that was not acknowledged.
+type Progress uint8
+
+// The steps of a message, on both sides. A sender has taken the last of its steps, Cleared, when it transmits DATA. A
+// receiver has Acknowledged a message from before it transmits the first ACK of it until that is transmitted.
+const (
+	NoMessage Progress = iota
+	Requested
+	Cleared
+	Acknowledged
+)
+
+// KeptMessage is a message that was not acknowledged.
+type KeptMessage struct {
+	Progress Progress
+	// Call is the sender's.
+	Call protocol.Call
+	Tag  uint8
+	// Words is the size of a message of ours that is Cleared.
+	Words uint32
+	// At is the time of its last SEND_REQUEST, or of CLEAR_TO_SEND.
+	At Instant
+}
+
+// Kept returns the state to be kept.
+func (p *Pair) Kept() Kept {
+	var k Kept
+	if p.earlier != nil {
+		k = p.earlier.kept
+	}
+	switch r, d := &p.recv, &p.deferred; {
+	case r.active() && !r.resumed:
+		k.In = KeptMessage{Progress: Cleared, Call: r.call, Tag: r.tag, At: r.phases.Clear}
+	case d.valid && !p.resumes && d.header.Type == protocol.SendRequest:
+		k.In = KeptMessage{Progress: Requested, Call: d.header.Call, Tag: d.header.Tag, At: d.at}
+	}
+	switch s := &p.send; {
+	case s.state == WaitAck:
+		k.Out = KeptMessage{Progress: Cleared, Call: p.sendCall(), Tag: s.op.Tag, Words: s.op.Words, At: s.phases.Clear}
+	case s.requested > 0:
+		k.Out = KeptMessage{Progress: Requested, Call: p.sendCall(), Tag: s.op.Tag, At: s.requestedAt}
+	case p.clearPending:
+		k.Out = KeptMessage{Progress: Requested, At: p.requestedAt}
+	}
+	if l := &p.last; l.valid {
+		k.Received, k.Call, k.Size, k.Sum, k.Acked = true, l.call, l.size, l.sum, l.acked
+	}
+	k.DeadEnd, k.Sent, k.DeadWords = p.dead.err != nil, p.dead.sent, 0
+	if k.DeadEnd {
+		k.DeadWords = deadWords(p.dead.err.Cause)
+	}
+	return k
+}
+
+// Before returns the state to be kept while h is transmitted. If h is an ACK, nobody can know whether a process that
+// ends meanwhile has sent it.
+func (k Kept) Before(h protocol.Header) Kept {
+	if h.Type == protocol.Ack && k.Received && k.In.Progress == NoMessage {
+		k.In = KeptMessage{Progress: Acknowledged, Call: k.Call, Tag: h.Tag, At: k.Acked}
+	}
+	return k
+}
+
+// deadWords returns the size of the message that has led to a dead end, or 0 if it is not known.
+func deadWords(cause error) uint32 {
+	switch e := cause.(type) { //nolint:errorlint // causes are not wrapped
+	case *PartialError:
+		return e.Words
+	case *TimeoutError:
+		return e.Words
+	case *RestartError:
+		return e.Words
+	}
+	return 0
+}

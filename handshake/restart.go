@@ -1,0 +1,308 @@
+package handshake
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// restartTime is the time after which a deployed peer that was interrupted by a restart of this rank retransmits
+// nothing more. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that where its clock
+// is half as fast.
+const restartTime = 20 * time.Second
+
+// latestCopy is how much later than a packet no copy of it comes.
+const latestCopy = time.Second
+
+// earlier is the state that a pair has from processes that had its rank before, until the peer shows by its packets
+// that nothing depends on it any more.
+type earlier struct {
+	kept Kept
+	// data is the DATA of a message that this process has not cleared. It is proven not to be a late duplicate if it
+	// was kept that the message was cleared, or if it comes again at its sender's spacing.
+	data struct {
+		valid, proven bool
+		call          protocol.Call
+		tag           uint8
+		size, sum     uint32
+		at            Instant
+	}
+	// deadline is when the peer waits forever if it was interrupted, and began when this process did.
+	deadline timer
+	began    Instant
+}
+
+// Restore takes the state that a process kept that had this rank before, or none. It is to be called before any event.
+// Only a pair with Restore may receive a message that it has not cleared.
+func (p *Pair) Restore(now Instant, k Kept) {
+	if p.cfg.Reliable || p.cfg.Quirks.OneDeferredHeader {
+		return
+	}
+	if k.Rebooted {
+		k.In.At, k.Out.At, k.Acked = now-restartTime, now-restartTime, now-restartTime
+	}
+	p.earlier = &earlier{kept: k, began: now}
+	if k.Received && (k.In.Progress == NoMessage || k.In.Progress == Acknowledged) { // otherwise the peer has our ACK
+		p.last = finished{valid: true, call: k.Call, size: k.Size, sum: k.Sum, acked: k.Acked, early: in(k.Acked, p.ackLost())}
+		p.last.early.expire(now)
+	}
+	if k.Out.Progress == Requested {
+		p.clearPending, p.requestedAt = true, k.Out.At
+	}
+	switch {
+	case k.DeadEnd && k.Sent:
+		p.enterDeadEnd(p.restartError(InOurSend, 0), true)
+	case k.DeadEnd:
+		p.enterDeadEnd(p.restartError(InItsSend, 0), false)
+	case p.cfg.Peer.OneAtATime && k.In.Progress != NoMessage, p.inOurSend():
+		p.earlier.deadline = in(now, restartTime)
+	}
+}
+
+// endEarlier notes that nothing depends on earlier processes any more.
+func (p *Pair) endEarlier(now Instant) {
+	if p.earlier == nil {
+		return
+	}
+	p.earlier = nil
+	if s := &p.send; s.suspect {
+		s.suspect, s.deadline = false, timer{}
+		if s.state == WaitClear {
+			s.deadline = in(now, p.cfg.Timing.ClearDeadline)
+		}
+	}
+}
+
+// inOurSend reports whether the peer may be in the middle of a message that an earlier process began to send, so that
+// anything sent now could be stored as its data.
+func (p *Pair) inOurSend() bool {
+	if p.earlier == nil {
+		return false
+	}
+	out := &p.earlier.kept.Out
+	return out.Progress == Cleared && p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && p.fragments(out.Words)
+}
+
+// requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy of what the peer asked before it was in
+// the middle of our message. CLEAR_TO_SEND could be stored as its data.
+func (p *Pair) requestInDoubt() bool { return p.inOurSend() && !p.resumes }
+
+// mayWaitForData reports whether the peer may have cleared a message of an earlier process while no process had this
+// rank: then it has sent its last CLEAR_TO_SEND, and waits for DATA forever. While the earlier process waited, it
+// retransmitted SEND_REQUEST, so its last one is not old if this process has replaced it at once.
+func (p *Pair) mayWaitForData() bool {
+	if p.earlier == nil || p.stale.valid || !p.cfg.Peer.OneAtATime {
+		return false
+	}
+	const steps = deployedStep * deployedRetransmissions * (deployedRetransmissions - 1) / 2
+	series := deployedRetransmissions*max(p.cfg.Peer.RetransmitsClear, deployedFirst) + steps
+	out := &p.earlier.kept.Out
+	return out.Progress != NoMessage && p.earlier.began-out.At > series
+}
+
+// clearedEarlier reports whether a CLEAR_TO_SEND that this process has not asked for answers a SEND_REQUEST of an
+// earlier one, so that the peer waits for DATA: one was awaited, or it comes again at the peer's spacing.
+func (p *Pair) clearedEarlier(now Instant) bool {
+	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
+	if p.earlier == nil || p.send.requested > 0 || spacing == 0 {
+		return false
+	}
+	out := &p.earlier.kept.Out
+	return out.Progress == Requested || out.Progress == Cleared && now-out.At >= spacing ||
+		p.unanswered.valid && now-p.unanswered.at >= spacing
+}
+
+// Offer takes a datagram that Datagram is to be given next, and reports whether it is DATA of a message that an earlier
+// process of this rank has cleared. Then the message is deferred until Datagram returns, and a receive that is posted
+// for it receives it from that datagram on. Otherwise it is dropped, and the peer's next retransmission is offered
+// again.
+func (p *Pair) Offer(now Instant, b []byte) bool {
+	e := p.earlier
+	if e == nil || p.recv.active() || p.deferred.valid || p.dead.err != nil {
+		return false
+	}
+	h, defect := p.cfg.Profile.Parse(b)
+	if !defect.OK() || h.Type != protocol.Data || !h.Call.IsSend() || p.misdirected(h) != ReasonNone || h.Size > p.cfg.MaxWords {
+		return false
+	}
+	payload := b[protocol.HeaderLen:]
+	if p.isLast(h, payload) || !p.lengthFits(0, int64(h.Size)*protocol.WordLen, payload) {
+		return false
+	}
+	d, sum := &e.data, checksum(payload)
+	switch {
+	case !d.valid || d.call != h.Call || d.tag != h.Tag || d.size != h.Size || d.sum != sum:
+		in := &e.kept.In
+		d.valid, d.call, d.tag, d.size, d.sum, d.at = true, h.Call, h.Tag, h.Size, sum, now
+		d.proven = in.Progress == Cleared && in.Call == h.Call && in.Tag == h.Tag
+	case now-d.at >= max(p.cfg.Peer.AckRetransmit, deployedFirst)*9/10:
+		d.proven, d.at = true, now
+	}
+	if p.cfg.Peer.OneAtATime {
+		e.deadline = in(now, restartTime)
+	}
+	if d.proven {
+		h.Type, h.Size = protocol.SendRequest, 0
+		p.deferred, p.resumes = deferredHeader{valid: true, header: h, at: d.at}, true
+	}
+	return d.proven
+}
+
+// forgetOffer forgets a message that was offered and for which no receive was posted.
+func (p *Pair) forgetOffer() {
+	if p.resumes {
+		p.deferred, p.resumes = deferredHeader{}, false
+	}
+}
+
+// resume begins to receive a message that an earlier process has cleared. Nothing is transmitted: the peer is in its
+// wait for ACK.
+func (p *Pair) resume(now Instant, acts []Action) []Action {
+	r := &p.recv
+	p.resumes = false
+	r.resumed, r.phases.Clear = true, now
+	r.rto, r.early, r.deadline = timer{}, timer{}, in(now, restartTime)
+	h := protocol.Header{Dst: p.cfg.Local, Src: p.cfg.Remote, Size: p.earlier.data.size, Call: r.call, Type: protocol.Data, Tag: r.tag}
+	return append(acts, Action{Kind: Note, ID: r.op.ID, Event: Resumed, Header: h})
+}
+
+// brokenOff ends the receive of a message that an earlier process has cleared, and of which no more has come in time.
+func (p *Pair) brokenOff(now Instant, acts []Action) []Action {
+	err := p.restartError(InItsSend, now-p.recv.phases.Clear)
+	if !p.cfg.Peer.OneAtATime { // its send ends by itself
+		return p.endRecv(now, err, acts)
+	}
+	p.enterDeadEnd(err, false)
+	return p.abortDeadEnd(now, p.endRecv(now, err, acts))
+}
+
+// tickEarlier ends what waits for a peer that waits itself forever since it was interrupted: it has shown nothing else
+// for so long.
+func (p *Pair) tickEarlier(now Instant, acts []Action) []Action {
+	e := p.earlier
+	if !e.deadline.due(now) {
+		return acts
+	}
+	if p.recv.active() { // which has its own deadline
+		e.deadline = in(now, restartTime)
+		return acts
+	}
+	e.deadline = timer{}
+	switch {
+	case p.inOurSend():
+		p.enterDeadEnd(p.restartError(InOurSend, now-e.began), true)
+	case e.kept.In.Progress == Acknowledged:
+		p.enterDeadEnd(p.restartError(MayLackAck, now-e.began), false)
+	case e.kept.In.Progress == NoMessage && !e.data.valid:
+		return acts
+	default:
+		p.enterDeadEnd(p.restartError(InItsSend, now-e.began), false)
+	}
+	return p.abortDeadEnd(now, acts)
+}
+
+// Release starts what was held back because of an earlier process, if the peer has shown that it goes on.
+func (p *Pair) Release(now Instant, acts []Action) []Action {
+	if p.recv.state == WaitRequest && !p.unfit {
+		acts = p.answerDeferred(now, acts)
+	}
+	if p.send.state == Held && !p.recv.active() && !p.inOurSend() {
+		return p.request(now, acts)
+	}
+	return acts
+}
+
+// ErrRestart matches every *RestartError.
+var ErrRestart = errors.New("this rank was restarted in the middle of an exchange")
+
+// Interrupted is what a restart of this rank has interrupted at a peer.
+type Interrupted uint8
+
+const (
+	// InOurSend: the peer may be in the middle of a message of ours.
+	InOurSend Interrupted = iota + 1
+	// InItsSend: the peer waits for CLEAR_TO_SEND or ACK.
+	InItsSend
+	// MayWaitForData: the peer may have sent CLEAR_TO_SEND when no process had this rank.
+	MayWaitForData
+	// MayLackAck: the peer may wait for the ACK of a message that this rank had received.
+	MayLackAck
+)
+
+// RestartError is the end of an exchange that a restart of this rank has interrupted, and that the deployed peer does
+// not continue.
+type RestartError struct {
+	Local, Remote uint32
+	Interrupted   Interrupted
+	// Words is the size of the message, 0 if it is not known.
+	Words uint32
+	// Before is the time from the last step of the exchange to the start of this process, 0 if it is not known, and
+	// Elapsed how long this one has waited.
+	Before, Elapsed time.Duration
+	// Rebooted: the host was rebooted.
+	Rebooted bool
+}
+
+// restartError returns the error of an operation that has waited for some time.
+func (p *Pair) restartError(what Interrupted, elapsed time.Duration) *RestartError {
+	err := &RestartError{Local: p.cfg.Local, Remote: p.cfg.Remote, Interrupted: what, Elapsed: elapsed}
+	e := p.earlier
+	if e == nil {
+		return err
+	}
+	err.Rebooted = e.kept.Rebooted
+	at := e.kept.Out.At
+	switch {
+	case e.kept.DeadEnd:
+		err.Words, at = e.kept.DeadWords, e.began
+	case what == MayLackAck:
+		err.Words, at = e.kept.Size, e.kept.Acked
+	case what == InItsSend:
+		err.Words, at = e.data.size, e.kept.In.At
+		if e.kept.In.Progress == NoMessage {
+			at = e.began
+		}
+	default:
+		err.Words = e.kept.Out.Words
+	}
+	if !err.Rebooted {
+		err.Before = e.began - at
+	}
+	return err
+}
+
+// Error says what was interrupted, and what to do.
+func (e *RestartError) Error() string {
+	process := fmt.Sprintf("an earlier process of rank %d", e.Local)
+	switch {
+	case e.Rebooted:
+		process += ", before this host was rebooted"
+	case e.Before > 0:
+		process += fmt.Sprintf(", %s before this one started", Round(e.Before))
+	}
+	message := "a message"
+	if e.Words > 0 {
+		message = fmt.Sprintf("a message of %d words", e.Words)
+	}
+	step := resetStep(e.Local, e.Remote)
+	switch e.Interrupted {
+	case InOurSend:
+		return fmt.Sprintf("rank %d may be in the middle of %s from %s: it has not acknowledged it, and anything sent now could be stored as its data. Restart its role, %s",
+			e.Remote, message, process, step)
+	case InItsSend:
+		return fmt.Sprintf("rank %d is in the send of %s to %s, which ended before it acknowledged it. Rank %d retransmits it no more and waits forever: restart its role or program, %s",
+			e.Remote, message, process, e.Remote, step)
+	case MayLackAck:
+		return fmt.Sprintf("rank %d has sent nothing for %s. It may be in the send of %s to %s, which had received it and "+
+			"ended before its ACK is known to be sent: then rank %d waits for that forever, so restart its role or "+
+			"program, %s",
+			e.Remote, Round(e.Elapsed), message, process, e.Remote, step)
+	}
+	return fmt.Sprintf("rank %d has not answered for %s. It may have answered %s: then it waits for that one's DATA forever, so restart its role or program, %s. Otherwise it has not posted its receive yet: repeat the send",
+		e.Remote, Round(e.Elapsed), process, step)
+}
+
+// Is makes errors.Is(err, ErrRestart) true.
+func (e *RestartError) Is(target error) bool { return target == ErrRestart }

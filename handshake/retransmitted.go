@@ -1,0 +1,72 @@
+package handshake
+
+import (
+	"hash/crc32"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// unsolicitedData takes DATA that no CLEAR_TO_SEND of ours waits for. rest is how
+// many bytes of the message follow.
+func (p *Pair) unsolicitedData(
+	now Instant, h protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
+) []Action {
+	p.forgetOffer()
+	same := p.isLast(h, payload) || streamed && p.last.valid && p.last.call == h.Call && p.last.size == h.Size
+	if streamed || rest > 0 {
+		p.drain, p.drainEnd = rest, now+p.cfg.Timing.FragmentGap
+	}
+	if n := p.numbers.revoked; n > 0 {
+		// Its CLEAR_TO_SEND was revoked.
+		acts = append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
+		return p.transmitRevocation(protocol.ClearToSend, n-1, h.Tag, acts)
+	}
+	if !same || p.deferred.valid && p.deferred.header.Type == protocol.SendRequest {
+		if !streamed && !p.deferred.valid {
+			acts = p.secondData(now, fingerprint{call: h.Call, size: h.Size, sum: checksum(payload)}, h, acts)
+		}
+		// Or the peer has asked to send since, and this is the new
+		// message, sent on the strength of a stale CLEAR_TO_SEND.
+		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: h})
+	}
+	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: h})
+	if p.cfg.Quirks.AckOnce || p.last.early.on {
+		return acts
+	}
+	p.last.acked, p.last.early = now, in(now, p.ackLost())
+	p.last.reacked++
+	p.lossy = true
+	if e := p.earlier; e != nil && e.kept.In.Progress == Acknowledged {
+		e.kept.In = KeptMessage{} // this is the ACK that it waits for
+	}
+	ack := p.header(protocol.Ack, h.Call.Counterpart(), 0, h.Tag)
+	return append(acts,
+		Action{Kind: Transmit, Header: ack},
+		Action{Kind: Note, Event: Reacked, Header: ack})
+}
+
+// isLast reports whether DATA resembles the message received last.
+func (p *Pair) isLast(h protocol.Header, payload []byte) bool {
+	return p.last.valid && p.last.call == h.Call && p.last.size == h.Size && p.last.sum == checksum(payload)
+}
+
+// ackLost returns the time after which a retransmitted DATA shows that our ACK was
+// lost. A tenth is allowed for clocks and for the way of the ACK.
+func (p *Pair) ackLost() Instant {
+	if p.cfg.Reliable {
+		return 0
+	}
+	return p.cfg.Peer.AckRetransmit * 9 / 10
+}
+
+// isRetransmission reports whether a DATA datagram in the middle of a message is that
+// message again, rather than payload that resembles a header: then it carries
+// the same bytes as the first one did.
+func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
+	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum fingerprints the payload of a message's first datagram.
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -1,0 +1,155 @@
+package handshake
+
+import (
+	"errors"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Between two zrlmpids, SEND_REQUEST and CLEAR_TO_SEND are revoked by a packet of the same type whose call is BARRIER,
+// which all others drop. Its size is 1 more than the number of the SEND_REQUEST that it refers to. It is not
+// acknowledged: a peer that did not receive it goes on with the message, and is sent another one.
+
+// numbers are those of SEND_REQUESTs, and whether the peer knows any.
+type numbers struct {
+	// own is the number of our SEND_REQUESTs: how many were revoked before. The first ones have none.
+	own uint32
+	// revoked is 1 more than the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, until we clear another.
+	revoked uint32
+	// known: the peer has used numbers. ignored counts its answers without one to SEND_REQUESTs with one, the last
+	// of which came at last. none: there were so many that it knows no numbers.
+	known, none bool
+	ignored     int
+	last        Instant
+}
+
+// maxIgnored is the number of answers without a number that show that a peer knows none. One may just be late.
+const maxIgnored = 3
+
+// answerSpacing is the least time between two such answers: sooner, one is a duplicate of the other.
+const answerSpacing = 50 * time.Millisecond
+
+// errRevoked ends a send whose caller is gone and whose CLEAR_TO_SEND was revoked.
+var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
+
+func (n *numbers) forget() { n.known, n.none, n.ignored = false, false, 0 }
+
+func (p *Pair) numbered() bool { return p.cfg.Peer.Numbered && !p.numbers.none }
+
+// sendNumber is the number of our SEND_REQUEST.
+func (p *Pair) sendNumber() uint32 {
+	if !p.numbered() {
+		return 0
+	}
+	return p.numbers.own
+}
+
+// answersWithdrawn reports whether a CLEAR_TO_SEND answers a SEND_REQUEST that was revoked.
+func (p *Pair) answersWithdrawn(now Instant, h protocol.Header) bool {
+	n := &p.numbers
+	switch {
+	case !p.numbered() || n.own == 0:
+		return false
+	case h.Size == n.own:
+		n.known = true
+		return false
+	case n.known:
+		return true
+	}
+	if p.send.state == WaitClear && (n.ignored == 0 || now-n.last >= answerSpacing) {
+		n.ignored, n.last = n.ignored+1, now
+	}
+	n.none = n.ignored == maxIgnored
+	return !n.none
+}
+
+// leaveRequest notes that a message ends whose SEND_REQUEST the peer may have. It is revoked, and our next one has
+// another number, so that an answer to this one is not taken for an answer to that one.
+func (p *Pair) leaveRequest(s *sending, acts []Action) []Action {
+	if !p.numbered() {
+		p.clearPending = true
+		return acts
+	}
+	n := p.numbers.own
+	p.numbers.own++
+	return p.transmitRevocation(protocol.SendRequest, n, s.op.Tag, acts)
+}
+
+func (p *Pair) transmitRevocation(t protocol.Type, number uint32, tag uint8, acts []Action) []Action {
+	return append(acts, Action{Kind: Transmit, Header: p.header(t, protocol.Barrier, number+1, tag)})
+}
+
+// isRevocation reports whether a packet revokes another one.
+func (p *Pair) isRevocation(h protocol.Header) bool {
+	return p.cfg.Peer.Numbered && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
+}
+
+func (p *Pair) onRevocation(now Instant, h protocol.Header, acts []Action) []Action {
+	p.numbers.known, p.numbers.none = true, false
+	n := h.Size - 1
+	switch s, r := &p.send, &p.recv; {
+	case h.Type == protocol.ClearToSend && s.state == WaitAck && n == p.numbers.own:
+		return p.revoked(now, h, acts)
+	case h.Type == protocol.ClearToSend:
+	case r.active() && r.number == n:
+		return p.withdrawn(now, h, acts)
+	case p.deferred.valid && p.deferred.header.Type == protocol.SendRequest && p.deferred.header.Size == n:
+		p.deferred, p.unfit = deferredHeader{}, false
+		return append(acts, Action{Kind: Note, Event: Withdrawn, Header: h})
+	}
+	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+}
+
+// withdrawn frees the receive that was cleared for a message which does not come.
+func (p *Pair) withdrawn(now Instant, h protocol.Header, acts []Action) []Action {
+	id := p.recv.op.ID
+	acts = append(acts, Action{Kind: Note, ID: id, Event: Withdrawn, Header: h}, Action{Kind: Repost, ID: id})
+	p.freeRecv()
+	return p.resumeSend(now, acts)
+}
+
+// revoked retransmits the SEND_REQUEST of a send, as the peer drops its DATA. The number is another one, so that a
+// duplicate of this packet has no effect.
+func (p *Pair) revoked(now Instant, h protocol.Header, acts []Action) []Action {
+	s := &p.send
+	acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Withdrawn, Header: h})
+	if s.gone {
+		return p.endSend(now, errRevoked, acts)
+	}
+	p.numbers.own++
+	s.since, s.tries, s.rto, s.dataSent, s.cleared = now, 0, timer{}, false, false
+	if s.state, s.deadline = Held, (timer{}); p.recv.active() {
+		return p.transmitRequest(now, acts)
+	}
+	s.state, s.deadline = WaitClear, in(now, p.cfg.Timing.ClearDeadline)
+	p.armSend(now, p.cfg.Timing.Clear)
+	return p.transmitRequest(now, acts)
+}
+
+// otherRequest takes a SEND_REQUEST whose number differs from that of the message that was cleared. A later one
+// replaces that message, whose revocation was lost; an earlier one is a late duplicate.
+func (p *Pair) otherRequest(now Instant, h protocol.Header, acts []Action) []Action {
+	if int32(h.Size-p.recv.number) < 0 {
+		return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: h})
+	}
+	acts = p.withdrawn(now, h, acts)
+	p.deferHeader(now, h)
+	return acts
+}
+
+// RevokeRecv is CancelRecv for a receive whose sender has been cleared: a numbered peer keeps its message for another
+// receive. It reports false for other peers.
+func (p *Pair) RevokeRecv(now Instant, id ID, acts []Action) ([]Action, bool) {
+	r := &p.recv
+	if !p.numbered() || !r.active() || r.op.ID != id {
+		return acts, false
+	}
+	if r.state == Receiving {
+		p.drain, p.drainEnd = r.left(), now+p.cfg.Timing.FragmentGap
+	}
+	n, tag := r.number, r.tag
+	p.freeRecv()
+	p.numbers.revoked = n + 1
+	return p.resumeSend(now, p.transmitRevocation(protocol.ClearToSend, n, tag, acts)), true
+}

@@ -1,0 +1,40 @@
+package collective
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+)
+
+// callWord describes a collective call in a word of shared memory, so that a rank that has made another call can name both.
+// From the top: 6 bits of the collective, 6 of the operation, 20 of the root and 32 of the bytes; values that do not fit are the largest.
+type callWord uint64
+
+func newCallWord(c *coll.Call, o op.Op) callWord {
+	const maxRoot = 1<<20 - 1
+	root := 0
+	if c.Collective.Rooted() {
+		root = min(c.Root, maxRoot)
+	}
+	return callWord(c.Collective)<<58 | callWord(o&(1<<6-1))<<52 | callWord(root)<<32 | callWord(min(c.Bytes, math.MaxUint32))
+}
+
+// String returns the call as text, for example "Bcast of 40 bytes with root 1".
+func (w callWord) String() string {
+	collective := coll.Collective(w >> 58)
+	var b strings.Builder
+	b.WriteString(collective.String())
+	if collective != coll.Barrier {
+		fmt.Fprintf(&b, " of %d bytes", uint32(w))
+	}
+	if o := op.Op(w >> 52 & (1<<6 - 1)); o != 0 {
+		fmt.Fprintf(&b, " by %v", o)
+	}
+	if collective.Rooted() {
+		fmt.Fprintf(&b, " with root %d", w>>32&(1<<20-1))
+	}
+	return b.String()
+}

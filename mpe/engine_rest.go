@@ -1,0 +1,41 @@
+package mpe
+
+// MayRest reports whether a send that Post has returned may be left to the engine. It does not change later.
+func (r *Request) MayRest() bool { return r.mayRest }
+
+// Rest leaves a send to the engine, which MayRest was true for or Wake has returned, whether it has ended or not. The
+// Request is the engine's then, and its payload stays in the caller's buffer. The number of a send stays the same.
+func (e *Engine) Rest(r *Request, o *Origin) Resting {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rest(r, o)
+}
+
+// Wake returns the Request of a send that was left, what it was posted for, and its origin. It is to be left again, or
+// freed and then forgotten. It is nil if the send was forgotten or is awake.
+func (e *Engine) Wake(n Resting) (*Request, Operation, *Origin) {
+	e.lock()
+	defer e.unlock()
+	r, o := e.wakeRest(n)
+	if r == nil {
+		return nil, Operation{}, nil
+	}
+	r.e = e
+	return r, Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf, Datatype: r.datatype}, o
+}
+
+// Pending reports whether a send that was left has not ended, and is not awake.
+func (e *Engine) Pending(n Resting) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ref := e.rests.ref(n)
+	return ref != 0 && (e.rests.at(ref).state == restWaits || e.rests.at(ref).state == restMoves)
+}
+
+// Forget ends the use of a number, and reports whether it was in use. A send that has not ended goes on, and its
+// outcome is dropped.
+func (e *Engine) Forget(n Resting) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.forgetRest(n)
+}

@@ -1,0 +1,53 @@
+package mpe
+
+// programEnded is Engine.ProgramEnded.
+func (e *core) programEnded(clean bool) {
+	e.calls.Reset()
+	e.dropMatched()
+	for _, p := range e.peers {
+		if p != nil {
+			p.retractAborts()
+			p.programEnded(clean)
+		}
+	}
+	e.flush()
+}
+
+// dropMatched drops messages that were matched by receives whose callers no longer waited: they are for the next
+// receives of the same program. Each is the oldest of its source and tag.
+func (e *core) dropMatched() {
+	for comm, m := range e.matchers.all {
+		var list []*inbound
+		m.EachUnexpected(func(_, _ int32, u unexpected) bool {
+			if u.in != nil && u.in.matchedBefore {
+				list = append(list, u.in)
+			}
+			return true
+		})
+		for _, in := range list {
+			e.discard(comm, in.source, int(in.tag))
+		}
+	}
+}
+
+// discard receives and drops a message, the oldest of its source and tag.
+func (e *core) discard(comm uint32, source, tag int) {
+	r := e.request(&Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
+	r.discards = true
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	_ = e.postRecv(r) // there is a message for it, so it needs no room
+}
+
+// leaveRecv notes that a receive of a program that is gone was cancelled.
+func (e *core) leaveRecv(r *Request) {
+	if r.p != nil {
+		r.p.leaveRecv()
+		return
+	}
+	for _, p := range e.peers {
+		if p != nil && r.peer == AnySource {
+			p.leaveRecv()
+		}
+	}
+}

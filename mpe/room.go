@@ -1,0 +1,137 @@
+package mpe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// What the extended profile accepts of a program arrives if a receive is posted for it: headers go ahead of receives,
+// so the peer's memory bounds how many. A send for which it has none left is not accepted.
+
+// NoRoomError is a send that was refused, as more messages to the peer than the limits allow wait for receives, or to
+// be sent. It is an ErrFull.
+type NoRoomError struct {
+	Local, Peer int
+	// Queued, if not 0, is how many messages to the peer wait to be sent. Otherwise they wait for receives at the peer.
+	Queued int
+}
+
+// Error says what waits where, and what to do.
+func (e *NoRoomError) Error() string {
+	if e.Queued > 0 {
+		return fmt.Sprintf("rank %d has %d messages to rank %d that wait to be sent, and none of them was sent for %v: wait for some first",
+			e.Local, e.Queued, e.Peer, roomPatience)
+	}
+	return fmt.Sprintf("rank %d has no room for another message from rank %d that waits for a receive, and has matched none of them for %v: receive some first, or raise limits.unexpected (ZRLMPI_UNEXPECTED) of rank %d",
+		e.Peer, e.Local, roomPatience, e.Peer)
+}
+
+// Is makes errors.Is(err, ErrFull) true.
+func (e *NoRoomError) Is(target error) bool { return target == ErrFull }
+
+// roomPatience is how long a send waits for room, in its call: the peer may just have made some, and its ACK be on the
+// way.
+const roomPatience = time.Second
+
+// unsureSend is a send of the program that was accepted although there may be no room for it: by a caller that cannot
+// wait, or before the peer has said how much there is.
+type unsureSend struct {
+	id     extended.ID
+	posted handshake.Instant
+}
+
+// waits reports whether the send still waits to be sent.
+func (l *extendedLink) waits(s unsureSend) bool {
+	r := l.outs.at(s.id).req
+	return r != nil && r.posted == s.posted && l.conn.Queues(s.id)
+}
+
+// noteBegun forgets the unsure sends that were sent, and notes when one was.
+func (l *extendedLink) noteBegun() {
+	if next := l.conn.Next(); next != l.begun {
+		l.begun, l.begunAt = next, l.p.e.at
+	}
+	n := 0
+	for n < len(l.unsure) && !l.waits(l.unsure[n]) {
+		n++
+	}
+	if l.unsure = l.unsure[n:]; len(l.unsure) == 0 {
+		l.unsure = nil
+	}
+}
+
+// refusal is when the first unsure send is refused, if none begins before.
+func (l *extendedLink) refusal() handshake.Instant {
+	return max(l.unsure[0].posted, l.begunAt) + roomPatience
+}
+
+// refuseUnsure refuses the unsure sends whose time has come.
+func (l *extendedLink) refuseUnsure() {
+	p, e := l.p, l.p.e
+	for len(l.unsure) > 0 && e.at >= l.refusal() {
+		s := l.unsure[0]
+		if !l.waits(s) {
+			l.unsure = l.unsure[1:]
+			continue
+		}
+		if l.conn.Full() != extended.CreditFull { // the window, or the network, holds it back
+			l.begunAt = e.at
+			return
+		}
+		l.unsure = l.unsure[1:]
+		if r := l.outs.at(s.id).req; l.cancelSend(r) {
+			e.finish(r, fmt.Errorf("rank %d: %w", e.rank, &NoRoomError{Local: e.rank, Peer: p.rank}))
+		}
+	}
+}
+
+// sender is the caller of a send that waits for room.
+type sender struct {
+	p *peer
+	// queued is how many messages waited to be sent if that is why, or 0.
+	queued int
+	found  chan struct{} // has room for one value
+}
+
+// noRoom returns why a program's message to a peer is not to be sent now, or nil.
+func (p *peer) noRoom() error {
+	l, ok := p.link.(*extendedLink)
+	if !ok {
+		return nil
+	}
+	switch l.conn.Full() {
+	case extended.CreditFull:
+		return &NoRoomError{Local: p.e.rank, Peer: p.rank}
+	case extended.QueueFull:
+		return &NoRoomError{Local: p.e.rank, Peer: p.rank, Queued: l.conn.Queued()}
+	}
+	return nil
+}
+
+// wakeSenders wakes the callers for which there is room now: not for one message only, if others wait to be sent.
+func (e *core) wakeSenders() {
+	for _, s := range e.senders {
+		if l := s.p.link.(*extendedLink); s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {
+			notify(s.found)
+		}
+	}
+}
+
+// wantRoom has the peer asked for its limits while a caller waits for room, also if it sends nothing.
+func (p *peer) wantRoom(wanted bool) {
+	if l, ok := p.link.(*extendedLink); ok {
+		l.machine().WantCredit(wanted || p.e.waitsForRoom(p))
+	}
+}
+
+func (e *core) waitsForRoom(p *peer) bool {
+	for _, s := range e.senders {
+		if s.p == p {
+			return true
+		}
+	}
+	return false
+}
