@@ -11,6 +11,7 @@ import (
 
 // TestImpaired: what a rank sends and receives meets the faults, by direction and type.
 func TestImpaired(t *testing.T) {
+	t.Setenv(EnvOffload, "auto")
 	m := transporttest.Map(t, 2)
 	var script impair.Script
 	for _, text := range []string{"from 1 packet ACK nth 2 loss 100%", "to 1 packet ACK duplicate 100% late 1ms", "packet CLEAR_TO_SEND nth 1 delay 20ms"} {
@@ -29,6 +30,9 @@ func TestImpaired(t *testing.T) {
 		c, err := Listen(cfg)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if o := c.Offload(); o.Off != (cfg.Impair != nil) {
+			t.Errorf("rank %d: %+v", rank, o)
 		}
 		ends[rank] = transporttest.Start(t, c)
 	}

@@ -18,8 +18,8 @@ type Offload struct {
 	// Segments: the kernel segments long pieces into datagrams. Coalesces: it puts
 	// datagrams together again where they arrive.
 	Segments, Coalesces bool
-	// Off says that both were not asked for: because of Config.NoOffload, or of
-	// EnvOffload.
+	// Off says that both were not asked for: because of Config.NoOffload, of
+	// EnvOffload, or of Config.Impair.
 	Off bool
 	// Refused are the peers for which the kernel has refused to segment, in rank
 	// order. What goes to them is segmented here since.
@@ -38,7 +38,7 @@ type Refusal struct {
 func (c *Conn) Offload() Offload {
 	return Offload{
 		Batches: c.caps.sendBatch > 1, Segments: c.caps.segments, Coalesces: c.caps.coalesces,
-		Off: c.cfg.NoOffload, Refused: c.sock.refusals(),
+		Off: c.cfg.NoOffload || c.cfg.Impair != nil, Refused: c.sock.refusals(),
 	}
 }
 

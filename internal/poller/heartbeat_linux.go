@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
 // Heartbeat reports whether the poller is alive: whether it notices before ctx is done
@@ -29,7 +31,7 @@ func Heartbeat(ctx context.Context) error {
 	case <-found:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the poller has not noticed what arrived: %w", context.Cause(ctx))
+		return fmt.Errorf("the poller has not noticed what arrived: %w", ctxerr.Of(ctx))
 	}
 }
 

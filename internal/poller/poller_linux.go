@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -29,17 +30,19 @@ type Watch struct {
 }
 
 // poller is the process's only one. It is made when it is first needed, and
-// stays. Its epoll instance is itself a descriptor that Go's poller waits for, so
-// that it needs no thread of its own. A goroutine in a blocking system call would
-// have the runtime check it every 20 µs.
+// stays; its goroutine runs while there are watches. Go's poller waits for its epoll
+// instance, which is itself a descriptor, so that it needs no thread. The runtime would
+// check a goroutine in a blocking system call every 20 µs.
 type poller struct {
 	epfd  int
+	file  *os.File
 	raw   syscall.RawConn
 	armed atomic.Int32 // counts the watches that are
 	mu    sync.Mutex
 	// watches are known to the kernel by a number, and not by their address or
 	// by a descriptor that may have been closed.
 	watches map[int32]*Watch
+	running bool // the goroutine; guarded by mu
 	lastID  int32
 	timer   timer
 }
@@ -53,16 +56,16 @@ var process = sync.OnceValues(func() (*poller, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
 	}
-	raw, err := os.NewFile(uintptr(fd), "epoll").SyscallConn()
+	file := os.NewFile(uintptr(fd), "epoll")
+	raw, err := file.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
 	}
-	p := &poller{epfd: fd, raw: raw, watches: map[int32]*Watch{}}
+	p := &poller{epfd: fd, file: file, raw: raw, watches: map[int32]*Watch{}}
 	if err := p.timer.init(fd); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("making a timer: %w", err)
 	}
-	go p.run()
 	return p, nil
 })
 
@@ -83,6 +86,11 @@ func Add(fd int, h Handler) (*Watch, error) {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
 	}
 	p.watches[w.id] = w
+	if !p.running {
+		_ = p.file.SetReadDeadline(time.Time{}) // Go's poller has accepted the file
+		p.running = true
+		go p.run()
+	}
 	return w, nil
 }
 
@@ -127,6 +135,9 @@ func (w *Watch) Remove() {
 	w.p.mu.Lock()
 	delete(w.p.watches, w.id)
 	w.p.timer.remove(w)
+	if len(w.p.watches) == 0 {
+		_ = w.p.file.SetReadDeadline(time.Unix(1, 0)) // run ends
+	}
 	w.p.mu.Unlock()
 	_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // unless it is unregistered
 	w.disarmed()
@@ -135,7 +146,7 @@ func (w *Watch) Remove() {
 	w.removed = true
 }
 
-// run is the goroutine. It ends with the process.
+// run is the goroutine. It ends with the last watch.
 func (p *poller) run() {
 	var events [64]unix.EpollEvent
 	n := 0
@@ -148,13 +159,29 @@ func (p *poller) run() {
 		return n > 0 || err != nil
 	}
 	for {
-		if err := p.raw.Read(wait); err != nil {
+		if err := p.raw.Read(wait); errors.Is(err, os.ErrDeadlineExceeded) {
+			if p.unused() {
+				return
+			}
+			continue
+		} else if err != nil {
 			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nor is the file
 		}
 		p.serve(events[:max(n, 0)])
 		// Goroutines that this has woken run before the next wait.
 		runtime.Gosched()
 	}
+}
+
+// unused notes that the goroutine ends, and reports true, unless a watch was added meanwhile.
+func (p *poller) unused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = len(p.watches) > 0
+	if p.running {
+		_ = p.file.SetReadDeadline(time.Time{})
+	}
+	return !p.running
 }
 
 // PollOnce calls the handlers of readable descriptors, on the caller's goroutine, and returns

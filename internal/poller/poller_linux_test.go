@@ -2,6 +2,7 @@ package poller
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -240,5 +241,32 @@ func TestPostpone(t *testing.T) {
 	quiet(t, h.tend)
 	if at, _ := w.due(); at != 0 {
 		t.Errorf("due at %v again", at)
+	}
+}
+
+// TestGoroutineEnds: the goroutine ends with the last watch, and runs again for the next one.
+func TestGoroutineEnds(t *testing.T) {
+	p, err := process()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		h := newRecorder()
+		w, _ := watched(t, h, true)
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, h.ready, 0)
+		w.Remove()
+		ended := func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return !p.running
+		}
+		for end := time.Now().Add(20 * time.Second); !ended(); runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatalf("it runs, with %d watches", len(p.watches))
+			}
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
 // oversubscribedBudget is for how long a caller polls on an oversubscribed host. It
@@ -107,6 +109,6 @@ func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.D
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 }

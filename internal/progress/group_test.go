@@ -242,7 +242,7 @@ func TestContextEndsWhilePolling(t *testing.T) {
 	cause := errors.New("enough")
 	gone, stop := context.WithCancelCause(context.Background())
 	stop(cause)
-	if err := g.Await(gone, make(chan struct{})); err != cause {
+	if err := g.Await(gone, make(chan struct{})); !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if n := g.Waiting.Load(); n != 0 {

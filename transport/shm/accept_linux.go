@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 const (
@@ -30,6 +33,9 @@ func (c *Conn) acceptAll() {
 		conn, err := c.ln.AcceptUnix()
 		if err != nil {
 			<-callers
+			if err = rlimit.Descriptor(err); ownLimit(err) != nil {
+				c.refuseCaller(err)
+			}
 			select {
 			case <-time.After(acceptPause):
 				continue
@@ -39,8 +45,9 @@ func (c *Conn) acceptAll() {
 		}
 		c.tasks.Go(func() {
 			defer conn.Close()
-			defer context.AfterFunc(c.ctx, func() { conn.Close() })()
-			l := c.answer(conn)
+			k := &call{conn: conn}
+			defer context.AfterFunc(c.ctx, k.hangUp)()
+			l := c.answer(k)
 			<-callers
 			if l != nil {
 				c.serve(l)
@@ -50,33 +57,73 @@ func (c *Conn) acceptAll() {
 	}
 }
 
+// call is a connection of two ranks that makes a link.
+type call struct {
+	conn *net.UnixConn
+	mu   sync.Mutex
+	// linked: the peer has a link, or will have one when it has read what was sent.
+	linked bool
+}
+
+// link sends the last hello that the peer needs for its link.
+func (k *call) link(h hello) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := sendHello(k.conn, h)
+	k.linked = err == nil
+	return err
+}
+
+// hangUp closes the connection of a Conn that is closed, and says so to a peer that has a link: without that, the peer
+// takes it for the end of the process.
+func (k *call) hangUp() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.linked {
+		_, _ = k.conn.Write(closing) // the peer may have ended
+	}
+	k.conn.Close()
+}
+
 // answer does what a caller wants, and returns the link if that is one.
-func (c *Conn) answer(conn *net.UnixConn) *link {
+func (c *Conn) answer(k *call) *link {
+	conn := k.conn
 	h, err := receiveHello(conn)
 	if errors.Is(err, errVersion) {
 		c.refuseVersion(conn, h, err)
 	}
-	if err != nil {
+	limit := ownLimit(err)
+	if err != nil && limit == nil {
 		return nil // whichever process it is
 	}
 	defer closeAll(h.handles)
-	p, err := c.peer(h.src)
-	switch {
-	case err != nil || h.dst != c.cfg.Rank:
+	p, peerErr := c.peer(h.src)
+	switch refusal := h.refusal(); {
+	case peerErr != nil || h.dst != c.cfg.Rank:
+	case limit != nil:
+		c.unableTo(p, conn, limit)
+	case refusal != nil:
+		c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, refusal))
 	case h.purpose == requestCall && p.rank > c.cfg.Rank:
 		select {
 		case p.call <- struct{}{}:
 		default:
 		}
 	case h.purpose == wantLink && p.rank < c.cfg.Rank:
-		l, err := c.accept(p, conn, h)
+		l, err := c.accept(p, k, h)
 		if err != nil {
-			p.failed(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
+			c.unableTo(p, conn, err)
 			return nil
 		}
 		return l
 	}
 	return nil
+}
+
+// unableTo notes why no link to p, at the other end of conn, was made.
+func (c *Conn) unableTo(p *peer, conn *net.UnixConn, err error) {
+	c.refuse(p, conn, err)
+	c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
 }
 
 // refuseVersion notes that a peer is of another version, and says ours, so that it notes that as well.
@@ -88,7 +135,7 @@ func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 }
 
 // accept makes a link of the memory that p has handed over.
-func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
+func (c *Conn) accept(p *peer, k *call, h hello) (*link, error) {
 	var mine [3]int // enter owns them
 	for i := range mine {
 		fd, err := unix.FcntlInt(uintptr(h.handles[i]), unix.F_DUPFD_CLOEXEC, 0)
@@ -100,15 +147,18 @@ func (c *Conn) accept(p *peer, conn *net.UnixConn, h hello) (*link, error) {
 	}
 	memory := h.handles[3]
 	h.handles = mine[:]
-	l, err := c.enter(p, conn, memory, h.ring, h)
+	l, err := c.enter(p, k.conn, memory, h.ring, h)
 	if err != nil {
 		return nil, err
 	}
 	answer := c.linkHello(giveLink, p, 0)
 	answer.fetches = l.fetches
-	err = sendHello(conn, answer)
+	err = k.link(answer)
 	if err == nil {
-		h, err = receiveHello(conn)
+		h, err = receiveHello(k.conn)
+	}
+	if err == nil && h.src == p.rank {
+		err = h.refusal()
 	}
 	if err == nil && (h.purpose != hasLink || h.src != p.rank || h.dst != c.cfg.Rank) {
 		closeAll(h.handles)

@@ -16,6 +16,10 @@ type Config struct {
 	// on this host, as the same user.
 	Rank int
 	Map  *rankmap.Map
+	// Directory is the path of the directory of a job, in which its ranks on this host have their sockets. Without one,
+	// the ranks are those of a configuration: they find each other by their addresses, in the directories of their
+	// user.
+	Directory string
 	// Ring is the size in bytes of the ring from a rank to another: a power of
 	// two, MinRing to MaxRing. 0 is DefaultRing. The lower rank's counts.
 	Ring int

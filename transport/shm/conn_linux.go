@@ -11,11 +11,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -25,7 +26,9 @@ import (
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
-	ln    *net.UnixListener
+	// meeting is where the peers find ln.
+	meeting *meeting
+	ln      *net.UnixListener
 	// peers has an entry for every rank that is spoken to; others are nil.
 	peers []*peer
 	// doorbellFD is the memory of our own doorbell, for the peers.
@@ -42,8 +45,10 @@ type Conn struct {
 	// fresh are links that Poll does not know yet, in the order in which they
 	// were made.
 	fresh []*link
-	// gone are peers without a process that Poll does not know of yet.
-	gone []*peer
+	// unlinked are peers without a link that Poll does not know of yet.
+	unlinked []unlinked
+	// reserve is spent when the process has no other descriptor left.
+	reserve rlimit.Reserve
 
 	inbox *inbox
 
@@ -77,11 +82,11 @@ func Listen(cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	addr := cfg.Map.Addr(cfg.Rank)
-	ln, err := net.ListenUnix("unixpacket", socketAddr(addr))
+	place, ln, err := meet(&cfg)
 	if err != nil {
 		return nil, listenError(cfg.Rank, addr, err)
 	}
-	c := &Conn{cfg: cfg, local: addr, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
+	c := &Conn{cfg: cfg, local: addr, meeting: place, ln: ln, nonce: newNonce(), peers: make([]*peer, cfg.Map.Size())}
 	if c.shared, err = newSharedBuffers(cfg.Map.Size()); err == nil {
 		if err = c.openDoorbell(); err != nil {
 			unix.Close(c.shared.fd)
@@ -89,7 +94,9 @@ func Listen(cfg Config) (*Conn, error) {
 		}
 	}
 	if err != nil {
+		place.detach()
 		ln.Close()
+		place.dir.Close()
 		return nil, &ListenError{Rank: cfg.Rank, Addr: addr, Err: err}
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -98,6 +105,7 @@ func Listen(cfg Config) (*Conn, error) {
 			c.peers[rank] = &peer{rank: rank, addr: cfg.Map.Addr(rank), call: make(chan struct{}, 1)}
 		}
 	}
+	c.reserve.Open()
 	c.tasks.Go(c.acceptAll)
 	for rank, p := range c.peers {
 		switch {
@@ -133,18 +141,11 @@ func (c *Conn) openDoorbell() (err error) {
 
 // listenError determines who has a rank that is taken.
 func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
-	e := &ListenError{Rank: rank, Addr: addr, Err: err, Taken: errors.Is(err, syscall.EADDRINUSE)}
-	if !e.Taken {
-		return e
-	}
-	conn, err := net.DialUnix("unixpacket", nil, socketAddr(addr))
-	if err != nil {
-		return e
-	}
-	defer conn.Close()
-	if cred, err := credentials(conn); err == nil {
-		e.PID, e.Name = int(cred.Pid), "?"
-		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cred.Pid)); err == nil {
+	e := &ListenError{Rank: rank, Addr: addr, Err: err}
+	var taken *rendezvous.TakenError
+	if e.Taken = errors.As(err, &taken); e.Taken && taken.PID != 0 {
+		e.PID, e.Name = taken.PID, "?"
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", e.PID)); err == nil {
 			e.Name = strings.TrimSpace(string(name))
 		}
 	}
@@ -168,6 +169,7 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	c.cancel()
+	c.meeting.detach()
 	c.ln.Close()
 	for _, p := range c.peers {
 		if p != nil {
@@ -175,12 +177,15 @@ func (c *Conn) Close() error {
 			l := p.link
 			p.mu.Unlock()
 			if l != nil {
+				_, _ = l.conn.Write(closing) // the peer may have ended
 				l.end(mpe.ErrTransportClosed)
 			}
 			p.copier.end(mpe.ErrTransportClosed)
 		}
 	}
 	c.tasks.Wait()
+	c.meeting.dir.Close()
+	c.reserve.Close()
 	unix.Close(c.doorbellFD)
 	unix.Close(c.shared.fd)
 	c.mu.Lock()
@@ -192,6 +197,9 @@ func (c *Conn) Close() error {
 	c.notifyPoll()
 	return nil
 }
+
+// closing is the message of a Conn that is closed over the socket of each link.
+var closing = []byte{0}
 
 // notifyPoll has Poll examine what is new.
 func (c *Conn) notifyPoll() {

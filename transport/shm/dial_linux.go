@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"syscall"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
@@ -28,7 +29,7 @@ func (c *Conn) keepDialing(p *peer) {
 	wait, linked := minBackoff, false
 	for c.ctx.Err() == nil {
 		lasted, err := c.dial(p)
-		p.failed(err)
+		c.failed(p, err)
 		switch {
 		case lasted:
 			wait, linked = minBackoff, true
@@ -46,31 +47,23 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// failed notes why there is no link.
-func (p *peer) failed(err error) {
+// failed records why there is no link, and reports whether that is a limit of either process that lasts.
+func (p *peer) failed(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil && p.link == nil {
 		p.last = err
 	}
+	return p.limited.Lasts(err, time.Now())
 }
 
 // open connects to p's socket, if it is of our user.
 func (c *Conn) open(p *peer) (*net.UnixConn, error) {
-	dialer := net.Dialer{Timeout: helloTimeout}
-	addr := socketAddr(p.addr)
-	conn, err := dialer.DialContext(c.ctx, addr.Net, addr.Name)
-	if err != nil {
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			err = fmt.Errorf("%w is rank %d at %v over shared memory", errNoProcess, p.rank, p.addr)
-		}
-		return nil, err
+	conn, err := c.meeting.connect(p)
+	if err != nil && !errors.Is(err, errNoProcess) {
+		err = fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
 	}
-	if err := sameUser(conn.(*net.UnixConn)); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
-	}
-	return conn.(*net.UnixConn), nil
+	return conn, err
 }
 
 // dial makes a link to p and serves it until it ends. It reports whether there was
@@ -78,17 +71,20 @@ func (c *Conn) open(p *peer) (*net.UnixConn, error) {
 func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	conn, err := c.open(p)
 	if err != nil {
+		c.refuseUncalled(p, err)
 		return false, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(c.ctx, func() { conn.Close() })()
+	k := &call{conn: conn}
+	defer context.AfterFunc(c.ctx, k.hangUp)()
 	fd, err := sharedmem.Create(linkLen(c.cfg.Ring))
-	if err != nil {
-		return false, err
+	var l *link
+	if err == nil {
+		l, err = c.advertise(p, k, fd)
+		unix.Close(fd)
 	}
-	l, err := c.advertise(p, conn, fd)
-	unix.Close(fd)
 	if err != nil {
+		c.refuse(p, conn, err)
 		return false, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err)
 	}
 	c.serve(l)
@@ -96,12 +92,16 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 }
 
 // advertise hands memory to p.
-func (c *Conn) advertise(p *peer, conn *net.UnixConn, fd int) (*link, error) {
+func (c *Conn) advertise(p *peer, k *call, fd int) (*link, error) {
+	conn := k.conn
 	if err := sendHello(conn, c.linkHello(wantLink, p, c.cfg.Ring, fd)); err != nil {
 		return nil, err
 	}
 	h, err := receiveHello(conn)
 	if err != nil {
+		return nil, err
+	}
+	if err := h.refusal(); err != nil && h.src == p.rank {
 		return nil, err
 	}
 	if h.purpose != giveLink || h.src != p.rank || h.dst != c.cfg.Rank {
@@ -113,7 +113,7 @@ func (c *Conn) advertise(p *peer, conn *net.UnixConn, fd int) (*link, error) {
 		return nil, err
 	}
 	l.exposes = h.fetches && !c.cfg.NoSingleCopy
-	if err := sendHello(conn, hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank, fetches: l.fetches}); err != nil {
+	if err := k.link(hello{purpose: hasLink, src: c.cfg.Rank, dst: p.rank, fetches: l.fetches}); err != nil {
 		l.free()
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (c *Conn) enter(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link,
 	unix.Close(doorbellFD)
 	var shared []byte
 	if err == nil {
-		shared, err = sharedmem.MapReadOnly(sharedFD, sharedLen)
+		shared, err = sharedmem.MapPartReadOnly(sharedFD, sharedLen, c.shared.mapped)
 	}
 	unix.Close(sharedFD)
 	var mem []byte
@@ -179,7 +179,7 @@ func (c *Conn) serve(l *link) {
 	if before != nil {
 		before.out.invalidate(0) // while nothing is exposed by the new one
 	}
-	p.link = l
+	p.link, p.limited = l, rlimit.Watch{}
 	c.shared.set(p.rank, l.shared)
 	l.shared = nil
 	c.fresh = append(c.fresh, l)
@@ -190,11 +190,14 @@ func (c *Conn) serve(l *link) {
 		before.end(errReplaced)
 	}
 	c.notifyPoll()
-	// Nothing more is said: what comes is the end.
-	_, err := l.conn.Read(make([]byte, 1))
+	// The peer sends nothing more, but that it closes.
+	_, _, _, err := receive(l.conn, make([]byte, 1), nil)
 	if err == nil {
-		err = errNoHello
+		err = errClosed
 	}
+	p.mu.Lock()
+	p.closed = errors.Is(err, errClosed)
+	p.mu.Unlock()
 	if c.ctx.Err() != nil {
 		err = mpe.ErrTransportClosed
 	}
@@ -203,6 +206,9 @@ func (c *Conn) serve(l *link) {
 	c.notifyPoll()
 }
 
+// errClosed: the peer has closed its Conn.
+var errClosed = errors.New("the peer has shut down")
+
 var errReplaced = errors.New("the peer has made a new one")
 
 // errNoProcess: the rank's socket is not bound.
@@ -210,10 +216,22 @@ var errNoProcess = errors.New("no process of this host")
 
 // reportGone has Poll report that no process is p any more, unless there is a link to the next one.
 func (c *Conn) reportGone(p *peer) {
+	p.mu.Lock()
+	kind := mpe.RxGone
+	if p.closed {
+		kind = mpe.RxLeft
+	}
+	p.mu.Unlock()
+	c.report(p, mpe.RxPacket{Kind: kind, Peer: p.rank, From: p.addr})
+}
+
+// report hands Poll a packet about p, unless there is a link to it.
+func (c *Conn) report(p *peer, what mpe.RxPacket) {
 	c.mu.Lock()
 	p.mu.Lock()
 	if p.link == nil { // so that a later link is reported behind it
-		c.gone = append(c.gone, p)
+		same := func(u unlinked) bool { return u.p == p && u.packet.Kind == what.Kind }
+		c.unlinked = append(slices.DeleteFunc(c.unlinked, same), unlinked{p, what})
 	}
 	p.mu.Unlock()
 	c.mu.Unlock()
@@ -225,10 +243,25 @@ func (c *Conn) requestCall(p *peer) error {
 	conn, err := c.open(p)
 	if err == nil {
 		defer conn.Close()
+		defer context.AfterFunc(c.ctx, func() { conn.Close() })()
 		err = sendHello(conn, hello{purpose: requestCall, src: c.cfg.Rank, dst: p.rank})
+		if err == nil {
+			err = answerOf(conn)
+		}
 	}
-	p.failed(err)
+	c.failed(p, err)
 	return err
+}
+
+// answerOf returns the limit of the peer that conn, over which it was asked to call, brings. A peer that calls closes
+// it.
+func answerOf(conn *net.UnixConn) error {
+	h, err := receiveHello(conn)
+	closeAll(h.handles)
+	if err == nil {
+		return h.refusal()
+	}
+	return nil
 }
 
 // afterLink determines whether p, a lower rank whose link has ended, is there. A process that

@@ -1,6 +1,9 @@
 package shm
 
 import (
+	"errors"
+	"io"
+	"net"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
@@ -22,6 +25,44 @@ func TestGone(t *testing.T) {
 			kept.WantPacket(t, gone, first)
 			other.Close()
 			kept.WaitGone(t, gone)
+		}
+	}
+}
+
+// TestHangUp: a Conn that is closed says so once the peer has a link, or will have one, and not before, when it would
+// be taken for a hello. The peer reads it also if its last hello arrived too late to be read.
+func TestHangUp(t *testing.T) {
+	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	for _, linked := range []bool{false, true} {
+		dialed, err := net.DialUnix("unixpacket", nil, ln.Addr().(*net.UnixAddr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dialed.Close()
+		accepted, err := ln.AcceptUnix()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &call{conn: accepted}
+		if linked {
+			if err := k.link(hello{purpose: hasLink}); err != nil {
+				t.Fatal(err)
+			}
+			if h, err := receiveHello(dialed); err != nil || h.purpose != hasLink {
+				t.Fatal(h, err)
+			}
+			if err := sendHello(dialed, hello{purpose: hasLink}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.hangUp()
+		n, _, _, err := receive(dialed, make([]byte, 2), nil)
+		if linked && n != 1 || !linked && (n != 0 || !errors.Is(err, io.EOF)) {
+			t.Errorf("linked %v: %d bytes, %v", linked, n, err)
 		}
 	}
 }

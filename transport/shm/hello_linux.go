@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 // What two ranks say to each other over a Unix socket before they share memory.
@@ -18,7 +19,7 @@ import (
 const (
 	// helloMagic is also the version: ranks whose memory is arranged differently
 	// do not meet.
-	helloMagic = "zrlshm05"
+	helloMagic = "zrlshm06"
 	helloName  = len("zrlshm") // what all versions begin with
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloTimeout is how long the other side may take to say hello.
@@ -39,18 +40,21 @@ const (
 	requestCall
 	// hasLink is the lower rank's answer to that.
 	hasLink
+	// refuseLink, of either rank at any time, says that its process has reached a limit, and so cannot make the link.
+	// The ring is the rlimit.Resource, and the address of the memory the limit.
+	refuseLink
 )
 
 // handles is how many descriptors come with it.
 func (p purpose) handles() int {
-	return [...]int{wantLink: 4, giveLink: 3, requestCall: 0, hasLink: 0}[p]
+	return [...]int{wantLink: 4, giveLink: 3, requestCall: 0, hasLink: 0, refuseLink: 0}[p]
 }
 
 // hello is one message.
 type hello struct {
 	purpose  purpose
 	src, dst int
-	// ring is the size of each ring of the memory in bytes, 0 if there is none.
+	// ring is the size of each ring of the memory in bytes, 0 if there is none; in refuseLink, the resource.
 	ring int
 	// memory says where to try to read the sender's memory, in wantLink and
 	// giveLink, and fetches whether the sender can read the other one's, in
@@ -92,7 +96,7 @@ func sendHello(conn *net.UnixConn, h hello) error {
 }
 
 // receiveHello waits for a message of a process of our user. The descriptors in it are
-// the caller's to close. With errVersion, its ranks are known.
+// the caller's to close. With errVersion and errors of rlimit, its ranks are known.
 func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	if err := sameUser(conn); err != nil {
 		return h, err
@@ -101,13 +105,13 @@ func receiveHello(conn *net.UnixConn) (h hello, err error) {
 		return h, err
 	}
 	b, rights := make([]byte, helloLen+1), make([]byte, unix.CmsgSpace(4*maxHandles))
-	n, oobn, _, _, err := conn.ReadMsgUnix(b, rights)
+	n, oobn, flags, err := receive(conn, b, rights)
 	h.handles = takeHandles(rights[:oobn])
 	switch {
 	case errors.Is(err, io.EOF):
 		err = errHungUp
 	case err == nil:
-		err = h.parse(b[:n])
+		err = h.parse(b[:n], flags&unix.MSG_CTRUNC != 0 && len(h.handles) < maxHandles)
 	}
 	if err != nil {
 		closeAll(h.handles)
@@ -116,8 +120,18 @@ func receiveHello(conn *net.UnixConn) (h hello, err error) {
 	return h, conn.SetReadDeadline(time.Time{})
 }
 
-// parse reads all but the descriptors, which are there.
-func (h *hello) parse(b []byte) error {
+// receive reads the next message. If the peer has closed the connection with a message of ours unread, the first read
+// fails by ECONNRESET, and the next ones return what the peer has sent before.
+func receive(conn *net.UnixConn, b, rights []byte) (n, oobn, flags int, err error) {
+	n, oobn, flags, _, err = conn.ReadMsgUnix(b, rights)
+	if errors.Is(err, unix.ECONNRESET) {
+		n, oobn, flags, _, err = conn.ReadMsgUnix(b, rights)
+	}
+	return n, oobn, flags, err
+}
+
+// parse reads all but the descriptors, which are there unless some were lost.
+func (h *hello) parse(b []byte, lost bool) error {
 	if len(b) != helloLen || string(b[:helloName]) != helloMagic[:helloName] {
 		return errNoHello
 	}
@@ -129,7 +143,13 @@ func (h *hello) parse(b []byte) error {
 		return fmt.Errorf("it says %q, and this rank %q: %w", magic, helloMagic, errVersion)
 	}
 	h.purpose, h.src, h.dst, h.ring = purpose(number(0)), number(1), number(2), number(3)
-	if h.purpose < wantLink || h.purpose > hasLink || len(h.handles) != h.purpose.handles() {
+	if h.purpose < wantLink || h.purpose > refuseLink {
+		return errNoHello
+	}
+	if lost {
+		return rlimit.Received()
+	}
+	if len(h.handles) != h.purpose.handles() {
 		return errNoHello
 	}
 	h.fetches = number(4) == 1
@@ -180,10 +200,4 @@ func sameUser(conn *net.UnixConn) error {
 		err = errOtherUser
 	}
 	return err
-}
-
-// socketAddr is the name of a rank's socket. It is no file: it goes with the process,
-// and is known where the IP address is, and nowhere else.
-func socketAddr(addr netip.AddrPort) *net.UnixAddr {
-	return &net.UnixAddr{Net: "unixpacket", Name: "@zrlmpid-shm/" + addr.String()}
 }

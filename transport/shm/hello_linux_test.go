@@ -1,19 +1,16 @@
 package shm
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 )
@@ -71,10 +68,7 @@ func TestHostileHello(t *testing.T) {
 		"from nobody":     with(from(func(h *hello) { h.src = 1 << 31 }), bell, doorbell, shared, whole),
 		"to another":      with(from(func(h *hello) { h.dst = 0 }), bell, doorbell, shared, whole),
 	} {
-		conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := connect(t, m, 1)
 		if err := say(conn); err != nil {
 			t.Fatal(name, err)
 		}
@@ -92,6 +86,24 @@ func TestHostileHello(t *testing.T) {
 	end := transporttest.Start(t, c)
 	transporttest.Start(t, listen(t, Config{Rank: 0, Map: m})).WaitConnected(t, 1)
 	end.WaitConnected(t, 0)
+}
+
+// connect connects to the socket of a rank.
+func connect(t *testing.T, m *rankmap.Map, rank int) *net.UnixConn {
+	t.Helper()
+	place, path, err := meetingOf(&Config{Rank: rank, Map: m})
+	if err == nil {
+		place.dir, err = rendezvous.Open(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.dir.Close()
+	conn, err := place.connect(&peer{rank: rank, addr: m.Addr(rank)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 // handles returns what a link is made of, with the shortest ring.
@@ -116,52 +128,21 @@ func memory(t *testing.T, n int) int {
 	return fd
 }
 
-// Another user's process gets no memory of ours.
-func TestOtherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can change its user")
-	}
-	m := transporttest.Map(t, 2)
-	c := listen(t, Config{Rank: 0, Map: m})
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), victimMap+"="+fmt.Sprint(m.Addr(0), ",", m.Addr(1)))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	in, _ := cmd.StdinPipe()
-	out, _ := cmd.StdoutPipe()
-	if err := cmd.Start(); err != nil {
-		t.Skip(err)
-	}
-	defer func() {
-		in.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
-	}()
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the process says %q, %v", line, err)
-	}
-	for {
-		linked, last := c.Link(1)
-		if linked {
-			t.Fatal("there is a link")
-		}
-		if last != nil && strings.Contains(last.Error(), errOtherUser.Error()) {
-			return
-		}
-	}
+// otherVersion returns a hello of rank 0 to rank 1 in another version.
+func otherVersion() []byte {
+	b := append([]byte("zrlshm03"), make([]byte, helloLen-len(helloMagic))...)
+	binary.LittleEndian.PutUint32(b[len(helloMagic):], uint32(wantLink))
+	binary.LittleEndian.PutUint32(b[len(helloMagic)+8:], 1)
+	return b
 }
 
 // TestOtherVersion: a rank of another version is refused, and both sides learn both versions.
 func TestOtherVersion(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	listen(t, Config{Rank: 1, Map: m})
-	conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connect(t, m, 1)
 	defer conn.Close()
-	other := append([]byte("zrlshm03"), make([]byte, helloLen-len(helloMagic))...)
-	binary.LittleEndian.PutUint32(other[len(helloMagic):], uint32(wantLink))
-	binary.LittleEndian.PutUint32(other[len(helloMagic)+8:], 1)
+	other := otherVersion()
 	if _, err := conn.Write(other); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +150,7 @@ func TestOtherVersion(t *testing.T) {
 	if err != nil || answer.src != 1 || answer.dst != 0 {
 		t.Errorf("the answer is %+v, %v", answer, err)
 	}
-	err = new(hello).parse(other)
+	err = new(hello).parse(other, false)
 	if !errors.Is(err, errVersion) || !strings.Contains(err.Error(), "zrlshm03") || !strings.Contains(err.Error(), helloMagic) {
 		t.Errorf("what is noted is %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
@@ -26,6 +27,10 @@ type peer struct {
 	link *link
 	// last says why there is none.
 	last error
+	// closed: the peer has said that it shuts down, when the last link ended.
+	closed bool
+	// limited observes the limits that have kept the link from being made since it was last there.
+	limited rlimit.Watch
 
 	// unreadable is the nonce of a process whose memory could not be read when it
 	// should have been.

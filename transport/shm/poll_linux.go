@@ -26,8 +26,8 @@ type inbox struct {
 	// most is about how many bytes one Poll returns at most.
 	most  int
 	links []*link
-	// gone are peers without a process that have to be reported.
-	gone []*peer
+	// unlinked are peers without a link that have to be reported.
+	unlinked []unlinked
 	// unreleased are the links whose bytes the last Poll has returned.
 	unreleased []*link
 	// away is the payload that was left with its sender of the packets that the
@@ -85,8 +85,8 @@ func (c *Conn) addFresh() {
 		l.before, l.peer.newest = l.peer.newest, l
 	}
 	c.inbox.links = append(c.inbox.links, c.fresh...)
-	c.inbox.gone = append(c.inbox.gone, c.gone...)
-	c.fresh, c.gone = nil, nil
+	c.inbox.unlinked = append(c.inbox.unlinked, c.unlinked...)
+	c.fresh, c.unlinked = nil, nil
 	if c.closed.Load() {
 		c.linksChanged.Store(true)
 	}
@@ -113,7 +113,7 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	}
 	clear(in.links[len(left):])
 	in.links = left
-	n += in.reportGone(batch[n:])
+	n += in.reportUnlinked(batch[n:])
 	for _, l := range in.links {
 		switch {
 		case l.reported:
@@ -128,20 +128,26 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// reportGone reports peers without a process, once what they have sent was read.
-func (in *inbox) reportGone(batch []mpe.RxPacket) (n int) {
-	left := in.gone[:0]
-	for _, p := range in.gone {
-		unread := slices.ContainsFunc(in.links, func(l *link) bool { return l.peer == p && l.reported })
+// unlinked is a peer without a link, and the packet that Poll reports: its process is gone, or no link can be made.
+type unlinked struct {
+	p      *peer
+	packet mpe.RxPacket
+}
+
+// reportUnlinked reports peers without a link, once all that they sent was read.
+func (in *inbox) reportUnlinked(batch []mpe.RxPacket) (n int) {
+	left := in.unlinked[:0]
+	for _, u := range in.unlinked {
+		unread := slices.ContainsFunc(in.links, func(l *link) bool { return l.peer == u.p && l.reported })
 		if unread || n == len(batch) {
-			left, in.linksPending = append(left, p), true
+			left, in.linksPending = append(left, u), true
 			continue
 		}
-		batch[n] = mpe.RxPacket{Kind: mpe.RxGone, Peer: p.rank, From: p.addr}
+		batch[n] = u.packet
 		n++
 	}
-	clear(in.gone[len(left):])
-	in.gone = left
+	clear(in.unlinked[len(left):])
+	in.unlinked = left
 	return n
 }
 

@@ -25,6 +25,7 @@ const (
 	exposer    = "exposer"
 	fetcher    = "fetcher"
 	advertiser = "advertiser"
+	starved    = "starved"
 )
 
 // TestMain makes the test binary the process that is killed.
@@ -32,7 +33,17 @@ func TestMain(m *testing.M) {
 	if addrs := os.Getenv(victimMap); addrs != "" {
 		victim(addrs)
 	}
-	os.Exit(m.Run())
+	if addr := os.Getenv(strangerAddr); addr != "" {
+		stranger(addr)
+	}
+	dir, err := os.MkdirTemp("", "zrlmpi-shm-test-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_RUNTIME_DIR", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // victim is rank 1. Its input ends when its parent does.
@@ -45,6 +56,9 @@ func victim(addrs string) {
 	switch role {
 	case liedTo:
 		fmt.Println(beLiedTo(addrs))
+		os.Exit(1)
+	case starved:
+		fmt.Println(beStarved(addrs))
 		os.Exit(1)
 	case hostileAdvert, hostileDescriptor:
 		fmt.Println("ready")
@@ -146,7 +160,7 @@ func TestKilled(t *testing.T) {
 					connected = true
 					continue
 				}
-				if a.Kind == mpe.RxGone && (killed || life > 0 && !connected) {
+				if (a.Kind == mpe.RxGone || a.Kind == mpe.RxLeft) && (killed || life > 0 && !connected) {
 					continue // that of the process before comes before the next link
 				}
 				h, _, d := protocol.ParseExtended(a.Bytes)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
@@ -15,18 +16,22 @@ import (
 // A shared buffer is memory that its rank writes and all others of the host read, for
 // collective calls (collective.SharedBuffers). It begins with the state of each slot, on cache lines
 // that no processor fetches together: the sequence, the epoch, and for each half the call that has failed
-// last, and the digest of the last one. Behind that are the slots, of two halves each. Memory that nothing was written to is not used.
+// last, and the digest and description of the last one. Behind that are the slots, of two halves each. Memory that nothing was written to is not used.
 const (
-	sharedSlots = 64
-	stateLen    = 128
-	sharedData  = sharedSlots * stateLen
-	sharedLen   = sharedData + sharedSlots*2*SharedHalf
+	sharedSlots   = 64
+	stateLen      = 128
+	sharedData    = sharedSlots * stateLen
+	sharedSlotLen = 2 * SharedHalf
+	sharedLen     = sharedData + sharedSlots*sharedSlotLen
 )
 
 // sharedBuffers are those of all ranks.
 type sharedBuffers struct {
 	fd  int
 	own []byte
+	// slots is how many slots of each buffer are mapped here, and mapped their length with the states. Members of a
+	// communicator agree on a slot that all of them have mapped.
+	slots, mapped int
 	// of has those of the peers, by rank. What a process has published is read also when it has
 	// ended, until another one is the rank.
 	of []sharedBuffer
@@ -45,15 +50,26 @@ type sharedBuffer struct {
 }
 
 func newSharedBuffers(ranks int) (b *sharedBuffers, err error) {
-	b = &sharedBuffers{of: make([]sharedBuffer, ranks)}
+	b = &sharedBuffers{of: make([]sharedBuffer, ranks), slots: affordableSlots(ranks)}
+	b.mapped = sharedData + b.slots*sharedSlotLen
 	if b.fd, err = sharedmem.Create(sharedLen); err != nil {
 		return nil, err
 	}
-	if b.own, err = sharedmem.Map(b.fd, sharedLen); err != nil {
+	if b.own, err = sharedmem.MapPart(b.fd, sharedLen, b.mapped); err != nil {
 		unix.Close(b.fd)
 		return nil, err
 	}
 	return b, nil
+}
+
+// affordableSlots returns how many slots of the buffers of so many ranks fit into a quarter of the address space that
+// is left to the process.
+func affordableSlots(ranks int) int {
+	left, limited := rlimit.AddressSpaceLeft()
+	if !limited {
+		return sharedSlots
+	}
+	return int(min(left/4/uint64(ranks)/sharedSlotLen, sharedSlots))
 }
 
 // set makes mem that of a rank, and takes it over.
@@ -82,6 +98,8 @@ const (
 	_
 	digestWord
 	_
+	descriptionWord
+	_
 	stateWords
 )
 
@@ -89,12 +107,12 @@ const (
 func state(mem []byte, slot, i int) *atomic.Uint64 { return word(mem[slot*stateLen+8*i:]) }
 
 func slotOf(mem []byte, slot int) []byte {
-	at := sharedData + slot*2*SharedHalf
-	return mem[at : at+2*SharedHalf : at+2*SharedHalf]
+	at := sharedData + slot*sharedSlotLen
+	return mem[at : at+sharedSlotLen : at+sharedSlotLen]
 }
 
 // Slots implements collective.SharedBuffers.
-func (c *Conn) Slots() (slots, half int) { return sharedSlots, SharedHalf }
+func (c *Conn) Slots() (slots, half int) { return c.shared.slots, SharedHalf }
 
 // Clear implements collective.SharedBuffers.
 func (c *Conn) Clear(mask, sequence uint64) {
@@ -131,8 +149,9 @@ func (c *Conn) Fail(slot int, call uint64) {
 }
 
 // Describe implements collective.SharedBuffers.
-func (c *Conn) Describe(slot int, call, digest uint64) {
+func (c *Conn) Describe(slot int, call, digest, description uint64) {
 	state(c.shared.own, slot, digestWord+int(call&1)).Store(digest)
+	state(c.shared.own, slot, descriptionWord+int(call&1)).Store(description)
 }
 
 // State implements collective.SharedBuffers.
@@ -147,7 +166,20 @@ func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
 	s.Epoch = state(of.mem, slot, epochWord).Load()
 	s.Failed = state(of.mem, slot, failedWord+int(call&1)).Load()
 	s.Digest = state(of.mem, slot, digestWord+int(call&1)).Load()
+	s.BeforeDigest = state(of.mem, slot, digestWord+int((call^1)&1)).Load()
 	return s
+}
+
+// Described implements collective.SharedBuffers.
+func (c *Conn) Described(rank, slot int, call uint64) (digest, description uint64) {
+	of := &c.shared.of[rank]
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.mem == nil {
+		return 0, 0
+	}
+	half := int(call & 1)
+	return state(of.mem, slot, digestWord+half).Load(), state(of.mem, slot, descriptionWord+half).Load()
 }
 
 // View implements collective.SharedBuffers.

@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -120,10 +119,7 @@ func TestWokenByLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sharedmem.Unmap(page)
-	conn, err := net.DialUnix("unixpacket", nil, socketAddr(m.Addr(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connect(t, m, 1)
 	defer conn.Close()
 	if err := sendHello(conn, hello{purpose: wantLink, src: 0, dst: 1, ring: MinRing, handles: []int{bell, doorbellFD, shared, memory}}); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@ package tcp
 import (
 	"net/netip"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 // acceptAll accepts connections until the Conn is closed.
@@ -10,6 +12,7 @@ func (c *Conn) acceptAll() {
 	for {
 		conn, err := c.ln.AcceptTCP()
 		if err != nil {
+			c.refuseCaller(rlimit.Descriptor(err))
 			select {
 			case <-time.After(acceptPause):
 				continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -21,6 +22,8 @@ type Conn struct {
 	cfg   Config
 	local netip.AddrPort
 	ln    *net.TCPListener
+	// reserve is spent when the process has no other descriptor left.
+	reserve rlimit.Reserve
 	// peers has an entry for every rank that is spoken to; others are nil.
 	peers []*peer
 
@@ -63,7 +66,7 @@ func listen(cfg Config, poll bool) (*Conn, error) {
 	}
 	addr := cfg.Map.Addr(cfg.Rank)
 	if cfg.TLS != nil {
-		if err := cfg.TLS.check(addr.Addr()); err != nil {
+		if err := cfg.TLS.Check(addr.Addr()); err != nil {
 			return nil, fmt.Errorf("tcp: rank %d: %w", cfg.Rank, err)
 		}
 	}
@@ -78,6 +81,7 @@ func listen(cfg Config, poll bool) (*Conn, error) {
 			return nil, fmt.Errorf("tcp: setting up rank %d at %v: %w", cfg.Rank, addr, err)
 		}
 	}
+	c.reserve.Open()
 	c.tasks.Go(c.acceptAll)
 	for rank, p := range c.peers {
 		if p != nil && rank > cfg.Rank {
@@ -166,6 +170,7 @@ func (c *Conn) Close() error {
 	}
 	c.cancel()
 	c.tasks.Wait()
+	c.reserve.Close()
 	return nil
 }
 

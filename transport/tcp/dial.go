@@ -30,7 +30,7 @@ func (c *Conn) keepDialing(p *peer) {
 			c.reportGone(p)
 			fallthrough
 		default:
-			p.failed(err)
+			c.failed(p, err)
 		}
 		select {
 		case <-time.After(c.cfg.Backoff(max(n, 1))):

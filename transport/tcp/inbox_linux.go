@@ -19,7 +19,7 @@ func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	fd, err := poller.Take(conn)
 	if err != nil {
 		p.admission.Unlock()
-		p.failed(err)
+		in.c.failed(p, err)
 		conn.Close()
 		return false
 	}
@@ -94,7 +94,7 @@ func (in *inbox) reportChanges(batch []mpe.RxPacket) (n int) {
 			break
 		}
 		for _, ev := range taken[:got] {
-			batch[n] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from}
+			batch[n] = mpe.RxPacket{Kind: ev.kind, Peer: ev.peer.rank, From: ev.from, Bytes: ev.bytes()}
 			n++
 		}
 	}

@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -50,6 +52,8 @@ type peer struct {
 	link     *link // nil while there is no connection
 	// last is the error that ended the last connection or attempt.
 	last error
+	// limited observes the limits that have prevented a connection since there was one.
+	limited rlimit.Watch
 	// shaking are the connections on which TLS is not done yet, oldest first.
 	shaking []*net.TCPConn
 }
@@ -61,11 +65,13 @@ func (p *peer) current() (*link, error) {
 	return p.link, p.last
 }
 
-// failed notes why there is no connection.
-func (p *peer) failed(err error) {
+// failed records why a connection failed, and reports whether there is none because of a limit of this process that
+// lasts.
+func (p *peer) failed(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = err
+	return p.link == nil && p.limited.Lasts(err, time.Now())
 }
 
 // replace makes l the peer's link, and returns the one before.
@@ -73,7 +79,7 @@ func (p *peer) replace(l *link) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.link
-	p.link = l
+	p.link, p.limited = l, rlimit.Watch{}
 	return old
 }
 

@@ -24,7 +24,7 @@ func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error
 		return nil, err
 	}
 	if credentials != nil {
-		if err := credentials.check(c.local.Addr()); err != nil {
+		if err := credentials.Check(c.local.Addr()); err != nil {
 			return nil, fmt.Errorf("tcp: rank %d: %w", c.cfg.Rank, err)
 		}
 	}

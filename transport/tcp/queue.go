@@ -13,7 +13,7 @@ const maxBroken = 8
 
 // queue holds the arrivals of all peers until Recv takes them. Its length is
 // bounded by the chunks of each peer: all have one, or a part of one, but an
-// mpe.RxBroken, and an mpe.RxGone, of which there is one for a connection at most.
+// mpe.RxBroken, an mpe.RxGone, of which there is one for a connection at most, and an mpe.RxUnreachable.
 type queue struct {
 	mu sync.Mutex
 	// events[head:] wait.
@@ -28,15 +28,19 @@ type event struct {
 	kind  mpe.RxKind
 	peer  *peer
 	from  netip.AddrPort
-	chunk *chunk // nil for mpe.RxBroken and mpe.RxGone
+	chunk *chunk // nil for mpe.RxBroken, mpe.RxGone and mpe.RxUnreachable
 	// start and end are the place in the chunk of an mpe.RxDatagram,
 	// which may share it with others; what else arrives has one of its own.
 	start, end int
+	// reason of an mpe.RxUnreachable.
+	reason string
 }
 
 // bytes returns what arrived.
 func (ev *event) bytes() []byte {
 	switch {
+	case ev.kind == mpe.RxUnreachable:
+		return []byte(ev.reason)
 	case ev.chunk == nil:
 		return nil
 	case ev.kind == mpe.RxDatagram:
@@ -58,6 +62,18 @@ type chunk struct {
 func (q *queue) push(ev event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.add(ev)
+}
+
+// pushOnce puts ev at the end, unless one of that kind and peer waits.
+func (q *queue) pushOnce(ev event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, waits := range q.events[q.head:] {
+		if waits.kind == ev.kind && waits.peer == ev.peer {
+			return
+		}
+	}
 	q.add(ev)
 }
 

@@ -77,9 +77,9 @@ func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// check returns the error that peers would report for the certificate of a rank
+// Check returns the error that peers would report for the certificate of a rank
 // at ip.
-func (t *TLS) check(ip netip.Addr) error {
+func (t *TLS) Check(ip netip.Addr) error {
 	fail := func(err error) error { return &CredentialError{What: "certificate", Err: err} }
 	if len(t.Certificate.Certificate) == 0 || t.Authority == nil {
 		return fail(errors.New("TLS needs a certificate and an authority"))

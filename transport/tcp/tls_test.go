@@ -93,7 +93,7 @@ func TestLoadTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := loaded.check(ip); err != nil {
+	if err := loaded.Check(ip); err != nil {
 		t.Errorf("what was loaded is refused: %v", err)
 	}
 	_, otherKey, _ := a.writeFiles(t, a.issue(t, valid(ip)))
@@ -139,10 +139,10 @@ func TestIPv6Names(t *testing.T) {
 	a := newAuthority(t)
 	for in, want := range map[string]string{"fe80::1%eth0": "fe80::1", "::ffff:10.0.0.1": "10.0.0.1", "fd00::1:2": "fd00:0:0:0::1:2"} {
 		ip := netip.MustParseAddr(want)
-		if err := a.issue(t, valid(ip)).check(netip.MustParseAddr(in)); err != nil {
+		if err := a.issue(t, valid(ip)).Check(netip.MustParseAddr(in)); err != nil {
 			t.Errorf("a certificate for %s is refused for a rank at %s: %v", want, in, err)
 		}
-		if err := a.issue(t, valid(ip.Next())).check(netip.MustParseAddr(in)); !errors.As(err, new(x509.HostnameError)) {
+		if err := a.issue(t, valid(ip.Next())).Check(netip.MustParseAddr(in)); !errors.As(err, new(x509.HostnameError)) {
 			t.Errorf("a certificate for %v, for a rank at %s: %v", ip.Next(), in, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
@@ -35,7 +36,11 @@ type wire interface {
 }
 
 // counts are what is of no direction.
-type counts struct{ unknown, failed uint64 }
+type counts struct {
+	unknown, failed uint64
+	// limit is the last error of a lack of file descriptors, or nil.
+	limit error
+}
 
 // Listen opens the addresses of the relay, and relays by the script from then on. The error
 // is that of Script.Check, or names the address that cannot be had.
@@ -82,6 +87,8 @@ type Report struct {
 	// Failed counts packets that could not be sent on, and connections that could not be
 	// made.
 	Failed uint64 `json:"failed"`
+	// Limit is why connections were not made: the relay had no file descriptor left. Empty if it always had.
+	Limit string `json:"limit,omitempty"`
 	// SocketDrops counts datagrams that the system dropped because a receive buffer of the
 	// relay was full. They are losses that the script has not asked for.
 	SocketDrops uint64 `json:"socket_drops"`
@@ -95,6 +102,9 @@ func (r *Relay) Report() Report {
 	x := Report{
 		Seconds: time.Since(r.begin).Seconds(), Transport: r.plan.Medium.String(), Seed: r.script.Seed,
 		Rows: r.impairer.Report(), UnknownSource: r.counts.unknown, Failed: r.counts.failed, SocketDrops: drops,
+	}
+	if r.counts.limit != nil {
+		x.Limit = r.counts.limit.Error()
 	}
 	for i := range x.Rows {
 		x.Total.Add(x.Rows[i].Count)
@@ -156,7 +166,21 @@ func (x *Report) Print(out io.Writer) error {
 			err = errors.Join(err, failed)
 		}
 	}
+	if x.Limit != "" {
+		_, failed := fmt.Fprintln(out, x.Limit)
+		err = errors.Join(err, failed)
+	}
 	return err
+}
+
+// refused counts a packet or connection that the system refused with err.
+func (r *Relay) refused(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts.failed++
+	if err = rlimit.Descriptor(err); rlimit.Is(err) {
+		r.counts.limit = err
+	}
 }
 
 // count adds one to a counter.

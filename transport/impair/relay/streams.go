@@ -58,7 +58,8 @@ func (s *streams) accept(to int, ln *net.TCPListener) {
 			}
 			return
 		}
-		if err != nil { // of a connection that has ended already, or for want of descriptors
+		if err != nil { // of a connection that the other side has reset already, or for want of descriptors
+			s.refused(err)
 			pause(s.ctx, 10*time.Millisecond)
 			continue
 		}
@@ -83,7 +84,7 @@ func (s *streams) serve(from, to int, a *net.TCPConn) {
 	}
 	conn, err := dialer.DialContext(s.ctx, "tcp", s.plan.own.Addr(to).String())
 	if err != nil {
-		s.count(&s.counts.failed)
+		s.refused(err)
 		reset(a)
 		return
 	}

@@ -1,0 +1,236 @@
+package privatedir
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrUnsafe: another user could redirect a path, or replace a file.
+var ErrUnsafe = errors.New("not safe from other users")
+
+// UnsafeError is an ErrUnsafe of a directory or a file.
+type UnsafeError struct {
+	// Path is the directory or file in question, which may be a parent of the one in question.
+	Path string
+	// Problem says what is wrong with it, and what to do.
+	Problem string
+}
+
+// Error names the path.
+func (e *UnsafeError) Error() string { return e.Path + " " + e.Problem }
+
+// Is reports whether target is ErrUnsafe or fs.ErrPermission.
+func (e *UnsafeError) Is(target error) bool { return target == ErrUnsafe || target == fs.ErrPermission }
+
+// replaced is the problem of a file that this user, or root, has replaced meanwhile.
+const replaced = "was replaced while it was opened: try again"
+
+// Dir is a directory to which only root and this process's user can write. Its methods may be called concurrently.
+// All names are of files directly in it.
+type Dir struct {
+	root *os.Root
+	path string
+}
+
+// Make opens the directory at path. It creates it and its missing parents with mode 0700.
+func Make(path string) (*Dir, error) { return open(path, 0o700, 0o700) }
+
+// MakeIn is Make, but the parent of path must exist.
+func MakeIn(path string) (*Dir, error) { return open(path, 0, 0o700) }
+
+// Open opens an existing directory.
+func Open(path string) (*Dir, error) { return open(path, 0, 0) }
+
+// Parent creates the missing directories above path with the given mode, and checks that no other user can redirect it.
+// The directory may belong to root, or have the sticky bit: then another user may take the name of path before this
+// process does, but cannot replace what this process makes there.
+func Parent(path string, mode fs.FileMode) error {
+	abs, err := absolute(path)
+	if err == nil {
+		err = checkParents(abs, mode)
+	}
+	return err
+}
+
+// absolute returns an absolute path, in which ".." stays: it may follow a symbolic link.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	dir, err := os.Getwd()
+	return dir + string(filepath.Separator) + path, err
+}
+
+// open opens a directory. It creates missing parents with the mode of parents, and the directory with that of last,
+// unless that is 0.
+func open(path string, parents, last fs.FileMode) (*Dir, error) {
+	abs, err := absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := openRoot(abs, parents, last)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{root, path}, nil
+}
+
+// Path returns the path by which the directory was opened.
+func (d *Dir) Path() string { return d.path }
+
+// Join returns the path of a file.
+func (d *Dir) Join(name string) string { return filepath.Join(d.path, name) }
+
+// Close closes the directory. Files that are open are not affected.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// partial ends the names of files that are not complete.
+const partial = ".partial"
+
+// PartialOf returns the name that a file was to get, of the name that it has until Commit, or false for the name of any
+// other file.
+func PartialOf(name string) (of string, ok bool) {
+	stem, ok := strings.CutSuffix(name, partial)
+	dot := strings.LastIndexByte(stem, '.')
+	if !ok || dot <= 0 || len(stem)-dot-1 != len(rand.Text()) {
+		return "", false
+	}
+	return stem[:dot], true
+}
+
+// File is a new file, which has an unpredictable name until Commit.
+type File struct {
+	*os.File
+	d              *Dir
+	name, tempName string
+}
+
+// Create creates a file for reading and writing, mode 0600. The caller must call Commit or Discard.
+func (d *Dir) Create(name string) (*File, error) {
+	if err := valid(name); err != nil {
+		return nil, err
+	}
+	temp := name + "." + rand.Text() + partial
+	f, err := d.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // which does not follow a link
+	if err != nil {
+		return nil, d.named(err)
+	}
+	return &File{f, d, name, temp}, nil
+}
+
+// Commit closes the file and gives it its name. It replaces a file of that name. If it fails, the file is removed.
+func (f *File) Commit() error {
+	err := f.File.Close()
+	if err == nil {
+		err = f.d.root.Rename(f.tempName, f.name)
+	}
+	if err != nil {
+		_ = f.d.root.Remove(f.tempName) // the error is already known
+		return f.d.named(err)
+	}
+	return nil
+}
+
+// Discard closes and removes the file.
+func (f *File) Discard() error {
+	return errors.Join(f.File.Close(), f.d.Remove(f.tempName))
+}
+
+// WriteFile writes a file that is complete when it gets its name.
+func (d *Dir) WriteFile(name string, data []byte) error {
+	f, err := d.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return f.Commit()
+}
+
+// Open opens a file for reading. It must be a regular file of this process's user to which no other user may write, and
+// no link.
+func (d *Dir) Open(name string) (*os.File, error) {
+	if err := valid(name); err != nil {
+		return nil, err
+	}
+	before, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, d.named(err)
+	}
+	if err := checkFile(d.Join(name), before); err != nil {
+		return nil, err
+	}
+	f, err := d.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, d.named(err)
+	}
+	if opened, err := f.Stat(); err != nil || !os.SameFile(before, opened) {
+		return nil, errors.Join(err, f.Close(), &UnsafeError{d.Join(name), replaced})
+	}
+	return f, nil
+}
+
+// ReadFile returns the content of a file of at most the given number of bytes, which Open opens.
+func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", d.Join(name), most)
+	}
+	return data, err
+}
+
+// Remove removes a file, or a link and not its target.
+func (d *Dir) Remove(name string) error {
+	err := valid(name)
+	if err == nil {
+		err = d.named(d.root.Remove(name))
+	}
+	return err
+}
+
+// Files returns the regular files of this process's user, sorted by name. Everything else in the directory is left out.
+func (d *Dir) Files() ([]fs.FileInfo, error) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return nil, d.named(err)
+	}
+	var files []fs.FileInfo
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && checkFile(e.Name(), info) == nil {
+			files = append(files, info)
+		}
+	}
+	return files, nil
+}
+
+// valid refuses names that are not those of files directly in a directory.
+func valid(name string) error {
+	if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+		return fmt.Errorf("%q is not the name of a file: %w", name, fs.ErrInvalid)
+	}
+	return nil
+}
+
+// named adds the directory's path to the error of a file.
+func (d *Dir) named(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(e.Path) {
+		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: d.Join(e.Path), Err: e.Err}
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return &os.LinkError{Op: strings.TrimSuffix(e.Op, "at"), Old: d.Join(e.Old), New: d.Join(e.New), Err: e.Err}
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package privatedir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// program names this project's directories in places that are shared with other programs.
+const program = "zrlmpi"
+
+// RuntimePlaces returns the paths at which the directory for sockets of this user's processes may be, in order of
+// preference. A process that searches for others searches all that exist, as each process may have another environment.
+func RuntimePlaces() []string {
+	shared, home := runtimePlaces(os.Geteuid())
+	if home != "" {
+		shared = append(shared, home)
+	}
+	return shared
+}
+
+// RuntimePlacesOf is RuntimePlaces for any user, without the places that depend on that user's environment.
+func RuntimePlacesOf(uid int) []string {
+	shared, _ := runtimePlaces(uid)
+	return shared
+}
+
+// Runtime makes the directory for sockets of this user's processes, in the first of RuntimePlaces where it can.
+func Runtime() (*Dir, error) {
+	shared, home := runtimePlaces(os.Geteuid())
+	var errs []error
+	for _, path := range shared {
+		d, err := MakeIn(path)
+		if err == nil {
+			return d, nil
+		}
+		errs = append(errs, err)
+	}
+	if home != "" {
+		d, err := Make(home)
+		if err == nil {
+			return d, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("no directory for sockets, set XDG_RUNTIME_DIR: %w", placesError(errs))
+}
+
+// placesError has the error of each place.
+type placesError []error
+
+// Error is in one line.
+func (e placesError) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the errors.
+func (e placesError) Unwrap() []error { return e }
+
+// runtimePlaces returns paths in directories that exist where they are used, and one in the home directory, or "":
+// another user may have taken the names in shared directories.
+func runtimePlaces(uid int) (shared []string, home string) {
+	own := uid == os.Geteuid()
+	add := func(dir, name string) {
+		if path := filepath.Join(dir, name); filepath.IsAbs(dir) && !slices.Contains(shared, path) {
+			shared = append(shared, path)
+		}
+	}
+	if own {
+		add(os.Getenv("XDG_RUNTIME_DIR"), program)
+		service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // of a unit of systemd, which may see no other
+		add(service, program)
+	}
+	add(filepath.Join("/run/user", strconv.Itoa(uid)), program)
+	if uid == 0 {
+		add("/run", program)
+	}
+	// A batch system sets $TMPDIR in its jobs only. A container may have a root file system that is read-only.
+	for _, dir := range []string{"/tmp", os.TempDir(), "/dev/shm"} {
+		add(dir, fmt.Sprintf("%s-%d", program, uid))
+	}
+	if !own {
+		return shared, ""
+	}
+	state, err := StatePlace()
+	host, hostErr := os.Hostname() // other hosts may share the home directory
+	if err == nil && hostErr == nil {
+		home = filepath.Join(state, "run-"+filepath.Base(host))
+	}
+	return shared, home
+}
+
+// StatePlace returns the path of the directory for state that is kept from one process of this user to the next: in
+// $XDG_STATE_HOME, or in ~/.local/state where that is not an absolute path.
+func StatePlace() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, program), nil
+	}
+	home, err := os.UserHomeDir()
+	if err == nil && !filepath.IsAbs(home) {
+		err = fmt.Errorf("the home directory %q is not an absolute path", home)
+	}
+	if err != nil {
+		return "", fmt.Errorf("no directory for state, set XDG_STATE_HOME: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", program), nil
+}

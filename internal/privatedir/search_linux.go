@@ -1,0 +1,6 @@
+package privatedir
+
+import "golang.org/x/sys/unix"
+
+// searchOnly opens directories that this user may search but not read.
+const searchOnly = unix.O_PATH

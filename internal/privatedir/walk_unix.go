@@ -1,0 +1,306 @@
+//go:build unix
+
+package privatedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	nonBlocking = unix.O_NONBLOCK
+	// writable are the permission bits of users other than the owner.
+	writable = unix.S_IWGRP | unix.S_IWOTH
+	// reachable are the bits with which other users get into a directory.
+	reachable = unix.S_IXGRP | unix.S_IXOTH
+	// maxLinks bounds the symbolic links of a path, as the kernel does.
+	maxLinks = 40
+)
+
+// openRoot walks to a directory at an absolute path and opens it.
+func openRoot(path string, parents, last fs.FileMode) (*os.Root, error) {
+	w, err := walk(path, parents, last)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	if err := w.private(); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(w.path())
+	if err != nil {
+		return nil, err
+	}
+	// Nobody else can have replaced it meanwhile; this user can.
+	info, err := root.Stat(".")
+	if err == nil && !w.is(info) {
+		err = &UnsafeError{path, replaced}
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+// checkParents walks to the directory of a file at an absolute path.
+func checkParents(path string, mode fs.FileMode) error {
+	w, err := walk(path[:strings.LastIndexByte(path, '/')], mode, mode)
+	if err == nil {
+		w.close()
+	}
+	return err
+}
+
+// ServiceOwner returns the user to whom root has given the directory of a file, if that is one in /run to which no
+// other user may write, as the service manager makes them: no other user can have put the file there.
+func ServiceOwner(path string) (uid int, ok bool) {
+	run, err := walk("/run", 0, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer run.close()
+	abs, err := absolute(path)
+	if err != nil || run.stat.Uid != run.root {
+		return 0, false
+	}
+	w := &walker{fd: -1, anywhere: true}
+	defer func() { w.close() }()
+	if err := w.to(abs[:strings.LastIndexByte(abs, '/')], 0, 0); err != nil {
+		return 0, false
+	}
+	ok = len(w.at) == 2 && w.at[0] == "run" && w.stat.Mode&writable == 0
+	return int(w.stat.Uid), ok
+}
+
+// walker is at a directory on a path from the root of the file system.
+type walker struct {
+	fd    int
+	at    []string // the names that lead to it, none of which is a symbolic link
+	stat  unix.Stat_t
+	root  uint32 // owner of /
+	links int
+	// hidden: users other than root and this one cannot reach it, as they cannot get into a directory above it.
+	hidden bool
+	// anywhere: directories may belong to other users, who may write to them; only their links are refused.
+	anywhere bool
+}
+
+// walk opens the directories of an absolute path and checks each. A symbolic link restarts it at the root. Those that
+// are missing are created with the mode of parents, and the one of the whole path with that of last, unless that is 0.
+// The caller must close the walker.
+func walk(path string, parents, last fs.FileMode) (*walker, error) {
+	w := &walker{fd: -1}
+	if err := w.to(path, parents, last); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// to is walk with a new walker.
+func (w *walker) to(path string, parents, last fs.FileMode) error {
+	if err := w.restart(); err != nil {
+		return err
+	}
+	rest := names(path)
+	for len(rest) > 0 {
+		name, mode := rest[0], parents
+		if rest = rest[1:]; len(rest) == 0 {
+			mode = last
+		}
+		var err error
+		if name == ".." { // as the kernel does: of what a link before it leads to
+			rest = slices.Concat(w.at[:max(len(w.at)-1, 0)], rest)
+			err = w.restart()
+		} else {
+			var target string
+			if target, err = w.enter(name, mode); err == nil && target != "" {
+				above := w.at
+				if filepath.IsAbs(target) {
+					above = nil
+				}
+				rest = slices.Concat(above, names(target), rest)
+				err = w.restart()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names splits a path.
+func names(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" || name == "." })
+}
+
+// restart goes to the root of the file system.
+func (w *walker) restart() error {
+	fd, err := unix.Open("/", searchOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: "/", Err: err}
+	}
+	w.close()
+	w.fd, w.at, w.hidden = fd, nil, false
+	if err := unix.Fstat(fd, &w.stat); err != nil {
+		return &fs.PathError{Op: "stat", Path: "/", Err: err}
+	}
+	w.root = w.stat.Uid
+	return w.check()
+}
+
+// enter goes to a directory in the current one, which it creates with the mode unless that is 0. If the name is that of
+// a symbolic link, it returns the link's target and stays.
+func (w *walker) enter(name string, mode fs.FileMode) (target string, err error) {
+	path := filepath.Join(w.path(), name)
+	fd, err := w.openDirectory(name)
+	if errors.Is(err, unix.ENOENT) && mode != 0 {
+		if err := unix.Mkdirat(w.fd, name, uint32(mode.Perm())); err != nil && !errors.Is(err, unix.EEXIST) {
+			return "", &fs.PathError{Op: "mkdir", Path: path, Err: err}
+		}
+		fd, err = w.openDirectory(name)
+	}
+	if err != nil {
+		if target, linked, linkErr := w.readlink(name); linked {
+			return target, linkErr
+		}
+		return "", &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	w.hidden = w.hidden || w.stat.Mode&reachable == 0
+	w.close()
+	w.fd, w.at = fd, append(w.at, name)
+	if err := unix.Fstat(fd, &w.stat); err != nil {
+		return "", &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return "", w.check()
+}
+
+func (w *walker) openDirectory(name string) (int, error) {
+	for {
+		fd, err := unix.Openat(w.fd, name, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+// readlink returns the target of a name that is a symbolic link. It is an error where another user could have made it.
+func (w *walker) readlink(name string) (target string, linked bool, err error) {
+	var stat unix.Stat_t
+	isLink := unix.Fstatat(w.fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && stat.Mode&unix.S_IFMT == unix.S_IFLNK
+	if !isLink {
+		return "", false, nil // to open it reports the error
+	}
+	path := filepath.Join(w.path(), name)
+	if !w.isOurs() || !w.trusts(stat.Uid) {
+		return "", true, &UnsafeError{path, fmt.Sprintf("is a symbolic link of user %d, where other users may write: "+
+			"remove it, or name another directory", stat.Uid)}
+	}
+	if w.links++; w.links > maxLinks {
+		return "", true, &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(w.fd, name, buf)
+	if err != nil || n == 0 {
+		return "", true, &fs.PathError{Op: "readlink", Path: path, Err: err}
+	}
+	return string(buf[:n]), true, nil
+}
+
+// trusts reports whether a user may own a directory on the path.
+func (w *walker) trusts(uid uint32) bool {
+	return uid == 0 || uid == w.root || int(uid) == os.Geteuid()
+}
+
+// isOurs reports whether only root and this user can have made the files in the directory.
+func (w *walker) isOurs() bool {
+	return w.trusts(w.stat.Uid) && (w.stat.Mode&writable == 0 || w.hidden)
+}
+
+// check refuses a directory in which other users could replace the next one on the path.
+func (w *walker) check() error {
+	switch {
+	case w.anywhere:
+	case !w.trusts(w.stat.Uid):
+		return &UnsafeError{w.path(), fmt.Sprintf("belongs to user %d: name another directory, "+
+			"or have that user remove this one", w.stat.Uid)}
+	case w.stat.Mode&writable != 0 && w.stat.Mode&unix.S_ISVTX == 0 && !w.hidden:
+		return w.othersMayWrite()
+	}
+	return nil
+}
+
+// private refuses a directory that is not this user's alone.
+func (w *walker) private() error {
+	switch {
+	case int(w.stat.Uid) != os.Geteuid():
+		return &UnsafeError{w.path(), fmt.Sprintf("belongs to user %d and not to this process's user, %d: "+
+			"name another directory", w.stat.Uid, os.Geteuid())}
+	case w.stat.Mode&writable != 0:
+		return w.othersMayWrite()
+	}
+	return nil
+}
+
+func (w *walker) othersMayWrite() error {
+	return &UnsafeError{w.path(), fmt.Sprintf("may be written to by other users (mode %04o): "+
+		"run \"chmod go-w %[2]s\", or name another directory", w.stat.Mode&0o7777, w.path())}
+}
+
+func (w *walker) path() string { return "/" + strings.Join(w.at, "/") }
+
+// is reports whether info is of the current directory.
+func (w *walker) is(info fs.FileInfo) bool {
+	of, ok := info.Sys().(*syscall.Stat_t)
+	return ok && of.Dev == w.stat.Dev && of.Ino == w.stat.Ino
+}
+
+func (w *walker) close() {
+	if w.fd >= 0 {
+		unix.Close(w.fd)
+	}
+	w.fd = -1
+}
+
+// checkFile returns an error unless info describes a regular file of this process's user to which no other may write.
+func checkFile(path string, info fs.FileInfo) error {
+	of, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return &UnsafeError{path, "is not a regular file: remove it"}
+	case !ok || int(of.Uid) != os.Geteuid():
+		return &UnsafeError{path, fmt.Sprintf("does not belong to this process's user, %d: remove it", os.Geteuid())}
+	case info.Mode()&writable != 0:
+		return &UnsafeError{path, fmt.Sprintf("may be written to by other users (mode %04o): remove it",
+			info.Mode().Perm())}
+	}
+	return nil
+}
+
+// Lock waits until no other process has locked the directory. It is unlocked by unlock, and at the end of the process.
+func (d *Dir) Lock() (unlock func(), err error) {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return nil, d.named(err)
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, &fs.PathError{Op: "flock", Path: d.path, Err: err}
+	}
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,162 @@
+package rendezvous
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// The errors of Connect and Listen.
+var (
+	// ErrNoProcess: no process listens by the name.
+	ErrNoProcess = errors.New("no process listens here")
+	// ErrForeign: the process that listens is another user's.
+	ErrForeign = errors.New("it is another user's process")
+)
+
+// TakenError: another process of this user listens by the name.
+type TakenError struct {
+	Path string
+	// PID is the process, or 0 if it cannot be seen from here, as one of another container.
+	PID int
+}
+
+// Error names the process.
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("%s: process %d listens on it", e.Path, e.PID)
+}
+
+// Is reports whether target is EADDRINUSE.
+func (e *TakenError) Is(target error) bool { return target == unix.EADDRINUSE }
+
+// Peer is the process at the other end of a connection, as the kernel says.
+type Peer struct {
+	// PID is 0 if the process cannot be seen from here, as one of another container.
+	PID, UID int
+}
+
+// PeerOf returns the process at the other end of a connection: the one that has connected, or that listened when it was
+// connected to.
+func PeerOf(fd int) (Peer, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return Peer{}, os.NewSyscallError("getsockopt", err)
+	}
+	return Peer{int(cred.Pid), int(cred.Uid)}, nil
+}
+
+// backlog is the number of connections that wait to be accepted: the kernel's default limit.
+const backlog = 4096
+
+// maxMade bounds how often Listen makes a directory again that another process removes, as it is empty.
+const maxMade = 100
+
+// Listen makes the directory at path, and returns a socket in it of the given kind, such as unix.SOCK_STREAM, that
+// listens by a name. It replaces the socket of a process that is gone. The error is a *TakenError if another process
+// listens by that name. The caller removes the name before it closes the socket.
+func Listen(path, name string, kind int) (d *Dir, fd int, err error) {
+	for range maxMade {
+		if d, err = Make(path); err == nil {
+			if fd, err = d.listen(name, kind); err == nil {
+				return d, fd, nil
+			}
+			d.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return nil, -1, err
+}
+
+func (d *Dir) listen(name string, kind int) (fd int, err error) {
+	unlock, err := d.lock()
+	if err != nil {
+		return -1, err
+	}
+	defer unlock()
+	path := filepath.Join(d.path, name)
+	if fd, err = listen(d.at(name), kind); errors.Is(err, unix.EADDRINUSE) {
+		var other int
+		var peer Peer
+		switch other, peer, err = d.connect(name, kind); {
+		case err == nil:
+			unix.Close(other)
+			return -1, &TakenError{path, peer.PID}
+		case !errors.Is(err, unix.ECONNREFUSED):
+			return -1, err
+		}
+		if err = d.Remove(name); err == nil {
+			fd, err = listen(d.at(name), kind)
+		}
+	}
+	if err != nil {
+		return -1, &fs.PathError{Op: "listen", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+func listen(path string, kind int) (fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0); err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// Connect connects to the process that listens by a name. It does not wait. The error matches ErrNoProcess if there is
+// none, and ErrForeign if it is not the directory's user's.
+func (d *Dir) Connect(name string, kind int) (*net.UnixConn, Peer, error) {
+	fd, peer, err := d.connect(name, kind)
+	if err != nil {
+		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", ErrNoProcess, err)
+		}
+		return nil, Peer{}, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close() // FileConn has another descriptor
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, Peer{}, err
+	}
+	return conn.(*net.UnixConn), peer, nil
+}
+
+func (d *Dir) connect(name string, kind int) (fd int, peer Peer, err error) {
+	fail := func(op string, err error) (int, Peer, error) {
+		return -1, Peer{}, &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
+	}
+	// Not the target of a symbolic link.
+	file, err := unix.Openat(int(d.handle.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail("open", err)
+	}
+	defer unix.Close(file)
+	if fd, err = unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+		return fail("socket", err)
+	}
+	op := "connect"
+	if err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d", file)}); err == nil {
+		op = "getsockopt"
+		if peer, err = PeerOf(fd); err == nil && peer.UID != d.uid {
+			err = ErrForeign
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return fail(op, err)
+	}
+	return fd, peer, nil
+}

@@ -1,0 +1,39 @@
+package rlimit
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reserve is a file descriptor that is closed for a moment to report to a peer that the process has no other one left.
+type Reserve struct {
+	mu sync.Mutex
+	fd int // -1 if it could not be opened
+}
+
+// Open opens the descriptor.
+func (r *Reserve) Open() {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		fd = -1
+	}
+	r.fd = fd
+}
+
+// Close closes the descriptor.
+func (r *Reserve) Close() {
+	if r.fd >= 0 {
+		unix.Close(r.fd)
+	}
+	r.fd = -1
+}
+
+// Spend calls f, which may open one descriptor and must close it. Only one caller at a time can do so.
+func (r *Reserve) Spend(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Close()
+	f()
+	r.Open()
+}

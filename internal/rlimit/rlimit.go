@@ -1,0 +1,77 @@
+// Package rlimit names the limit that a failed system call has reached, and the way to raise it.
+//
+// It must never name a limit that the call has not reached.
+package rlimit
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// Resource is a limited resource. The values are part of the hello between ranks that share memory.
+type Resource uint32
+
+// The resources.
+const (
+	// AddressSpace of a process: ulimit -v, RLIMIT_AS.
+	AddressSpace Resource = iota + 1
+	// Descriptors of a process: ulimit -n, RLIMIT_NOFILE.
+	Descriptors
+	// SystemDescriptors of the host: fs.file-max.
+	SystemDescriptors
+	numResources
+)
+
+// Known reports whether r is one of the resources.
+func (r Resource) Known() bool { return r >= AddressSpace && r < numResources }
+
+// Error is a system call that failed at a limit.
+type Error struct {
+	Resource Resource
+	// Limit in bytes or descriptors, or 0 if unknown.
+	Limit uint64
+	// Err is the error of the system call, or nil if another process has reported it.
+	Err error
+}
+
+// Error names the limit, and says how to raise it.
+func (e *Error) Error() string {
+	text := ""
+	if e.Err != nil {
+		text = e.Err.Error() + ": "
+	}
+	switch e.Resource {
+	case AddressSpace:
+		return text + fmt.Sprintf("the limit of the address space, %d KiB, is reached: raise it (ulimit -v)",
+			e.Limit>>10)
+	case Descriptors:
+		return text + fmt.Sprintf("the limit of %d file descriptors is reached: raise it (ulimit -n)", e.Limit)
+	}
+	return text + "the host's limit of file descriptors is reached: raise it (sysctl fs.file-max)"
+}
+
+// Is reports whether err is an *Error.
+func Is(err error) bool {
+	_, ok := errors.AsType[*Error](err)
+	return ok
+}
+
+// Unwrap returns the error of the system call.
+func (e *Error) Unwrap() error {
+	if e.Err == nil {
+		return e.errno()
+	}
+	return e.Err
+}
+
+// errno is the error of a system call that fails at the limit.
+func (e *Error) errno() syscall.Errno {
+	switch e.Resource {
+	case AddressSpace:
+		return syscall.ENOMEM
+	case Descriptors:
+		return syscall.EMFILE
+	}
+	return syscall.ENFILE
+}

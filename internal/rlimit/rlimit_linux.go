@@ -1,0 +1,82 @@
+package rlimit
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mapping returns err as an *Error if the address space of the process has no room for n more bytes, and err otherwise.
+func Mapping(err error, n int) error {
+	if !errors.Is(err, unix.ENOMEM) {
+		return err
+	}
+	if left, limited := AddressSpaceLeft(); limited && uint64(n) > left {
+		return &Error{AddressSpace, soft(unix.RLIMIT_AS), err}
+	}
+	return err
+}
+
+// Descriptor returns err as an *Error if the process or the host has no file descriptor left, and err otherwise.
+func Descriptor(err error) error {
+	if Is(err) {
+		return err
+	}
+	switch {
+	case errors.Is(err, unix.EMFILE):
+		return &Error{Descriptors, soft(unix.RLIMIT_NOFILE), err}
+	case errors.Is(err, unix.ENFILE):
+		return &Error{Resource: SystemDescriptors, Err: err}
+	}
+	return err
+}
+
+// NoDescriptor returns an *Error if the process cannot open another file descriptor, and otherwise nil.
+func NoDescriptor() error {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return Descriptor(err)
+}
+
+var errLost = errors.New("descriptors in a message were lost: this process or the host may have too many of them open")
+
+// Received returns the error of a message whose descriptors did not all arrive (MSG_CTRUNC): an *Error if the process
+// or the host has none left.
+func Received() error {
+	if err := NoDescriptor(); err != nil {
+		return err
+	}
+	return errLost
+}
+
+// AddressSpaceLeft returns how many bytes the process can still map, and whether that is limited.
+func AddressSpaceLeft() (left uint64, limited bool) {
+	limit := soft(unix.RLIMIT_AS)
+	if limit == unix.RLIM_INFINITY {
+		return 0, false
+	}
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return limit, true
+	}
+	pages, _, _ := strings.Cut(string(text), " ")
+	used, err := strconv.ParseUint(pages, 10, 64)
+	if err != nil {
+		return limit, true
+	}
+	return limit - min(limit, used*uint64(os.Getpagesize())), true
+}
+
+// soft returns the limit in force.
+func soft(resource int) uint64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(resource, &limit) != nil {
+		return unix.RLIM_INFINITY
+	}
+	return limit.Cur
+}

@@ -1,0 +1,104 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// A process that has reached a limit cannot make a link, and neither side would ever know of the other: the peer would
+// wait, and blame it. So the rank that cannot says that to the peer (refuseLink), and both report the peer as
+// unreachable, with the limit as the reason. Both go on trying to make the link.
+
+// peerLimitError is a limit of the peer's process.
+type peerLimitError struct {
+	rank  int
+	limit *rlimit.Error
+}
+
+// Error names the limit, and whose it is.
+func (e *peerLimitError) Error() string { return fmt.Sprintf("at rank %d %v", e.rank, e.limit) }
+
+// Unwrap returns the limit.
+func (e *peerLimitError) Unwrap() error { return e.limit }
+
+// refusal returns the limit that h reports, or nil if h is no refusal.
+func (h *hello) refusal() error {
+	if h.purpose != refuseLink || !rlimit.Resource(h.ring).Known() {
+		return nil
+	}
+	return &peerLimitError{h.src, &rlimit.Error{Resource: rlimit.Resource(h.ring), Limit: h.memory.addr}}
+}
+
+// ownLimit returns the limit of this process that err is because of, or nil.
+func ownLimit(err error) *rlimit.Error {
+	if _, remote := errors.AsType[*peerLimitError](err); remote {
+		return nil
+	}
+	limit, _ := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
+	return limit
+}
+
+// refuse reports to p, at the other end of conn, that this process has reached a limit, if err is because of that.
+func (c *Conn) refuse(p *peer, conn *net.UnixConn, err error) {
+	if limit := ownLimit(err); limit != nil {
+		// p may have ended.
+		_ = sendHello(conn, hello{purpose: refuseLink, src: c.cfg.Rank, dst: p.rank, ring: int(limit.Resource),
+			memory: memoryID{addr: limit.Limit}})
+	}
+}
+
+// failed notes why there is no link to p. A limit of either process that lasts is reported.
+func (c *Conn) failed(p *peer, err error) {
+	if err = rlimit.Descriptor(err); !p.failed(err) {
+		return
+	}
+	c.report(p, mpe.RxPacket{Kind: mpe.RxUnreachable, Peer: p.rank, From: p.addr, Bytes: []byte(err.Error())})
+}
+
+// acceptTimeout is the wait for a caller that was there a moment ago.
+const acceptTimeout = 100 * time.Millisecond
+
+// refuseCaller reports to the next caller that there is no descriptor for it.
+func (c *Conn) refuseCaller(err error) {
+	c.reserve.Spend(func() {
+		if c.ln.SetDeadline(time.Now().Add(acceptTimeout)) != nil {
+			return
+		}
+		conn, acceptErr := c.ln.AcceptUnix()
+		_ = c.ln.SetDeadline(time.Time{}) // it was possible before
+		if acceptErr != nil {
+			return
+		}
+		defer conn.Close()
+		defer context.AfterFunc(c.ctx, func() { conn.Close() })()
+		h, helloErr := receiveHello(conn)
+		closeAll(h.handles)
+		if helloErr != nil && ownLimit(helloErr) == nil {
+			return
+		}
+		if p, peerErr := c.peer(h.src); peerErr == nil && h.dst == c.cfg.Rank {
+			c.refuse(p, conn, err)
+			c.failed(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
+		}
+	})
+}
+
+// refuseUncalled reports to p that this rank cannot call it, if that is because of err.
+func (c *Conn) refuseUncalled(p *peer, err error) {
+	if ownLimit(err) == nil {
+		return
+	}
+	c.reserve.Spend(func() {
+		conn, openErr := c.open(p)
+		if openErr == nil {
+			c.refuse(p, conn, err)
+			conn.Close()
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package shm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/starve"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// wantUnreachable waits for the report that a peer cannot be reached, and wants a text in it.
+func wantUnreachable(t *testing.T, e *transporttest.End, peer int, text string) {
+	t.Helper()
+	for a := e.Next(t); ; a = e.Next(t) {
+		if a.Kind != mpe.RxUnreachable {
+			continue
+		}
+		if a.Peer != peer || !strings.Contains(string(a.Bytes), text) {
+			t.Errorf("rank %d: %q, want %q of rank %d", a.Peer, a.Bytes, text, peer)
+		}
+		return
+	}
+}
+
+// TestRefused: a peer that has reached a limit is reported with the limit, whichever side it is, as long as that lasts.
+func TestRefused(t *testing.T) {
+	m := transporttest.Map(t, 2)
+	c := transporttest.Start(t, listen(t, Config{Rank: 1, Map: m}))
+	began := time.Now()
+	for time.Since(began) <= rlimit.ReportAfter+100*time.Millisecond {
+		conn := connect(t, m, 1)
+		limit := memoryID{addr: 1500000 << 10}
+		_ = sendHello(conn, hello{purpose: refuseLink, src: 0, dst: 1, ring: int(rlimit.AddressSpace), memory: limit})
+		_, _ = conn.Read(make([]byte, 1)) // the answer is that it is closed
+		conn.Close()
+	}
+	wantUnreachable(t, c, 0, "at rank 0 the limit of the address space, 1500000 KiB, is reached")
+}
+
+// TestWithoutDescriptors: a rank whose peer has no descriptor left reports that limit.
+func TestWithoutDescriptors(t *testing.T) {
+	m := transporttest.Map(t, 2)
+	addrs := fmt.Sprint(m.Addr(0), ",", m.Addr(1))
+	c := transporttest.Start(t, listen(t, Config{Rank: 0, Map: m}))
+	startVictim(t, addrs, starved)
+	wantUnreachable(t, c, 1, "at rank 1 the limit of")
+}
+
+// beStarved is rank 1 with no descriptor left.
+func beStarved(addrs string) error {
+	c, err := Listen(Config{Rank: 1, Map: parseMap(addrs)})
+	if err != nil {
+		return err
+	}
+	if _, err := starve.Descriptors(); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	batch := make([]mpe.RxPacket, 16)
+	for {
+		if _, err := c.Recv(batch); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
+)
+
+// folder is the directory of the ranks of configurations in a user's directory for sockets.
+const folder = "ranks"
+
+// meeting is where the ranks of this host have their sockets: a directory of a job, or of a user. No other user can
+// write there.
+type meeting struct {
+	dir *rendezvous.Dir
+	// network is the network namespace, without which an address is not unique; empty for a job, whose ranks meet by
+	// their number.
+	network string
+	name    string // of our socket
+}
+
+// meetingOf returns where a rank meets its peers, and the path of that directory. It is not open yet.
+func meetingOf(cfg *Config) (m *meeting, path string, err error) {
+	m, path = new(meeting), cfg.Directory
+	if path == "" {
+		base, err := privatedir.Runtime()
+		if err != nil {
+			return nil, "", err
+		}
+		base.Close()
+		path = filepath.Join(base.Path(), folder)
+		m.network = network()
+	}
+	m.name = m.socket(cfg.Rank, cfg.Map.Addr(cfg.Rank))
+	return m, path, nil
+}
+
+// meet makes the socket of a rank where it meets its peers. The error is a *rendezvous.TakenError if another process is
+// the rank.
+func meet(cfg *Config) (*meeting, *net.UnixListener, error) {
+	m, path, err := meetingOf(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.network != "" {
+		if conn, peer, err := elsewhere(m.name, path); err == nil {
+			conn.Close()
+			return nil, nil, &rendezvous.TakenError{Path: m.name, PID: peer.PID}
+		}
+	}
+	dir, fd, err := rendezvous.Listen(path, m.name, unix.SOCK_SEQPACKET)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.dir = dir
+	if m.network != "" {
+		dir.Sweep() // the remains of killed processes; the launcher removes those of a job
+	}
+	f := os.NewFile(uintptr(fd), m.name)
+	defer f.Close() // FileListener has another descriptor
+	ln, err := net.FileListener(f)
+	if err != nil {
+		m.detach()
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	return m, ln.(*net.UnixListener), nil
+}
+
+// network identifies the network namespace of this process.
+func network() string {
+	name, _ := os.Readlink("/proc/self/ns/net") // without it, all count as one
+	return strings.Trim(name, "net:[]") + "-"
+}
+
+// socket returns the name of a rank's socket.
+func (m *meeting) socket(rank int, addr netip.AddrPort) string {
+	if m.network == "" {
+		return strconv.Itoa(rank) + ".memory"
+	}
+	return m.network + addr.String()
+}
+
+// connect connects to the process of a peer. It does not wait.
+func (m *meeting) connect(p *peer) (*net.UnixConn, error) {
+	name := m.socket(p.rank, p.addr)
+	conn, _, err := m.dir.Connect(name, unix.SOCK_SEQPACKET)
+	if errors.Is(err, rendezvous.ErrNoProcess) && m.network != "" {
+		conn, _, err = elsewhere(name, m.dir.Path())
+	}
+	if errors.Is(err, rendezvous.ErrNoProcess) {
+		return nil, fmt.Errorf("%w is rank %d at %v over shared memory: no process listens in %s", errNoProcess, p.rank,
+			p.addr, m.dir.Path())
+	}
+	return conn, err
+}
+
+// elsewhere connects to a socket in the directories of processes of this user that have another environment than the
+// one that uses here.
+func elsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
+	for _, place := range privatedir.RuntimePlaces() {
+		d, err := rendezvous.Open(filepath.Join(place, folder))
+		if err == nil && d.Path() == here {
+			d.Close()
+			continue
+		}
+		if err != nil {
+			continue // there is none, or it is not to be trusted
+		}
+		conn, peer, err := d.Connect(name, unix.SOCK_SEQPACKET)
+		d.Close()
+		if err == nil {
+			return conn, peer, nil
+		}
+	}
+	return nil, rendezvous.Peer{}, rendezvous.ErrNoProcess
+}
+
+// detach removes our socket. It comes before the end of the listener: after that, another process may have its name.
+func (m *meeting) detach() { _ = m.dir.Remove(m.name) } // a launcher may have removed it
