@@ -12,7 +12,9 @@ VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null 
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/daemon/control.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
-PURE := ./protocol/... ./standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen
+PURE := ./protocol/... ./standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim
+# Tests of processes that are killed and of nodes in processes of their own: once, without the race detector.
+PROCESSES := ^Test(ProcessIsRestarted|ProcessIsRestartedBesideAnMPE|CollectivesOfDeployedNodes|ProgramCallsLaterThanItsPeerAsks)$$
 # Seconds that `make fuzz` gives to each fuzz target.
 FUZZTIME ?= 30s
 # Programs that `make simulate` makes of each kind.
@@ -21,7 +23,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/sim/... ./internal/integration
 
-.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -53,12 +55,13 @@ test: lint race offload-off without-race check-config deploy-check vuln demo ## 
 quick: ## lint, and short tests, of what changed since BASE (default: since main), in under a minute
 	GO="$(GO)" BASE="$(BASE)" ./internal/tools/quick.sh
 
-lint: ## golangci-lint (go vet and import boundaries included), retired words, references in documents
+lint: ## golangci-lint (go vet and import boundaries included), retired words, references in documents, all platforms
 	$(TOOLS) golangci-lint run ./...
 	cd lab && $(TOOLS) golangci-lint run ./...
 	$(GO) -C internal/tools test ./...
 	$(GO) -C internal/tools run ./words
 	$(GO) -C internal/tools run ./links
+	$(GO) -C internal/tools run ./platforms
 
 unit: ## tests, without the race detector
 	$(GO) test ./...
@@ -67,17 +70,18 @@ unit: ## tests, without the race detector
 # Tests run without vet, which is part of lint. Fuzz targets run on their seeds here.
 race: ## tests, with the race detector (needs a C compiler) where the product has goroutines
 	$(GO) test -vet=off $(PURE)
-	$(GO) test -race -vet=off $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
+	$(GO) test -race -vet=off -skip '$(PROCESSES)' $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
 	$(GO) -C lab test -vet=off ./...
 
 # The engine is the same: only the transports' own code needs the race detector once more.
 offload-off: ## tests of what carries messages, without UDP offload and single copies
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race -vet=off ./udp ./transport/shm
-	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off ./node ./mpi ./internal/integration
+	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off -skip '$(PROCESSES)|LateCopies|Upstream|DOSA|NextProgram|Hydra' ./node ./mpi ./internal/integration
 
-without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 18,000 simulated programs
+without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 10,000 simulated programs
 	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
-	$(GO) test -vet=off -run '^TestSimulation' ./mpe -seeds 440
+	$(GO) test -vet=off -run '$(PROCESSES)' ./internal/integration
+	$(GO) test -vet=off -run '^TestSimulation' ./mpe -seeds 240
 
 fuzz: ## fuzz every target for FUZZTIME
 	@for pkg in $$($(GO) list ./...); do \
@@ -86,7 +90,10 @@ fuzz: ## fuzz every target for FUZZTIME
 	  done; done
 
 check-config: build ## parse the configurations that are shipped
-	for f in deploy/*.yaml; do ./bin/zrlmpid --config $$f --check-config; done
+	for f in deploy/*.yaml; do case $$f in \
+	  *.reference.yaml) ./bin/zrlmpid --config $$f --print-config >/dev/null;; # its TLS files are examples \
+	  *) ./bin/zrlmpid --config $$f --check-config;; \
+	esac || exit; done
 
 vuln: ## govulncheck; reports if the vulnerability database cannot be reached
 	GO="$(GO)" ./internal/tools/vuln.sh
@@ -99,6 +106,9 @@ search: ## every schedule of up to 3 faults of the wire, against the state machi
 
 simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
 	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe -seeds $(SEEDS)
+
+programs: ## programs that end in the middle of each operation, in each way, and the next ones 0, 1 and 3 s later
+	ZRLMPI_NEXT_PROGRAM_PAUSES=0s,1s,3s $(GO) test -count=1 -timeout 60m -run 'TestNextProgram$$' -v ./internal/integration
 
 mutations: ## take rules out of the state machines, one at a time: the search or the simulation has to fail without each; some minutes
 	$(GO) -C internal/tools run ./mutations

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := statetest.Run(m)
 	os.RemoveAll(dir)
 	os.Exit(code)
 }

@@ -37,7 +37,7 @@ var fields = []string{
 var experts = []string{
 	"bad_header", "reserved_byte", "wrong_call", "wrong_source", "wrong_destination", "datatype_mismatch", "size_mismatch",
 	"padding", "retransmitted_packet", "duplicate_packet", "stale_header", "unsolicited_data", "unexpected_payload", "gap",
-	"crossed_requests", "error_packet", "bad_checksum",
+	"crossed_requests", "revocation", "error_packet", "bad_checksum",
 }
 
 // frame is what tshark shows of a frame: of each field its values, in the

@@ -111,8 +111,9 @@ for _, e in ipairs({
     { "stale_header", "Answers nothing in progress", expert.group.SEQUENCE, expert.severity.WARN },
     { "unsolicited_data", "DATA that was not cleared", expert.group.SEQUENCE, expert.severity.WARN },
     { "unexpected_payload", "Payload without its DATA header", expert.group.SEQUENCE, expert.severity.WARN },
-    { "gap", "Payload after too long a pause", expert.group.SEQUENCE, expert.severity.WARN },
+    { "gap", "Payload after a pause or a missing datagram", expert.group.SEQUENCE, expert.severity.WARN },
     { "crossed_requests", "Both ranks ask to send", expert.group.SEQUENCE, expert.severity.NOTE },
+    { "revocation", "Revokes an earlier packet", expert.group.SEQUENCE, expert.severity.NOTE },
     { "bad_checksum", "The packet is corrupt", expert.group.CHECKSUM, expert.severity.ERROR },
     { "error_packet", "ERROR packet", expert.group.RESPONSE_CODE, expert.severity.WARN },
 }) do
@@ -374,13 +375,15 @@ local function on_request(j, p, h, flow)
     local m = pair.cur
     flow.pair = pair
     -- A sender does not ask again once it sends DATA: if this comes later than a duplicate, it has aborted.
-    if in_progress(m) and m.request and (not m.data or soon(p, m.data.time)) then
+    if in_progress(m) and m.reopened then
+        j.request_in, m.reopened = m.request and m.request.number, nil
+    elseif in_progress(m) and m.request and h.size <= m.number and (not m.data or soon(p, m.data.time)) then
         -- A crossed request is retransmitted right after the peer's message (P3): that is no duplicate.
         again(j, p, "SEND_REQUEST", m.asked, m.asked.acks ~= (reverse.acks or 0))
         j.request_in = m.request.number
     else
         m = open_message(pair, h)
-        m.request = { number = p.number, time = p.time }
+        m.request, m.number = { number = p.number, time = p.time }, h.size
         flow.rx = nil
         local other = reverse.cur
         if in_progress(other) and other.request and not other.clear and not other.data then
@@ -429,6 +432,14 @@ local function length_fits(offset, total, n, tvb)
     if n - left > LINE_LEN - WORD_LEN then return false end
     local padding_at = tvb:reported_len() - (n - left)
     return padding_at >= tvb:len() or not tvb:raw(padding_at):find("[^%z]")
+end
+
+-- skips reports whether n bytes of payload end a message of which left bytes are to come after full datagrams that are
+-- missing.
+local function skips(left, n)
+    local full = zrlmpi.prefs.max_datagram
+    if full == 0 or n == 0 or n >= left or n == full or n > full + LINE_LEN then return false end
+    return (left - n) % full == 0 or (left + -left % LINE_LEN - n) % full == 0
 end
 
 -- take counts n bytes of payload to the message that a flow receives.
@@ -530,6 +541,20 @@ local function on_error(j, p, h)
     note(j, "stale_header", "ERROR answers nothing in progress")
 end
 
+-- on_revocation ends the message of a SEND_REQUEST, or has its sender ask again, which a CLEAR_TO_SEND had cleared (P28).
+local function on_revocation(j, p, h)
+    note(j, "revocation", "revokes %s, number %d", TYPES[h.type], h.size - 1)
+    local pair = h.type == SEND_REQUEST and pair_of(p.src, h.src, p.dst, h.dst) or pair_of(p.dst, h.dst, p.src, h.src)
+    local m = pair.cur
+    if not m or m.ack or m.ended or not m.number or m.number >= h.size then return end -- it was revoked before
+    j.message = m
+    if h.type == SEND_REQUEST then
+        m.ended = p.number
+    else
+        m.clear, m.cleared, m.data, m.number, m.reopened = nil, nil, nil, h.size, true
+    end
+end
+
 -- compare_source is A5 without a rank map: what was said first holds.
 local function compare_source(j, p, h)
     local rank, known = rank_of[p.src], p.dst .. "#" .. string.format("%d", h.src)
@@ -554,7 +579,10 @@ local function on_packet(j, p, h, flow, tvb, n)
     end
     compare_source(j, p, h)
     local sends = h.call == 0 or h.call == 2
-    if h.call == BARRIER then
+    if h.call == BARRIER and h.size > 0 and (h.type == SEND_REQUEST or h.type == CLEAR_TO_SEND) then
+        on_revocation(j, p, h)
+        return
+    elseif h.call == BARRIER then
         note(j, "wrong_call", "BARRIER: no deployed node sends it, and the FPGA drops it")
         return
     elseif h.type ~= ERROR and sends ~= (h.type == SEND_REQUEST or h.type == DATA) then
@@ -577,6 +605,10 @@ local function on_continuation(j, p, flow, tvb, n, defect, text)
         if not soon(p, rx.time) then
             note(j, "gap", "%.3f s after the datagram before it: the message in frame %d starts over",
                 seconds(p.time, rx.time), rx.number)
+            flow.rx = nil
+        elseif skips(rx.total - rx.offset, n) then
+            note(j, "gap", "the last %d bytes come at offset %d of %d, datagrams are missing: the message in frame %d starts over",
+                n, rx.offset, rx.total, rx.number)
             flow.rx = nil
         elseif not length_fits(rx.offset, rx.total, n, tvb) then
             note(j, "size_mismatch", "%d bytes do not fit at offset %d of %d: the message in frame %d starts over",

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 // spare are buffers that were given back, by their size. They take no memory, but keep
@@ -17,7 +19,8 @@ var spare = struct {
 }{buffers: make(map[int][][]byte)}
 
 // Get returns n bytes, which are 0. A part of them that has not been written to takes no
-// memory if they are Least or more. The error says that there is no address space.
+// memory if they are Least or more. Without address space for them it returns a larger
+// buffer that was given back. The error names the limit of the address space.
 func Get(n int) ([]byte, error) {
 	if n < Least {
 		return make([]byte, n), nil
@@ -28,11 +31,15 @@ func Get(n int) ([]byte, error) {
 	}
 	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, fmt.Errorf("mapping %d bytes of memory: %w", size, err)
+		if b := takeSpare(largerSpare(size)); b != nil {
+			return b[:n], nil
+		}
+		return nil, fmt.Errorf("mapping %d bytes of memory: %w", size, rlimit.Mapping(err, size))
 	}
 	return b[:n], nil
 }
 
+// takeSpare returns a spare buffer of a size, or nil.
 func takeSpare(size int) []byte {
 	spare.Lock()
 	defer spare.Unlock()
@@ -43,8 +50,22 @@ func takeSpare(size int) []byte {
 	}
 	b := given[last]
 	given[last] = nil
-	spare.buffers[size] = given[:last]
+	if spare.buffers[size] = given[:last]; last == 0 {
+		delete(spare.buffers, size)
+	}
 	return b
+}
+
+// largerSpare returns the smallest size above n of which there is a spare buffer, or 0.
+func largerSpare(n int) (size int) {
+	spare.Lock()
+	defer spare.Unlock()
+	for s := range spare.buffers {
+		if s > n && (size == 0 || s < size) {
+			size = s
+		}
+	}
+	return size
 }
 
 // Put gives back what Get has returned, or a slice of the beginning of it. The memory is

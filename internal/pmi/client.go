@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
 // Conn is a connection to a launcher.
@@ -124,7 +126,7 @@ func (c *Client) ask(ctx context.Context, command, answer string, pairs ...strin
 	}()
 	m, err := c.exchange(line(command, pairs...), answer)
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
 		return message{}, &Error{command, err}

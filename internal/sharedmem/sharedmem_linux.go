@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
 // Create returns a descriptor of n bytes of zeros that is sealed: its size never changes.
 func Create(n int) (fd int, err error) {
 	fd, err = unix.MemfdCreate("zrlmpid", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return -1, fmt.Errorf("creating memory: %w", err)
+		return -1, fmt.Errorf("creating memory: %w", rlimit.Descriptor(err))
 	}
 	err = unix.Ftruncate(fd, int64(n))
 	if err == nil {
@@ -25,12 +27,17 @@ func Create(n int) (fd int, err error) {
 }
 
 // Map maps memory that has to be of n bytes and to stay so.
-func Map(fd, n int) ([]byte, error) { return mmap(fd, n, unix.PROT_READ|unix.PROT_WRITE) }
+func Map(fd, n int) ([]byte, error) { return mmap(fd, n, n, unix.PROT_READ|unix.PROT_WRITE) }
 
-// MapReadOnly is Map of memory that is not to be written to.
-func MapReadOnly(fd, n int) ([]byte, error) { return mmap(fd, n, unix.PROT_READ) }
+// MapPart maps the first part bytes of memory that has to be of n bytes and to stay so.
+func MapPart(fd, n, part int) ([]byte, error) {
+	return mmap(fd, n, part, unix.PROT_READ|unix.PROT_WRITE)
+}
 
-func mmap(fd, n, access int) ([]byte, error) {
+// MapPartReadOnly is MapPart of memory that is not to be written to.
+func MapPartReadOnly(fd, n, part int) ([]byte, error) { return mmap(fd, n, part, unix.PROT_READ) }
+
+func mmap(fd, n, part, access int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
@@ -39,9 +46,9 @@ func mmap(fd, n, access int) ([]byte, error) {
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || st.Size != int64(n) {
 		return nil, errors.New("what was handed over is not memory of that size")
 	}
-	mem, err := unix.Mmap(fd, 0, n, access, unix.MAP_SHARED)
+	mem, err := unix.Mmap(fd, 0, part, access, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("mapping %d bytes: %w", n, err)
+		return nil, fmt.Errorf("mapping %d bytes: %w", part, rlimit.Mapping(err, part))
 	}
 	return mem, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	// Ranks of a program with the race detector would sleep a second at their end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	os.Exit(m.Run())
+	os.Exit(statetest.Run(m))
 }
 
 // quick runs quick steps of some sides.

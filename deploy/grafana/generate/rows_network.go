@@ -11,13 +11,15 @@ func network() row {
 				query{`zrlmpi_round_trip_seconds{` + peer + `}`, pair}).logarithmic()},
 		}},
 		{8, []sized{
-			{8, lines("Packets dropped, by reason", "pps", "Packets dropped. duplicate and stale: effects of retransmissions. unknown_address, source_rank, destination: different rank maps. start_mark, type, length, checksum: different profiles or corrupt packets.",
+			{6, lines("Packets dropped, by reason", "pps", "Packets dropped. duplicate and stale: effects of retransmissions. unknown_address, source_rank, destination: different rank maps. start_mark, type, length, checksum: different profiles or corrupt packets.",
 				query{`sum by (reason) (rate(zrlmpi_drops_total{` + rank + `, peer=~"$peer|unknown"}` + over + `))`, "{{reason}}"}).stacked()},
-			{8, lines("Protocol events", "cps", "Protocol events: retransmissions, lost ACKs, crossed requests, full windows, restarted peers.",
+			{6, lines("Protocol events", "cps", "Protocol events: retransmissions, lost ACKs, crossed requests, full windows, restarted peers.",
 				query{`sum by (event) (rate(zrlmpi_events_total{` + peer + `}` + over + `))`, "{{event}}"}).stacked()},
-			{8, lines("Failures", "cps", "Messages that ended with an error, including cancelled ones, and messages or links that timed out because a peer did not answer.",
+			{6, lines("Failures", "cps", "Messages that ended with an error, including cancelled ones, and messages or links that timed out because a peer did not answer.",
 				query{`sum by (instance, rank, peer) (rate(zrlmpi_message_failures_total{` + peer + `}` + over + `))`, pair + " failed"},
 				query{`sum by (instance, rank, peer) (rate(zrlmpi_peer_unreachable_total{` + peer + `}` + over + `))`, pair + " unreachable"})},
+			{6, states("Peers that answer", "Peers that did not answer in time, until their next packet arrives.", "no", "yes", "red",
+				query{`zrlmpi_peer_up{` + peer + `}`, pair})},
 		}},
 		{7, []sized{
 			{8, lines("Kernel drops: receive buffer full", "pps", "Datagrams dropped by the kernel because the receive buffer of the rank's UDP socket was full. Raise the buffer. Linux only.",

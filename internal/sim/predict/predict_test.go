@@ -352,7 +352,7 @@ func TestLogarithmic(t *testing.T) {
 
 func TestDescriptionErrors(t *testing.T) {
 	for _, x := range []struct{ text, want string }{
-		{"{}", "c.yaml: ranks: 0 is outside 2 to 65536"},
+		{"{}", "c.yaml:1: ranks: 0 is outside 2 to 65536"},
 		{"{ranks: 4, hosts: 5}", "c.yaml:1: hosts: 5 is outside 1 to 4"},
 		{"{ranks: 4, cores: -1}", "c.yaml:1: cores: -1 is outside 0 to 65536"},
 		{"{ranks: 4, switches: 5}", "c.yaml:1: switches: 5 is outside 1 to 4"},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
@@ -240,7 +241,7 @@ func (d *device) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Sta
 			d.f.mu.Lock()
 		case <-ctx.Done():
 			d.f.mu.Lock()
-			return mpe.Status{}, false, fmt.Errorf("rank %d waits for a message: %w", d.rank, context.Cause(ctx))
+			return mpe.Status{}, false, fmt.Errorf("rank %d waits for a message: %w", d.rank, ctxerr.Of(ctx))
 		}
 	}
 }
@@ -287,7 +288,7 @@ func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 }
 

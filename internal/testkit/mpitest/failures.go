@@ -94,6 +94,29 @@ func deadline(r *rank) {
 	got(q.Wait(r.ctx))(r)
 }
 
+// cause: the error of a call whose context was cancelled is context.Canceled, and the cause that the caller gave.
+func cause(r *rank) {
+	const tag = 4
+	other := 1 - r.Rank()
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	cancel(enough)
+	b := []int32{-1}
+	_, recv := mpi.Recv(ctx, r.Comm, b, other, tag)
+	_, probe := mpi.Probe(ctx, r.Comm, other, tag)
+	q := got(mpi.Irecv(r.Comm, b, other, tag))(r)
+	all := mpi.Waitall(ctx, []mpi.Request{q}, nil)
+	q = got(mpi.Irecv(r.Comm, b, other, tag))(r)
+	_, _, any := mpi.Waitany(ctx, []mpi.Request{q})
+	r.sync(other) // no receive of the other rank is left, which could match what is sent now
+	for i, err := range []error{recv, probe, mpi.Ssend(ctx, r.Comm, b, other, tag), all, any} {
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, enough) {
+			r.fatalf("call %d: %v", i, err)
+		}
+	}
+	r.sync(other)
+}
+
 // cancel: what is cancelled is not received.
 func cancel(r *rank) {
 	const tag = 5

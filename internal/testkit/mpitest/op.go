@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -85,7 +86,7 @@ func (x *op) Wait(ctx context.Context) (mpe.Status, error) {
 		return x.status, x.err
 	case <-ctx.Done():
 	}
-	x.abort(x.waitError(context.Cause(ctx)))
+	x.abort(x.waitError(ctxerr.Of(ctx)))
 	return x.status, x.err
 }
 

@@ -64,6 +64,7 @@ var (
 		{"truncation", 2, truncation},
 		{"deadline", 2, deadline},
 		{"cancel", 2, cancel},
+		{"a context's cause", 2, cause},
 		{"persistent", 2, persistent},
 		{"wait for any", 2, waitany},
 		{"wait for some", 2, waitsome},

@@ -16,7 +16,7 @@ const Timeout = 10 * time.Second
 type End struct {
 	mpe.Transport
 	RxPackets chan mpe.RxPacket
-	// gone are the peers of which an mpe.RxGone has come, which is not among RxPackets: it comes
+	// gone are the peers of which an mpe.RxGone or mpe.RxLeft has come, which is not among RxPackets: it comes
 	// at a time of its own.
 	gone chan int
 }
@@ -48,7 +48,7 @@ func (e *End) receive() error {
 			return errors.New("nothing was filled in by Recv")
 		}
 		for _, a := range batch[:n] {
-			if a.Kind == mpe.RxGone {
+			if a.Kind == mpe.RxGone || a.Kind == mpe.RxLeft {
 				e.gone <- a.Peer
 				continue
 			}

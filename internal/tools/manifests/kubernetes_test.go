@@ -127,7 +127,8 @@ func TestMistakes(t *testing.T) {
 	if _, err := decode(d, good); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"serviceName", "readinessProbe", "httpGet", "fsGroup", "maxUnavailable", "clusterIP", "scrapeNativeHistograms", "hostNetwork", "nodeSelector", "topologyKey", "matchLabels"} {
+	for _, field := range []string{"serviceName", "readinessProbe", "httpGet", "seccompProfile", "maxUnavailable",
+		"clusterIP", "scrapeNativeHistograms", "hostNetwork", "nodeSelector", "topologyKey", "matchLabels"} {
 		bad := bytes.ReplaceAll(good, []byte(field+":"), []byte(field+"s:"))
 		if bytes.Equal(bad, good) {
 			t.Errorf("no manifest has %s", field)
@@ -180,11 +181,21 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
+// foreign are the labels of pods in the same namespace that are none of ours.
+var foreign = []labels.Set{{}, {"app.kubernetes.io/name": "postgresql"}, {"app": "zrlmpid"}}
+
+// selects checks that a selector matches the pod, and no pod of others: an empty selector matches all.
 func selects(t *testing.T, what string, selector *metav1.LabelSelector, pod labels.Set) {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil || !s.Matches(pod) {
 		t.Errorf("%s selects %v, which does not match %v: %v", what, selector, pod, err)
+		return
+	}
+	for _, other := range foreign {
+		if s.Matches(other) {
+			t.Errorf("%s selects %v, which matches a pod of others, with labels %v", what, selector, other)
+		}
 	}
 }
 

@@ -94,8 +94,9 @@ func (m *mutation) caught(root string) (string, error) {
 		return "", err
 	}
 	for _, t := range m.by {
-		args := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
+		args := append([]string{"test", "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
 		cmd := exec.Command("go", args...)
+		cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // also for programs that tests build
 		cmd.Dir = root
 		out, err := cmd.CombinedOutput()
 		if bytes.Contains(out, []byte("[build failed]")) {

@@ -13,25 +13,42 @@ type test struct {
 }
 
 var (
-	search     = test{"the search", []string{"./handshake", "-run", "TestSearch$"}}
-	rounds     = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
-	itsOwn     = test{"a test of its own", []string{"./handshake", "-short"}}
-	shared     = test{"a test of its own", []string{"./mpe/collective", "-run", "TestShared"}}
-	woken      = test{"a test of its own", []string{"./transport/shm", "-run", "TestAwaitAndSleep|TestWokenByLink"}}
-	duplicate  = test{"a test of its own", []string{"./mpe", "-run", "Duplicate"}}
-	linger     = test{"a test of its own", []string{"./mpe", "-run", "TestLinger$"}}
-	late       = test{"a test of its own", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
+	search    = test{"the search", []string{"./handshake", "-run", "TestSearch$"}}
+	rounds    = test{"rounds with copies", []string{"./handshake", "-run", "TestDuplicatesAcrossRounds$"}}
+	itsOwn    = test{"its own test", []string{"./handshake", "-short"}}
+	shared    = test{"its own test", []string{"./mpe/collective", "-run", "TestShared"}}
+	woken     = test{"its own test", []string{"./transport/shm", "-run", "TestAwaitAndSleep|TestWokenByLink"}}
+	duplicate = test{"its own test", []string{"./mpe", "-run", "Duplicate"}}
+	copies    = test{"the tests of copies", []string{"./handshake", "-run",
+		"Copies|Early|SecondData|Late|EqualMessages|ClearAfterDone|SilentFPGA"}}
+	linger     = test{"its own test", []string{"./mpe", "-run", "TestLinger$"}}
+	late       = test{"its own test", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
+	restarts   = test{"its own test", []string{"./handshake", "-run", "Restart|Uncleared|Kept"}}
+	keptFirst  = test{"its own test", []string{"./mpe", "-run", "TestKeptBeforeItIsSent$"}}
+	keptFile   = test{"its own test", []string{"./internal/kept"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
 	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
 	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
 	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
 	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
-	unread     = test{"a test of its own", []string{"./attach", "-run", "TestUnreadMessagesAreReturned$"}}
+	next       = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfNextProgram$", "-seeds", "300"}}
+	left       = test{"its own test", []string{"./handshake", "-run", "Withdrawn|Revoked|LeaveSend|LeftDeadline"}}
+	unread     = test{"its own test", []string{"./attach", "-run", "TestUnreadMessagesAreReturned$"}}
 	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
 	paths      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
 	memory     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
+	announced  = test{"its own test", []string{"./extended", "-run", "TestAnnouncedMessageRests$"}}
+	floods     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_floods", "-seeds", "100"}}
+	worlds     = test{"the world", []string{"./extended", "-run", "TestWorld$"}}
+	refused    = test{"its own test", []string{"./mpe", "-run", "TestRefusedWithoutCredit$"}}
 	questions  = test{"the tests of questions", []string{"./extended", "-run", "Question|ForgedReports"}}
+	deadEnd    = test{"its own test", []string{"./handshake", "-run", "DeadEnd|ResetInMid"}}
+	endsDead   = test{"its own test", []string{"./mpe", "-run", "TestDeadEnd"}}
+	deadMPI    = test{"its own test", []string{"./mpi", "-run", "TestDeadEnds", "-timeout", "2m"}}
+	deadNodes  = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(fpga|nodes),_losses",
+		"-seeds", "100"}}
+	lateNodes  = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes,_a_late", "-seeds", "500"}}
 	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
@@ -50,11 +67,94 @@ var mutations = []mutation{
 	{"P3: an FPGA is sent SEND_REQUEST again after its own message", "handshake/recv.go",
 		"if s.requested == 0 || p.cfg.Peer.DropsRequests {", "if s.requested == 0 {", deployed},
 	{"P5: a SEND_REQUEST is deferred until its receive is posted", "handshake/recv.go",
-		"\tp.deferHeader(now, h)\n\treturn acts\n}\n\n// onData", "\treturn acts\n}\n\n// onData", deployed},
+		"\tp.deferHeader(now, h)\n\treturn acts\n}\n\n// asked", "\treturn acts\n}\n\n// asked", deployed},
 	{"P7: a CLEAR_TO_SEND between sends is kept for the next one", "handshake/send.go",
 		"\t\tif p.clearPending {\n\t\t\tp.stale = ", "\t\tif false {\n\t\t\tp.stale = ", deployed},
 	{"P10: after a PartialError, an FPGA is sent nothing more", "handshake/send.go",
-		"if err.FPGA {", "if false {", deployed},
+		"case p.refusesSend():", "case false:", []test{deadEnd}},
+	{"P10: an FPGA in a dead end sends nothing for a receive", "mpe/match.go",
+		"err := e.noSender(r.peer, r.comm)\n", "var err error\n", []test{endsDead}},
+	{"P10: a dead end ends what is posted", "mpe/peer_lost.go",
+		"\tp.abortUnsent(err)\n\tp.e.endPosted(p.rank, err)\n", "\tp.abortUnsent(err)\n", []test{endsDead, deadNodes}},
+	{"P10: a dead end ends queued sends", "handshake/deadend.go",
+		"return d.err != nil && (", "return d.err != nil && false && (", []test{deadEnd}},
+	{"P10: receives from any source end with the last sender", "mpe/peer_lost.go",
+		"if err := e.noSender(AnySource, 0); err != nil {", "if err := e.noSender(AnySource, 0); err != nil && false {",
+		[]test{endsDead}},
+	{"P10: but not while a sender is left", "mpe/peer_lost.go",
+		"\t\tif why == nil {\n\t\t\treturn nil\n\t\t}\n", "\t\tif why == nil {\n\t\t\tcontinue\n\t\t}\n",
+		[]test{endsDead}},
+	{"P10: a sender whose DATA stays away is in a dead end", "handshake/deadend.go",
+		"if !r.certain ||", "if true || !r.certain ||", []test{deadEnd}},
+	{"P10: but not if its SEND_REQUEST may be a copy", "handshake/deadend.go",
+		"if !r.certain ||", "if false ||", []test{deadEnd, lateNodes}},
+	{"P10: a peer that asks anew is in no dead end", "handshake/recv.go",
+		"\t\tp.leaveDeadEnd() // a peer that asks anew", "\t\t// a peer that asks anew", []test{deadEnd}},
+	{"P10: but not if that may be a copy", "handshake/recv.go",
+		"if q := &p.deferred; q.valid && q.header == h && p.asksAgain(q.at, now) {", "if q := &p.deferred; true {", []test{deadEnd}},
+	{"P10: nor if the CLEAR_TO_SEND of a CPU program may be one", "handshake/send.go",
+		"p.dead.sent && p.unanswered.valid && p.asksAgain(p.unanswered.at, now) {", "p.dead.sent {", []test{deadEnd}},
+	{"P10: a send that was tried waits on when the peer goes on", "handshake/deadend.go",
+		"if s := &p.send; p.dead.tried && s.state == WaitClear {", "if s := &p.send; false {", []test{deadEnd}},
+	{"P10: what was asked before a dead end is not answered", "handshake/deadend.go",
+		"\tp.deferred, p.stale, p.unanswered = deferredHeader{}, deferredHeader{}, deferredHeader{}\n", "",
+		[]test{deadEnd}},
+	{"P10: one send is tried with an upstream CPU program", "handshake/deadend.go",
+		"!p.cfg.Peer.KeepsRequests || !d.sent || d.tried", "true", []test{deadEnd}},
+	{"P10: and one only, for a time", "handshake/deadend.go",
+		"!d.sent || d.tried", "!d.sent", []test{deadEnd}},
+	{"P10: a message from before a reset is no dead end", "handshake/deadend.go",
+		"if s.resetSince {", "if false {", []test{deadEnd}},
+	{"E51: a call with FPGAs that has failed elsewhere fails when it is made", "mpe/collective/onabort.go",
+		"\t\te.byOrder.remember(f)\n", "", []test{endsDead}},
+	{"MPI: Sendrecv does not wait for what depends on a failed send", "mpi/sendrecv.go",
+		"if in.deployed() || out.deployed() {", "if false {", []test{deadMPI}},
+	{"MPI: Waitall does not either", "mpi/request.go",
+		"if rest.depends(ctx, r) {", "if false {", []test{deadMPI}},
+	{"MPI: the first cause is the one reported", "mpi/errors.go",
+		"e.failed == 1 || severity(err) < severity(e.errs[0])", "e.failed == 1", []test{deadMPI}},
+	{"P24: it is kept before the packet leaves", "mpe/peer_handshake.go",
+		"func (l *handshakeLink) transmit(act handshake.Action) {\n\tl.keep(act.Header)\n",
+		"func (l *handshakeLink) transmit(act handshake.Action) {\n", []test{keptFirst}},
+	{"P24: a process that ends while it keeps something has the entry before", "internal/kept/file.go",
+		"next := 1 - atomic.LoadUint32(index)&1", "next := atomic.LoadUint32(index) & 1", []test{keptFile}},
+	{"P24: after a reboot it is said that there was one", "internal/kept/file.go",
+		"k.Rebooted || s.boot != e.boot", "k.Rebooted", []test{keptFile}},
+	{"P24: that an ACK may not have been sent", "mpe/peer_handshake.go",
+		"l.pair.Kept().Before(next)", "l.pair.Kept()", []test{keptFirst}},
+	{"P27: a peer that may lack an ACK, and is silent, is in a dead end", "handshake/kept.go",
+		"if h.Type == protocol.Ack && k.Received", "if false && h.Type == protocol.Ack && k.Received", []test{restarts}},
+	{"P27: unless it was acknowledged since", "handshake/retransmitted.go",
+		"\t\te.kept.In = KeptMessage{} // this is the ACK", "\t\t// this is the ACK", []test{restarts}},
+	{"P27: a SEND_REQUEST that may be a copy does not show that the FPGA is past the message", "handshake/recv.go",
+		"if p.inOurSend() && !p.asked(h) && now-p.earlier.kept.Out.At < latestCopy {", "if false {", []test{restarts}},
+	{"P27: nor is it answered later", "handshake/restart.go",
+		"return p.inOurSend() && !p.resumes", "return false", []test{restarts}},
+	{"P27: one that comes later than any copy does", "handshake/recv.go",
+		" && now-p.earlier.kept.Out.At < latestCopy {", " {", []test{restarts}},
+	{"P27: and is answered when the FPGA has shown that", "handshake/restart.go",
+		"\tif p.recv.state == WaitRequest && !p.unfit {\n\t\tacts = p.answerDeferred(now, acts)\n\t}\n", "", []test{restarts}},
+	{"P25: DATA that an earlier process has cleared is received", "handshake/restart.go",
+		"d.proven = in.Progress == Cleared &&", "d.proven = false && in.Progress == Cleared &&", []test{restarts}},
+	{"P25: DATA that comes again is no late copy", "handshake/restart.go",
+		"\t\td.proven, d.at = true, now\n", "\t\td.at = now\n", []test{restarts}},
+	{"P25: but not if it comes sooner than its sender retransmits", "handshake/restart.go",
+		"case now-d.at >= max(p.cfg.Peer.AckRetransmit, deployedFirst)*9/10:", "case now > d.at:", []test{restarts}},
+	{"P25: what was acknowledged is not received again", "handshake/restart.go",
+		"if p.isLast(h, payload) || ", "if ", []test{restarts}},
+	{"P26: a CLEAR_TO_SEND for an earlier process is answered", "handshake/restart.go",
+		"\tout := &p.earlier.kept.Out\n\treturn out.Progress == Requested ||",
+		"\tout := &p.earlier.kept.Out\n\treturn false && out.Progress == Requested &&", []test{restarts}},
+	{"P27: sends wait while the FPGA may be in the middle of a message", "handshake/restart.go",
+		"return out.Progress == Cleared && p.cfg.Peer.CorruptsOnRetransmit",
+		"return false && out.Progress == Cleared && p.cfg.Peer.CorruptsOnRetransmit", []test{restarts}},
+	{"P27: a peer that was interrupted and is silent is in a dead end", "handshake/restart.go",
+		"if !e.deadline.due(now) {", "if e.deadline.expire(now); true {", []test{restarts}},
+	{"P27: a dead end outlives its process", "handshake/restart.go",
+		"\tcase k.DeadEnd && k.Sent:\n\t\tp.enterDeadEnd(p.restartError(InOurSend, 0), true)\n", "", []test{restarts}},
+	{"P27: a send to a peer that may wait for DATA ends", "handshake/restart.go",
+		"return out.Progress != NoMessage && p.earlier.began-out.At > series",
+		"return false && out.Progress != NoMessage && p.earlier.began-out.At > series", []test{restarts}},
 	{"P12: ERROR ends the send that waits", "handshake/pair.go",
 		"case p.send.state == WaitClear || p.send.state == WaitAck:", "case false:", deployed},
 	{"P13: a send cannot be cancelled once its DATA is out", "handshake/send.go",
@@ -71,12 +171,13 @@ var mutations = []mutation{
 		"case h.Size > p.cfg.MaxWords:", "case false:", deployed},
 	{"P6: SEND_REQUEST again within 50 ms is not cleared again", "handshake/recv.go",
 		"\t\tif r.early.on {\n\t\t\treturn acts\n\t\t}\n", "", deployed},
-	{"P8: SEND_REQUEST of a deployed peer is the ACK that was lost", "handshake/send.go",
-		"\tif !p.requestBeforeClear() {\n\t\tacts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck",
-		"\tif false {\n\t\tacts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: RequestTakenAsAck", deployed},
-	{"P9: DATA again is acknowledged again", "handshake/recv.go",
+	{"P8: SEND_REQUEST again of a deployed peer is the ACK that was lost", "handshake/send.go",
+		"\t\tif !again { // it may", "\t\tif again || !again { // it may", deployed},
+	{"P8: but not the first one", "handshake/send.go",
+		"again := s.asked && !s.askedEarly.on", "again := true", []test{copies}},
+	{"P9: DATA again is acknowledged again", "handshake/retransmitted.go",
 		"if p.cfg.Quirks.AckOnce || p.last.early.on {", "if true {", deployed},
-	{"P9: but only after the peer's time-out", "handshake/recv.go",
+	{"P9: but only after the peer's time-out", "handshake/retransmitted.go",
 		"if p.cfg.Quirks.AckOnce || p.last.early.on {", "if p.cfg.Quirks.AckOnce {", deployed},
 	{"P11: no CLEAR_TO_SEND again while DATA of a deployed peer arrives", "handshake/recv.go",
 		"if p.cfg.Peer.RetransmitsClear > 0 {", "if false {", deployed},
@@ -90,18 +191,66 @@ var mutations = []mutation{
 		"\t\tif p.requestBeforeClear() {\n\t\t\t// It has received since", "\t\tif false {\n\t\t\t// It has received since", deployed},
 	{"P18: times count by when a packet arrived", "handshake/pair.go",
 		"\tfits := defect.OK()", "\tp.last.early.expire(now)\n\tfits := defect.OK()", deployed},
-	{"P19: a retransmission moves the end of lingering on", "handshake/recv.go",
+	{"P19: a retransmission moves the end of lingering on", "handshake/retransmitted.go",
 		"\tp.last.reacked++\n", "", []test{linger}},
 	{"E9: what comes after close is answered by close", "extended/session.go",
 		"c.arrivals.newest, c.closeDue = now, true", "c.arrivals.newest = now", []test{linger}},
+	{"P20: what comes sooner than a round trip is held back", "handshake/copies.go",
+		"case r.answers < provenAnswers || d >= r.shortest:", "case true:", []test{copies}},
+	{"P20: in less than an eighth of it, until the peer has retransmitted", "handshake/copies.go",
+		"case d < r.shortest/impossible && p.vainHolds < mostVainHolds:", "case false:", []test{copies}},
+	{"P20: and is not lost", "handshake/recv.go",
+		"\t\tif r.held { // nothing else has come", "\t\tif false { // nothing else has come", []test{copies}},
+	{"P20: a message that was real gives the shortest time", "handshake/recv.go",
+		"\tif f == r.doubted {", "\tif false {", []test{copies}},
+	{"P20: SEND_REQUEST again discards it", "handshake/recv.go",
+		"} else if r.held { // the peer", "} else if false { // the peer", []test{copies}},
+	{"P20: of two DATA, the one that equals an earlier message is the copy", "handshake/recv.go",
+		"case r.held && differs &&", "case false && differs &&", []test{copies}},
+	{"P20: a header begins a doubtful message anew", "handshake/pair.go",
+		"(p.recv.doubt.on || p.isRetransmission", "(p.isRetransmission", []test{copies}},
+	{"P20: what equals a recent message is held back where there are copies", "handshake/copies.go",
+		"if !t.on && p.vainHolds < mostVainHolds", "if false && p.vainHolds < mostVainHolds", []test{copies}},
+	{"P20: three times without effect", "handshake/copies.go",
+		"\t\tp.vainHolds++\n", "\t\tp.vainHolds += 0\n", []test{copies}},
+	{"P21: a second DATA is reported", "handshake/copies.go",
+		"if !l.latest || !p.distrustsCopies() {", "if true || !p.distrustsCopies() {", []test{copies}},
+	{"P21: a copy of an older message is not", "handshake/copies.go",
+		"if old && !l.twin {", "if false {", []test{copies}},
+	{"P21: too much payload is reported", "handshake/copies.go",
+		"if !l.latest || !l.fragmented ||", "if true || !l.fragmented ||", []test{copies}},
+	{"P21: equal messages are counted", "handshake/recv.go",
+		"if p.last.twin = p.recent.has(f); p.last.twin {", "if p.last.twin = p.recent.has(f); false {", []test{copies}},
+	{"P22: an ACK that comes too soon is held back", "handshake/copies.go",
+		"if p.distrustsCopies() && !s.ackHeld {", "if false {", []test{copies}},
+	{"P23: CLEAR_TO_SEND again after a message was done is reported", "handshake/send.go",
+		"\tacts = p.clearAfterDone(now, h, acts)\n", "", []test{copies}},
+	{"T11: an FPGA that is silent has the message, probably", "handshake/send.go",
+		"err.Silent = s.state == WaitAck", "err.Silent = false && s.state == WaitAck", []test{copies}},
+	{"T11: unless it asks no more", "handshake/send.go",
+		" && p.send.tries < deployedRetransmissions", "", []test{copies}},
+	{"D9: a longer datagram ends the messages only that an FPGA ends so", "handshake/length.go",
+		"if n > full && !p.longTail(off, total, n) {", "if false {", []test{copies}},
 	{"D11: no continuation after a gap of 50 ms", "handshake/recv.go",
 		"if now-r.arrived > p.cfg.Timing.FragmentGap {", "if now < 0 {", deployed},
 	{"D8: a datagram that does not fit starts the message over", "handshake/recv.go",
 		"if !p.lengthFits(r.off, int64(r.size)*protocol.WordLen, b) {", "if now < 0 {", deployed},
 	{"T6: the wait for ACK ends", "handshake/send.go",
-		"s.deadline = in(now, p.cfg.Timing.AckDeadline)", "s.deadline = timer{}", deployed},
+		"s.deadline = in(now, bound(p.cfg.Timing.AckDeadline, s.gone))", "s.deadline = timer{}", deployed},
 	{"quirk: a stand-in that sends does not clear again", "handshake/recv.go",
 		"if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {", "if false {", deployed},
+	{"E20: a peer may have more messages without receives as they pile up", "extended/room.go",
+		"\tif cfg.Room == nil {\n", "\tif cfg.Room == nil || r.window > 0 {\n", []test{floods}},
+	{"E20: the credit of a message that rests returns once", "extended/recv.go",
+		"\t\tif !m.returned {\n", "\t\tif true {\n", []test{worlds}},
+	{"E16: a message that rests can be cancelled", "extended/recv.go",
+		"if ref := r.resting.get(h.Message); ref == 0 || ref&eagerBit != 0 {", "if true {", []test{announced}},
+	{"E8: what rests and is not complete is lost with its session", "extended/end.go",
+		"\tc.lostRests(now, why)\n", "", []test{announced}},
+	{"E21: what was accepted without credit is refused after a time", "mpe/room.go",
+		"for len(l.unsure) > 0 && e.at >= l.refusal() {", "for false {", []test{floods}},
+	{"E21: a call waits for credit, and then is refused", "mpe/engine_post.go",
+		"if !short && !op.NoWait && r.p != nil && r.send() {", "if false {", []test{refused}},
 	{"E32: a number that has arrived is a duplicate", "extended/arrivals.go",
 		"case d >= 1<<31, d < a.end-a.next && a.has(number):", "case d >= 1<<31:", []test{searchE2, simulateE2}},
 	{"E37: long packets that are lost one after the other are a black hole", "extended/mtu.go",
@@ -119,8 +268,8 @@ var mutations = []mutation{
 	{"E53: a rank that answers no questions is known by its ACKs", "extended/question.go",
 		"r.echoes >= olderEchoes {", "false {", []test{questions}},
 	{"E53: parts of the answers to two questions do not fit together", "extended/question.go",
-		"h.Tag != r.number ||", "false ||", []test{questions}},
-	{"0 words of an FPGA come with a line of anything", "handshake/recv.go",
+		"case !r.asks() || h.Tag != r.number:", "case !r.asks():", []test{questions}},
+	{"0 words of an FPGA come with a line of anything", "handshake/length.go",
 		"\tif total == 0 {\n\t\treturn n <= protocol.LineLen\n\t}\n", "", []test{nodes}},
 	{"the wait for ACK ends on a stream, too", "handshake/send.go",
 		"if !s.dataSent { // retrans", "if !s.dataSent && !p.cfg.Reliable { // retrans", []test{streams}},
@@ -132,8 +281,24 @@ var mutations = []mutation{
 		"\te.due = min(e.due, at)\n}", "\te.due = max(e.due, at)\n}", []test{simulation}},
 	{"engine: time-outs wait for what has arrived", "mpe/peer.go",
 		"\tif p.known != nil {", "\tif false {", []test{late}},
+	{"P28: a CLEAR_TO_SEND for a message that was withdrawn is not used", "handshake/send.go",
+		"if p.answersWithdrawn(now, h) {", "if false {", []test{next}},
+	{"P28: a message that does not come is withdrawn", "handshake/withdraw.go",
+		"\treturn p.transmitRevocation(protocol.SendRequest, n, s.op.Tag, acts)\n", "\t_ = n\n\treturn acts\n",
+		[]test{left}},
+	{"P28: a CLEAR_TO_SEND is revoked when its program ends", "handshake/withdraw.go",
+		"if !p.numbered() || !r.active() || r.op.ID != id {", "if true || r == nil {", []test{left}},
+	{"P28: a SEND_REQUEST with another number is another message", "handshake/recv.go",
+		"if p.numbered() && r.active() && h.Size != r.number {", "if false {", []test{left}},
+	{"P29: an FPGA that has cleared a message of a program that is gone gets it", "handshake/leave.go",
+		"case s.requested == 0 || !p.cfg.Peer.OneAtATime:", "case true:", []test{left}},
+	{"P29: a deployed node's message for a program that is gone is discarded", "mpe/peer_handshake_left.go",
+		"if l.left.receives+l.left.replies == 0 {", "if true {", []test{next}},
+	{"engine: a message that a receive had matched ends with its program", "mpe/program.go",
+		"if u.in != nil && u.in.matchedBefore {", "if false {", []test{next}},
 	{"engine: a receive whose message did not exist is posted again", "mpe/peer_handshake.go",
-		"if !r.detached {\n\t\t\t\te.pairs.reposts", "if false {\n\t\t\t\te.pairs.reposts", []test{simulation, duplicate}},
+		"if r.detached {\n\t\t\t\te.buffers.put(r.buf)", "if true {\n\t\t\t\te.buffers.put(r.buf)",
+		[]test{simulation, duplicate}},
 	{"E51: messages of an earlier program's calls have other tags", "mpe/collective/abort.go",
 		"if epoch == 0 || x.Tag", "if epoch == 0 || epoch > 0 || x.Tag", []test{killed}},
 	{"E51: an agreement drops the messages of an earlier program's calls", "mpe/collective/agree.go",

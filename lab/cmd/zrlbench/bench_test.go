@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/lab/goodput"
 	"github.com/zrlmpi/zrlmpid/lab/path"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	}
 	// Ranks of a program with the race detector would sleep a second at their end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	os.Exit(m.Run())
+	os.Exit(statetest.Run(m))
 }
 
 const testTimeout = 20 * time.Second

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -80,7 +81,7 @@ func buildImage(t *testing.T) *image {
 // build runs a command of the stage that builds.
 func (m *image) build(t *testing.T, args []string, command string) {
 	t.Helper()
-	for _, folder := range []string{"/out/", "/run-out/"} {
+	for _, folder := range []string{"/out/", "/run-out/", "/state-out/"} {
 		command = strings.ReplaceAll(command, " "+folder, " "+m.out+folder)
 	}
 	cmd := exec.Command("sh", "-euc", command)
@@ -99,7 +100,9 @@ func (m *image) take(t *testing.T, i instruction) {
 	case "COPY":
 		into := filepath.Join(m.root, words[len(words)-1])
 		source := m.out + words[len(words)-2]
-		err = exec.Command("cp", "-r", "--preserve=mode", source+".", into).Run()
+		if err = os.MkdirAll(into, 0o755); err == nil {
+			err = exec.Command("cp", "-r", "--preserve=mode", source+".", into).Run()
+		}
 		if owner, ok := strings.CutPrefix(words[1], "--chown="); ok && err == nil {
 			err = exec.Command("chown", "-R", owner, into).Run()
 		}
@@ -145,4 +148,61 @@ func TestImage(t *testing.T) {
 	if out, err := s.try(m.who, m.check...); err == nil {
 		t.Errorf("the health check of a container that has ended is\n%s", out)
 	}
+	m.configure(t, "deploy/packaging/zrlmpid.yaml")
+	s = start(t, newNetwork(t), m.root, m.who, "", m.env, append(m.entry, m.cmd...)...)
+	s.records(m.who, m.env)
+	s.stops()
+}
+
+// configure gives an image a configuration of the repository, with a rank 4 that is not there.
+func (m *image) configure(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(from(name))
+	if err == nil {
+		text = append(text, "  - {rank: 4, address: 127.0.0.5, peer: cpu}\n"...)
+		err = os.WriteFile(filepath.Join(m.root, "etc/zrlmpid/zrlmpid.yaml"), text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// records checks that a failure leaves a record, which the status names.
+func (s *service) records(who account, env []string) {
+	s.t.Helper()
+	out, err := s.tryWith(who, env, "/usr/bin/zrlctl", "send", "4", "--words", "1", "--timeout", "200ms")
+	if err == nil {
+		s.t.Errorf("a message has arrived:\n%s", out)
+	}
+	s.log.waitFor(s.t, "record of a failure written")
+	out, err = s.tryWith(who, env, "/usr/bin/zrlctl", "status")
+	if err != nil || !strings.Contains(out, "packets before it: zrlctl analyze /") {
+		s.t.Errorf("the status names no record: %v\n%s", err, out)
+	}
+}
+
+// TestImageOfAPod runs the image as deploy/kubernetes does: its root can only be read, and /dev/shm has 64 MiB.
+func TestImageOfAPod(t *testing.T) {
+	needsRoot(t, "the image in a pod")
+	m := buildImage(t)
+	m.configure(t, "deploy/kubernetes/overlays/standins/zrlmpid.yaml")
+	shm := filepath.Join(m.root, "dev/shm")
+	if err := os.MkdirAll(shm, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mount := func(source, target, kind string, flags uintptr, options string) {
+		t.Helper()
+		if err := syscall.Mount(source, target, kind, flags, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount(m.root, m.root, "", syscall.MS_BIND, "")
+	t.Cleanup(func() { _ = syscall.Unmount(m.root, syscall.MNT_DETACH) })
+	mount("", m.root, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
+	mount("tmpfs", shm, "tmpfs", 0, "size=64m,mode=1777")
+	t.Cleanup(func() { _ = syscall.Unmount(shm, syscall.MNT_DETACH) })
+	env := append(m.env, "ZRLMPID_CONTROL_SOCKET=/dev/shm/zrlmpid/control.sock", "STATE_DIRECTORY=/dev/shm/zrlmpid-state")
+	s := start(t, newNetwork(t), m.root, m.who, "", env, append(m.entry, m.cmd...)...)
+	s.records(m.who, env)
+	s.stops()
 }

@@ -84,7 +84,9 @@ func start(t *testing.T, net *network, root string, who account, calls string, e
 			t.Logf("the log:\n%s", s.log.String())
 		}
 	})
-	s.run(who, "/usr/bin/zrlctl", "status", "--wait", "30s")
+	if out, err := s.tryWith(who, env, "/usr/bin/zrlctl", "status", "--wait", "30s"); err != nil {
+		t.Fatalf("status: %v\n%s\nthe log:\n%s", err, out, s.log.String())
+	}
 	return s
 }
 

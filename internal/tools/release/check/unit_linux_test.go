@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -78,7 +79,7 @@ func TestUnitVerify(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, program := range []string{"usr/bin/zrlmpid", "bin/kill"} {
+		for _, program := range []string{"usr/bin/zrlmpid", "usr/bin/zrlctl"} {
 			copyFile(t, filepath.Join(dir, program), os.Args[0], 0o755)
 		}
 		path := filepath.Join(dir, "etc/systemd/system/zrlmpid.service")
@@ -124,12 +125,13 @@ func TestUnitSystemCalls(t *testing.T) {
 	t.Run("as installed", func(t *testing.T) {
 		root := emptyRoot(t, who)
 		copyFile(t, filepath.Join(root, "etc/zrlmpid/zrlmpid.yaml"), from("deploy/packaging/zrlmpid.yaml"), 0o644)
-		s := start(t, newNetwork(t), root, who, calls, nil, command...)
+		s := start(t, newNetwork(t), root, who, calls, []string{"RUNTIME_DIRECTORY=/run/zrlmpid"}, command...)
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 		if err != nil || !strings.Contains(string(status), "Seccomp:\t2\n") || !strings.Contains(string(status), "CapEff:\t0000000000000000\n") {
 			t.Fatalf("the service may do more: %v\n%s", err, status)
 		}
 		s.works(member)
+		s.reloads(who, u)
 		if out, err := s.try(stranger, "/usr/bin/zrlctl", "status"); err == nil {
 			t.Errorf("a user of another group sees\n%s", out)
 		}
@@ -137,6 +139,14 @@ func TestUnitSystemCalls(t *testing.T) {
 	})
 	t.Run("shared memory and programs", func(t *testing.T) {
 		root := emptyRoot(t, who)
+		proc := filepath.Join(root, "proc") // through which sockets are made in directories that were checked
+		if err := os.MkdirAll(proc, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mount("/proc", proc, "", syscall.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(proc, syscall.MNT_DETACH) })
 		path := filepath.Join(root, "etc/zrlmpid/zrlmpid.yaml")
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -144,7 +154,7 @@ func TestUnitSystemCalls(t *testing.T) {
 		if err := os.WriteFile(path, []byte(memory), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s := start(t, newNetwork(t), root, who, calls, nil, command...)
+		s := start(t, newNetwork(t), root, who, calls, []string{"RUNTIME_DIRECTORY=/run/zrlmpid"}, command...)
 		if out := s.run(member, "/usr/bin/zrlctl", "ping", "1", "--words", "1,262160"); strings.Count(out, "1/1") != 2 {
 			t.Errorf("ping:\n%s", out)
 		}
@@ -154,6 +164,47 @@ func TestUnitSystemCalls(t *testing.T) {
 		s.log.waitFor(t, `there is no command \"no-such-command\"`)
 		s.stops()
 	})
+}
+
+// reloads checks that the unit's reload succeeds, and fails where the daemon refuses the configuration.
+func (s *service) reloads(who account, u unit) {
+	s.t.Helper()
+	env := []string{"RUNTIME_DIRECTORY=/run/zrlmpid"}
+	reload := strings.Fields(u["Service"]["ExecReload"][0])
+	if out, err := s.tryWith(who, env, reload...); err != nil {
+		s.t.Errorf("reload: %v\n%s", err, out)
+	}
+	path := filepath.Join(s.root, "etc/zrlmpid/zrlmpid.yaml")
+	sound, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		string(sound) + "  - {rank: 4, address: 127.0.0.5, run: standin}\n": "these changes need a restart",
+		string(sound) + "  - {rank: 4\n":                                    "the { is not closed",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			s.t.Fatal(err)
+		}
+		if out, err := s.tryWith(who, env, reload...); err == nil || !strings.Contains(out, want) {
+			s.t.Errorf("a reload that is to be refused with %q: %v\n%s", want, err, out)
+		}
+	}
+	if err := os.WriteFile(path, sound, 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestUnitRestarts: what may pass is tried again without a limit, and what only an edit can fix is not.
+func TestUnitRestarts(t *testing.T) {
+	u := readUnit(t)
+	for _, want := range [][3]string{
+		{"Unit", "StartLimitIntervalSec", "0"}, {"Service", "Restart", "on-failure"}, {"Service", "RestartPreventExitStatus", "2"},
+	} {
+		if got := u[want[0]][want[1]]; len(got) != 1 || got[0] != want[2] {
+			t.Errorf("%s is %q, want %s", want[1], got, want[2])
+		}
+	}
 }
 
 // emptyRoot is a root folder with the programs, and what systemd would make for the

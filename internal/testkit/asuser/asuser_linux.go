@@ -1,0 +1,46 @@
+// Package asuser runs parts of a test as another user, in the test's own process: the kernel has a user for each
+// thread.
+package asuser
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+)
+
+// Other is a user and a group that own nothing, and that no system has.
+const Other = 54321
+
+// Do calls f in a thread that is of the user, and returns when it does. f must not call t.FailNow, and not start
+// goroutines that need the user. Only root can; see needs.Root.
+func Do(t testing.TB, user int, f func()) {
+	t.Helper()
+	needs.Root(t, "what another user can do", "can be another user")
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		err := become(user)
+		if err == nil {
+			f()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatalf("becoming user %d: %v", user, err)
+	}
+}
+
+// become changes the user of the calling thread. Those of package syscall change that of all.
+func become(user int) error {
+	for _, call := range []struct{ number, groups uintptr }{{unix.SYS_SETGROUPS, 0}, {unix.SYS_SETRESGID, 1},
+		{unix.SYS_SETRESUID, 1}} {
+		id := uintptr(user) * call.groups
+		if _, _, errno := unix.RawSyscall(call.number, id, id, id); errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Package simulators builds simulators of FPGAs for tests: of the roles that zrlctl cosim new writes, and of upstream's
+// MPE.
+package simulators
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/deploy/cosim"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+)
+
+//go:embed mpe
+var programs embed.FS
+
+var (
+	lock   sync.Mutex
+	folder string // where simulators are built, once for all tests of a process
+	built  = map[string]string{}
+)
+
+// RemoveAll removes all simulators of this process.
+func RemoveAll() {
+	lock.Lock()
+	defer lock.Unlock()
+	os.RemoveAll(folder)
+	folder = ""
+	clear(built)
+}
+
+// newFolder returns the path of a folder that does not exist.
+func newFolder(t testing.TB) string {
+	t.Helper()
+	if folder == "" {
+		var err error
+		if folder, err = os.MkdirTemp("", "simulators"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(folder, fmt.Sprint(len(built)))
+}
+
+// Change is a replacement in a source: its second text replaces the first one, or all of the source if that is empty.
+type Change [2]string
+
+func (c Change) apply(t testing.TB, name string, text []byte) []byte {
+	t.Helper()
+	if c[0] == "" {
+		return []byte(c[1])
+	}
+	if n := strings.Count(string(text), c[0]); n != 1 {
+		t.Fatalf("%s has %q %d times", name, c[0], n)
+	}
+	return []byte(strings.Replace(string(text), c[0], c[1], 1))
+}
+
+// Role builds the role of a project of zrlctl cosim new, with changes of its source, and returns the path of its
+// simulator. It skips the test if a program is missing.
+func Role(t testing.TB, language string, changes ...Change) string {
+	t.Helper()
+	const what = "roles in simulation"
+	needs.Program(t, what, "make", "make")
+	source := "role.cpp"
+	switch language {
+	case "verilog", "verilog-mpe":
+		needs.Program(t, what, "verilator", "verilator")
+		needs.Program(t, what, "g++", "g++")
+		source = "role.v"
+	case "vhdl", "vhdl-mpe":
+		version, err := exec.Command(needs.Program(t, what, "ghdl", "ghdl-llvm"), "--version").Output()
+		if text := string(version); err != nil || !strings.Contains(text, "llvm") && !strings.Contains(text, "GCC") {
+			needs.Missing(t, what, "ghdl has a back end that links no C (apt-get install ghdl-llvm)")
+		}
+		needs.Program(t, what, "cc", "gcc")
+		source = "role.vhdl"
+	case "hls":
+		needs.Program(t, what, "g++", "g++")
+	}
+	lock.Lock()
+	defer lock.Unlock()
+	key := fmt.Sprint(language, changes)
+	if role := built[key]; role != "" {
+		return role
+	}
+	dir := newFolder(t)
+	if _, err := cosim.Write(dir, language, "/nowhere"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		text = c.apply(t, source, text)
+	}
+	if err := os.WriteFile(filepath.Join(dir, source), text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("make", "-C", dir, "role").CombinedOutput(); err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+	built[key] = filepath.Join(dir, "role")
+	return built[key]
+}

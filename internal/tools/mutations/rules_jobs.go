@@ -1,0 +1,60 @@
+package main
+
+var (
+	meeting  = test{"the tests of sockets", []string{"./internal/rendezvous"}}
+	served   = test{"the tests of jobs", []string{"./internal/jobs"}}
+	joined   = test{"the tests of jobs", []string{"./node", "-run", "TestJobDirectory"}}
+	meetings = test{"the tests of meetings", []string{"./transport/shm", "-run", "TestMeeting|TestOtherUser"}}
+	answered = test{"the tests of answers", []string{"./daemon/control", "-run",
+		"TestDecodeAnswer|TestPlausible|TestDoubts|TestJobs"}}
+)
+
+// Rules about the sockets by which ranks of a host and tools find each other. Some need root.
+func init() {
+	mutations = append(mutations, []mutation{
+		{"sockets: nothing is sent to a process of another user than the directory's",
+			"internal/rendezvous/socket_linux.go",
+			"err == nil && peer.UID != d.uid {", "err == nil && false {", []test{meeting}},
+		{"sockets: a link to a socket is not followed", "internal/rendezvous/socket_linux.go",
+			"unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC", "unix.O_PATH|unix.O_CLOEXEC", []test{meeting}},
+		{"sockets: the directory of another user is that user's", "internal/rendezvous/dir_linux.go",
+			"err == nil && int(stat.Uid) != uid {", "err == nil && false {", []test{meeting}},
+		{"sockets: one that is listened on is not replaced", "internal/rendezvous/socket_linux.go",
+			"\t\tcase err == nil:\n\t\t\tunix.Close(other)\n\t\t\treturn -1, &TakenError{path, peer.PID}\n",
+			"\t\tcase err == nil:\n\t\t\tunix.Close(other)\n\t\t\t_ = peer\n", []test{meeting}},
+		{"sockets: of two processes that replace one, one waits", "internal/rendezvous/dir_linux.go",
+			"switch err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); {", "switch err := error(nil); {",
+			[]test{meeting}},
+		{"sockets: a directory that was removed is made again", "internal/rendezvous/socket_linux.go",
+			"const maxMade = 10", "const maxMade = 1", []test{meeting}},
+		{"sockets: only those that nobody listens on are removed", "internal/rendezvous/dir_linux.go",
+			"d.age(name) < staleAge || !d.stale(name, unix.SOCK_STREAM) ||", "d.age(name) < staleAge ||",
+			[]test{meeting, served}},
+		{"sockets: a young one may not be listened on yet", "internal/rendezvous/dir_linux.go",
+			"if d.age(name) < staleAge || !d.stale", "if !d.stale", []test{meeting, served}},
+		{"jobs: what killed processes have left is removed", "internal/jobs/directory_linux.go",
+			"\t\t\t\tif j.Sweep() {", "\t\t\t\tif false {", []test{served}},
+		{"jobs: no more of an answer is read than allowed", "internal/jobs/ask_linux.go",
+			"if b.left.Add(-int64(n)) < 0 {", "if b.left.Add(-int64(n)) < -1<<40 {", []test{served}},
+		{"jobs: a directory is handed over to one job", "internal/jobs/jobs.go",
+			"!ok || name != Name(launcher) ||", "!ok || name == \"\" ||", []test{served}},
+		{"jobs: ranks without a directory from their launcher agree on one", "node/job.go",
+			"\t\tif q.host == p.host && q.directory != \"\" {", "\t\tif q.addr == p.addr {", []test{joined}},
+		{"shm: ranks of one user meet in environments that differ", "transport/shm/meeting_linux.go",
+			"\t\tconn, _, err = elsewhere(name, m.dir.Path())\n", "", []test{meetings}},
+		{"shm: no hello of another user's process is read", "transport/shm/hello_linux.go",
+			"cred.Uid != uint32(os.Geteuid())", "cred.Uid != uint32(os.Geteuid()) && false", []test{meetings}},
+		{"shm: a rank that ends removes its socket", "transport/shm/conn_linux.go",
+			"\tc.meeting.detach()\n", "", []test{meetings}},
+		{"tools: control characters of a rank's texts do not get to a terminal", "daemon/control/answer.go",
+			"err == nil && control(rune(r)) {", "err == nil && control(rune(r)) && false {", []test{answered}},
+		{"tools: an answer that takes much memory is not decoded", "daemon/control/answer.go",
+			"\tif !plausible(text) {\n", "\tif false {\n", []test{answered}},
+		{"tools: a job of another user is never good", "daemon/control/status.go",
+			"\tif s.Foreign != nil {\n", "\tif false {\n", []test{answered}},
+		{"tools: a job whose ranks do not answer is not good", "daemon/control/status.go",
+			"\tif len(s.Silent) > 0 {\n", "\tif false {\n", []test{answered}},
+		{"tools: the process of a rank is the kernel's", "daemon/control/job.go",
+			"\tr.PID, r.UID = pid, j.UID\n", "", []test{answered}},
+	}...)
+}

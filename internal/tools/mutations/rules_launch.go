@@ -1,0 +1,41 @@
+package main
+
+var (
+	contexts   = test{"its own test", []string{"./internal/ctxerr"}}
+	launched   = test{"the tests of jobs of processes", []string{"./internal/launch", "-timeout", "3m"}}
+	runs       = test{"the tests of Run", []string{"./mpi", "-run", "TestRun|TestTwoWaiters"}}
+	polled     = test{"its own test", []string{"./internal/poller", "-run", "TestGoroutineEnds"}}
+	recordings = test{"the tests of cut recordings", []string{"./capture", "-run", "TestTruncated"}}
+)
+
+// Rules about how a program is started, waited for and ended.
+func init() {
+	mutations = append(mutations, []mutation{
+		{"mpi: a call whose context was cancelled says so, whatever the cause", "internal/ctxerr/ctxerr.go",
+			"errors.Is(cause, err) {", "errors.Is(cause, cause) {", []test{contexts}},
+		{"mpi: one goroutine at a time waits for a request", "mpi/request.go",
+			"\tif c.waited {\n\t\treturn emptyStatus, false, c.taken()\n\t}\n", "", []test{runs}},
+		{"mpi: Run does not finalize what the program has", "mpi/main.go",
+			"if world.p.over.Load() {", "if false {", []test{runs}},
+		{"mpi: the signal that ends a job is its error", "mpi/main.go",
+			"cmp.Or(ctxerr.Of(ctx), err)", "cmp.Or(err, ctxerr.Of(ctx))", []test{runs}},
+		{"mpi: no goroutine of the poller runs on", "internal/poller/poller_linux.go",
+			"if len(w.p.watches) == 0 {", "if false {", []test{polled}},
+		{"launcher: it reads a terminal only in the foreground", "internal/launch/run_unix.go",
+			"io.Copy(in, foreground(r.Stdin))", "io.Copy(in, r.Stdin)", []test{launched}},
+		{"launcher: input that no rank reads is left", "internal/launch/run_unix.go",
+			"rank == 0 && ok && !term.IsTerminal", "rank == -1 && ok && !term.IsTerminal", []test{launched}},
+		{"launcher: Ctrl-Z stops the ranks", "internal/launch/run_unix.go",
+			"\tcase syscall.SIGTSTP:\n\t\tr.all(s)\n", "\tcase syscall.SIGTSTP:\n", []test{launched}},
+		{"launcher: children of ranks end with the job", "internal/launch/run_unix.go",
+			"\tcut.Stop()\n\tr.all(syscall.SIGKILL)\n", "\tcut.Stop()\n", []test{launched}},
+		{"launcher: a rank that closes its connection has failed", "internal/launch/run_unix.go",
+			"r.add(event{rank: rank, closed: errClosed})", "", []test{launched}},
+		{"launcher: a rank that does not read does not hold it up", "internal/launch/run_unix.go",
+			"!errors.Is(err, unix.EAGAIN) ||", "true ||", []test{launched}},
+		{"launcher: an aborted job has not succeeded", "internal/launch/run_unix.go",
+			"cmp.Or(abort.Code&0xff, 1)", "abort.Code&0xff", []test{launched}},
+		{"captures: a cut block is named by its beginning", "capture/pcap_ng.go",
+			"\tg.begin = g.w.offset\n\tb, err := g.w.need(8)", "\tb, err := g.w.need(8)", []test{recordings}},
+	}...)
+}

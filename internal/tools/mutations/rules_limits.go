@@ -1,0 +1,61 @@
+package main
+
+var (
+	unlinked = test{"the tests of limits", []string{"./transport/shm", "-run", "Refused|WithoutDescriptors"}}
+	leaving  = test{"the tests of ranks that end", []string{"./extended", "-run", "TestLeft$|TestUnreachable$"}}
+	starving = test{"the tests of descriptors", []string{"./transport/tcp", "./attach", "./internal/jobs", "-run",
+		"WithoutDescriptors"}}
+	attachedWithLimits = test{"the tests of limits", []string{"./lib", "-run", "TestLimitedAttached"}}
+	revoking           = test{"the tests of revocations", []string{"./capture", "-run", "TestRevocations"}}
+	naming             = test{"the tests of limits", []string{"./internal/rlimit"}}
+	asking             = test{"the tests of hostile servers",
+		[]string{"./daemon/control", "-run", "HostileServer|PacketsOfOthers"}}
+	answering = test{"the tests of hostile clients", []string{"./daemon/web", "-run", "Hosts|Guesses|Attempts"}}
+)
+
+// Rules about limits of a process, ranks that end, HTTP, and captures.
+func init() {
+	mutations = append(mutations, []mutation{
+		{"limits: a refusal of the peer is reported", "transport/shm/accept_linux.go",
+			"\tcase refusal != nil:\n", "\tcase false:\n", []test{unlinked}},
+		{"limits: a rank without descriptors says so to its caller", "transport/shm/accept_linux.go",
+			"if err = rlimit.Descriptor(err); ownLimit(err) != nil {", "if err = rlimit.Descriptor(err); false {",
+			[]test{unlinked}},
+		{"limits: a limit is named once", "internal/rlimit/rlimit_linux.go",
+			"if Is(err) {", "if false {", []test{naming}},
+		{"limits: a rank that cannot accept a peer over TCP reports it", "transport/tcp/accept.go",
+			"c.refuseCaller(rlimit.Descriptor(err))", "_ = rlimit.Descriptor(err)", []test{starving}},
+		{"limits: a rank that cannot dial a peer over TCP reports it", "transport/tcp/dial.go",
+			"\t\t\tc.failed(p, err)\n", "\t\t\tp.failed(err)\n", []test{starving}},
+		{"limits: a limit that does not last is not reported", "internal/rlimit/watch.go",
+			"now.Sub(w.since) >= ReportAfter", "true", []test{naming}},
+		{"limits: a program is notified that the daemon has no descriptor for it", "attach/server.go",
+			"reserve.Spend(func() { refuseNext(sockets, err) })", "_ = sockets", []test{starving}},
+		{"limits: memory that does not arrive at a program names the limit", "attach/ring_linux.go",
+			"flags&unix.MSG_CTRUNC != 0", "flags&unix.MSG_CTRUNC < 0", []test{starving}},
+		{"limits: a rank without descriptors answers tools later", "internal/jobs/serve_linux.go",
+			"case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:", "case unix.ENOTTY:", []test{starving}},
+		{"limits: a program without descriptors for Go's runtime ends with one line", "lib/addressspace.go",
+			"//     check_descriptors();\n", "", []test{attachedWithLimits}},
+		{"captures: a packet that revokes another one is no retransmission of it", "capture/tracker.go",
+			"\tif h.Call == protocol.Barrier {\n", "\tif false {\n", []test{revoking}},
+		{"captures: a revoked CLEAR_TO_SEND clears nothing", "capture/flow.go",
+			" || m != nil && m.unclear {", " {", []test{revoking}},
+		{"jobs: later sends to a rank that has ended fail", "extended/send.go",
+			"\tif c.left != 0 {\n", "\tif false {\n", []test{leaving}},
+		{"jobs: sends that wait for a session end with the rank", "extended/session.go",
+			"\t\tc.endQueued(now, why)\n", "", []test{leaving}},
+		{"limits: sends that wait for a session end with the way to the peer", "extended/session.go",
+			"\tc.endQueued(now, endUnreachable)\n", "", []test{leaving}},
+		{"clients: the status of a server is bounded", "daemon/control/remote.go",
+			"\tcase len(text) > maxStatus:\n", "\tcase false:\n", []test{asking}},
+		{"clients: the objects of a status are bounded", "daemon/control/remote.go",
+			"> maxObjects:\n", "> maxStatus:\n", []test{asking}},
+		{"clients: what is no recording is an error", "daemon/control/job_packets.go",
+			"\t\ts.unreadable(ctx, rank, err)\n\t\treturn\n\t}\n\tvar u", "\t\treturn\n\t}\n\tvar u", []test{asking}},
+		{"http: the host of a request is the server's", "daemon/web/server.go",
+			"if !s.allowed(r) {", "if false {", []test{answering}},
+		{"http: passwords are checked at a bounded rate", "daemon/web/attempts.go",
+			"return limit.AllowN(now, 1) && l.all.AllowN(now, 1)", "return true", []test{answering}},
+	}...)
+}

@@ -1,0 +1,31 @@
+package main
+
+var (
+	epochs  = test{"worlds with restarts", []string{"./extended", "-run", "TestEpochs$"}}
+	rests   = test{"the tests of sends that rest", []string{"./mpi", "-run", "RestingSends"}}
+	floodGo = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
+)
+
+// Rules about sends that wait for receives, of which there may be millions.
+func init() {
+	mutations = append(mutations, []mutation{
+		{"E12: a send that rests takes the peer's answer", "extended/restingsends.go",
+			"\treturn c.wakeSend(h.Message)\n", "\treturn nil\n", []test{worlds}},
+		{"E16: a send that rests stays cancelled", "extended/restingsends.go",
+			"\tif ref&cancelBit != 0 {\n", "\tif false {\n", []test{worlds}},
+		{"E8: sends that rest end with their session", "extended/end.go",
+			"\tc.endRestingSends(now, why)\n", "", []test{epochs}},
+		{"room: a send rests when it is announced", "mpe/peer_extended.go",
+			"\t\tl.restSend(ref)\n\t}\n\tl.announced", "\t\t_ = ref\n\t}\n\tl.announced", []test{rests}},
+		{"room: a send that may rest is not advertised", "mpe/packets.go",
+			" && (o.req == nil || !o.req.mayRest) {", " {", []test{floodGo}},
+		{"room: sends that rest are cancelled when their rank ends", "mpe/peer_extended.go",
+			"\tl.cancelRests(err)\n", "", []test{rests}},
+		{"room: sends that rest end with the peer's session", "mpe/peer_extended.go",
+			"\t\t\tl.endRests(act.Err)\n", "", []test{rests}},
+		{"room: no number of a send is used twice", "mpe/restingsends.go",
+			" || s.uses != uint32(n>>32) {", " {", []test{rests}},
+		{"room: a send that was freed keeps its record until it ends", "mpe/restingsends.go",
+			"\t\ts.discarded = true\n", "\t\tq.remove(ref)\n", []test{rests}},
+	}...)
+}
