@@ -146,6 +146,9 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		c.onEcho(echo)
 	}
 	if trip := tripOf(now, echo, info.Delay); trip > 0 {
+		if int32(h.Acknowledged-c.flight.began) > 0 {
+			s.confirmed = max(s.confirmed, now-trip)
+		}
 		if !c.trip.known() {
 			c.measured(trip, 0)
 		}

@@ -74,11 +74,11 @@ func (c *Conn) checkFlight() error {
 	}
 	counts[packetSent] = again
 	for state, l := range map[packetState]*list{packetSent: &f.again, packetLost: &f.lost} {
-		if l.count != counts[state] {
+		if int(l.count) != counts[state] {
 			return fmt.Errorf("%d packets in the list of %d, but %d are in that state", l.count, state, counts[state])
 		}
 		var order uint64
-		for i, n := 0, l.first; i < l.count; i++ {
+		for i, n := int32(0), l.first; i < l.count; i++ {
 			p := f.at(n)
 			if p.state != state || state == packetSent && p.retransmissions == 0 || p.header.Number != n {
 				return fmt.Errorf("packet %d is in the list of %d, in state %d", n, state, p.state)

@@ -52,8 +52,9 @@ type flight struct {
 	// last transmission. lost are those to be retransmitted.
 	fresh       uint32
 	again, lost list
-	count       int   // packets in flight
-	bytes       int64 // of their payload, as far as the network carries it
+	began       uint32 // the packet that began the last message
+	count       int    // packets in flight
+	bytes       int64  // of their payload, as far as the network carries it
 	order       uint64
 	// newest is the highest order that was acknowledged, and newestSent when the last of the
 	// packets that were was sent.
@@ -64,7 +65,7 @@ type flight struct {
 // list is a list of packets, linked by their numbers.
 type list struct {
 	first, last uint32
-	count       int
+	count       int32
 }
 
 func (f *flight) at(number uint32) *packet {
@@ -73,6 +74,9 @@ func (f *flight) at(number uint32) *packet {
 
 // outstanding is how many numbers are in use.
 func (f *flight) outstanding() int { return int(f.next - f.base) }
+
+// empty reports whether no packet is in flight or to be retransmitted.
+func (f *flight) empty() bool { return f.count == 0 && f.lost.count == 0 }
 
 // add makes room for a new packet and gives it the next number. It is in no list
 // yet.
@@ -213,7 +217,7 @@ func (f *flight) oldest() *packet {
 		return f.at(f.base)
 	}
 	var p *packet
-	if f.count > f.again.count {
+	if f.count > int(f.again.count) {
 		for f.fresh = later(f.fresh, f.base); ; f.fresh++ {
 			if p = f.at(f.fresh); p.state == packetSent && p.retransmissions == 0 {
 				break

@@ -97,7 +97,7 @@ func (c *Conn) Sends() int { return c.sends.open() + c.shorts.len() }
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
 	s.RoundTrip, s.Variation, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.rto
-	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count+c.shorts.len(), c.flight.lost.count
+	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count+c.shorts.len(), int(c.flight.lost.count)
 	s.Payload = int(c.payload)
 	if c.search != nil {
 		s.Probes = c.search.probes

@@ -46,13 +46,14 @@ type sending struct {
 	newest       *outbound       // the last one that was given to Send, if it has not ended
 	byNumber     index[outbound] // those announced and not done
 	count, begun int32
-	next         uint32 // number of the next message
-	limit        uint32 // number of the first that may not be sent yet (E20)
-	eagerLimit   uint32 // eager bytes that may be sent since the session began
-	eagerSent    uint32 // eager bytes that were
-	blocked      bool   // CreditExhausted was noted
-	wanted       bool   // the peer is to be asked for its limits
-	grant        uint32 // how many could be sent at first; 0 before a limit was received
+	next         uint32  // number of the next message
+	limit        uint32  // number of the first that may not be sent yet (E20)
+	eagerLimit   uint32  // eager bytes that may be sent since the session began
+	eagerSent    uint32  // eager bytes that were
+	blocked      bool    // CreditExhausted was noted
+	wanted       bool    // the peer is to be asked for its limits
+	grant        uint32  // how many could be sent at first; 0 before a limit was received
+	confirmed    Instant // the peer has stated limit since then, with all that had begun
 	free         *outbound
 	resting      *restingSends // nil: none may rest
 }
@@ -62,6 +63,7 @@ func (s *sending) reset(first uint32) {
 	s.eager, s.cleared, s.clearedLast = nil, nil, nil
 	s.byNumber.clear()
 	s.next, s.limit, s.eagerLimit, s.eagerSent, s.blocked, s.grant = first, first, 0, 0, false, 0
+	s.confirmed = 0
 }
 
 // Send queues a message. It goes out as soon as session, credit and window

@@ -261,7 +261,7 @@ func (c *Conn) reset() {
 // helloDue returns when the next HELLO is to be sent (E7, E33), or never.
 func (c *Conn) helloDue() Instant {
 	s := &c.session
-	if s.remote != 0 && c.flight.count+c.flight.lost.count > 0 {
+	if s.remote != 0 && !c.flight.empty() {
 		if c.trip.known() {
 			return never // retransmissions ask as well
 		}
@@ -332,5 +332,5 @@ func (c *Conn) answer(now Instant) {
 // our HELLOs (E33). For packets in flight the time-outs decide (E31).
 func (c *Conn) unresponsive(now Instant) bool {
 	s, declareUnreachable := &c.session, c.cfg.Timing.UnreachableAfter
-	return s.remote != 0 && c.flight.count+c.flight.lost.count == 0 && s.unansweredHellos >= minStalls && declareUnreachable > 0 && now-s.lastHeardAt >= declareUnreachable
+	return s.remote != 0 && c.flight.empty() && s.unansweredHellos >= minStalls && declareUnreachable > 0 && now-s.lastHeardAt >= declareUnreachable
 }

@@ -104,6 +104,7 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 func (c *Conn) SentShort(op *SendOp) {
 	s, q := &c.sends, c.shorts
 	q.untimed++
+	c.flight.began = c.unused()
 	m := q.push(uint32(op.Length))
 	m.comm, m.tag, m.length, m.datatype, m.sent = op.Comm, op.Tag, uint32(op.Length), op.Datatype, never
 	s.next++

@@ -165,6 +165,7 @@ func (c *Conn) begin(now Instant) {
 	s.blocked = false
 	m.number = s.next
 	s.next++
+	c.flight.began = c.unused()
 	if c.eagerly(m) {
 		s.eagerSent += uint32(m.op.Length)
 		s.eager, m.state, m.take = m, Eager, m.op.Length

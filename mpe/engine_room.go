@@ -1,30 +1,29 @@
 package mpe
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
-// awaitRoom waits until a peer has room for another message of the program, for roomPatience, and not at all if it had
-// none at the end of the last such wait, and has had none since. The lock is held; it is not while this waits.
+// awaitRoom waits until a peer has room for another message of the program, or is known to have had none for
+// roomPatience; and not at all if it had none at the end of the last such wait, and has had none since. The lock is held;
+// it is not while this waits.
 func (e *Engine) awaitRoom(p *peer) error {
 	err := p.noRoom()
 	if err == nil || p.refuses {
-		p.refuses = err != nil
-		return err
+		return p.refuse(err)
 	}
-	s := &sender{p: p, found: make(chan struct{}, 1)}
-	if full, ok := errors.AsType[*NoRoomError](err); ok {
-		s.queued = full.Queued
-	}
+	s := &sender{p: p, queued: err.Queued, found: make(chan struct{}, 1)}
 	e.senders = append(e.senders, s)
 	p.wantRoom(true)
-	ctx, cancel := context.WithTimeout(context.Background(), roomPatience)
-	defer cancel()
-	for err != nil && ctx.Err() == nil && e.state == running {
+	l, posted := p.link.(*extendedLink), e.now()
+	w := patience{since: posted, next: l.conn.Next()}
+	for err != nil && e.state == running {
+		if w.ended(l) || err.Queued > 0 && e.now() >= posted+roomPatience {
+			break
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), roomPatience/4)
 		e.begin(e.now())
 		e.unlock()
-		_ = e.Await(ctx, s.found) // when ctx is done, so is the loop
+		_ = e.Await(ctx, s.found) // when ctx is done, the peer may have said something
+		cancel()
 		e.lock()
 		err = p.noRoom()
 	}
@@ -38,6 +37,14 @@ func (e *Engine) awaitRoom(p *peer) error {
 	if e.state != running {
 		return nil // which refuses it
 	}
-	p.refuses = err != nil
-	return err
+	return p.refuse(err)
+}
+
+// refuse notes whether the program's last message was refused, and returns why.
+func (p *peer) refuse(why *NoRoomError) error {
+	p.refuses = why != nil
+	if why == nil {
+		return nil
+	}
+	return why
 }

@@ -511,17 +511,19 @@ func TestRefusedWithoutCredit(t *testing.T) {
 			*full != (mpe.NoRoomError{Local: 0, Peer: 1}) {
 			t.Errorf("the ninth message: %v", err)
 		}
-		if waited := time.Since(begun); waited != time.Second {
+		waited := time.Since(begun)
+		if waited < time.Second || waited > 3*time.Second { // the peer is asked every second
 			t.Errorf("it waited for %v", waited)
 		}
-		if _, err := send(8, false); !errors.Is(err, mpe.ErrFull) || time.Since(begun) != time.Second {
+		if _, err := send(8, false); !errors.Is(err, mpe.ErrFull) || time.Since(begun) != waited {
 			t.Errorf("another one: %v after %v", err, time.Since(begun))
 		}
 		late, err := send(8, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := late.Wait(t.Context()); !errors.Is(err, mpe.ErrFull) || time.Since(begun) != 2*time.Second {
+		if _, err := late.Wait(t.Context()); !errors.Is(err, mpe.ErrFull) ||
+			time.Since(begun) < waited+time.Second || time.Since(begun) > waited+3*time.Second {
 			t.Errorf("one whose caller cannot wait: %v after %v", err, time.Since(begun))
 		}
 		for i, s := range sends {
@@ -559,4 +561,44 @@ func TestRefusedWithoutCredit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// That a peer cannot be heard says nothing of its room: what waits for credit is not refused while the network carries
+// nothing, and is sent once it does.
+func TestSilenceIsNoRefusal(t *testing.T) {
+	for _, noWait := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })
+			defer c.close()
+			send := func(tag int) mpe.Op {
+				return start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tag, Buf: pattern(1000, 1),
+					NoWait: noWait})
+			}
+			sends := []mpe.Op{send(0)}
+			time.Sleep(2 * time.Second)
+			c.net.Hook(func(int, int, []byte) []time.Duration { return nil })
+			sends = append(sends, send(1)) // it takes the rest of the credit, and is lost
+			receive := make(chan error, 1)
+			time.AfterFunc(3*time.Second, func() {
+				c.net.Hook(nil)
+				for tag := range 3 {
+					_, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 1000), mpe.Options{Tag: tag})
+					if err != nil {
+						receive <- err
+						return
+					}
+				}
+				receive <- nil
+			})
+			sends = append(sends, send(2))
+			for i, s := range sends {
+				if _, err := s.Wait(t.Context()); err != nil {
+					t.Errorf("send %d, NoWait %v: %v", i, noWait, err)
+				}
+			}
+			if err := <-receive; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

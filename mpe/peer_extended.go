@@ -35,11 +35,9 @@ type extendedLink struct {
 	// resting is how many sends wait that a library left, and announced are those that were announced in this event.
 	resting   int
 	announced []uint32
-	// unsure are the program's sends for which there was no room, and begunAt is when a message last began that waited:
-	// with begun before it.
-	unsure  []unsureSend
-	begunAt handshake.Instant
-	begun   uint32
+	// unsure are the program's sends for which there may be no room, and patience is that with the first one.
+	unsure   []unsureSend
+	patience patience
 	// questions are those of this rank to the peer that have not ended.
 	questions []*questioning
 }
@@ -57,6 +55,7 @@ type connState interface {
 	Queued() int
 	Queues(id extended.ID) bool
 	Next() uint32
+	Confirmed() extended.Instant
 	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
 	Session() (local, remote protocol.Session)
 	Left() (left, closed bool)
@@ -516,7 +515,6 @@ func (l *extendedLink) tick(handshake.Instant) {
 	e := l.p.e
 	e.conns.list = l.machine().Tick(e.at, e.conns.list[:0])
 	l.perform(nil)
-	l.refuseUnsure()
 }
 
 func (l *extendedLink) endEvent() {
@@ -528,7 +526,7 @@ func (l *extendedLink) endEvent() {
 	}
 	l.announced = l.announced[:0]
 	if len(l.unsure) > 0 {
-		l.noteBegun()
+		l.refuseUnsure()
 	}
 }
 
@@ -567,11 +565,7 @@ func (l *extendedLink) check(op Operation) error {
 }
 
 func (l *extendedLink) deadline() (handshake.Instant, bool) {
-	at, ok := l.conn.Deadline()
-	if len(l.unsure) > 0 {
-		at, ok = min(at, l.refusal()), true
-	}
-	return at, ok
+	return l.conn.Deadline()
 }
 
 func (l *extendedLink) closeSession() {

@@ -49,43 +49,37 @@ func (l *extendedLink) waits(s unsureSend) bool {
 	return r != nil && r.posted == s.posted && l.conn.Queues(s.id)
 }
 
-// noteBegun forgets the unsure sends that were sent, and notes when one was.
-func (l *extendedLink) noteBegun() {
-	if next := l.conn.Next(); next != l.begun {
-		l.begun, l.begunAt = next, l.p.e.at
-	}
-	n := 0
-	for n < len(l.unsure) && !l.waits(l.unsure[n]) {
-		n++
-	}
-	if l.unsure = l.unsure[n:]; len(l.unsure) == 0 {
-		l.unsure = nil
-	}
+// patience is from when a sender waits for room: since its message was posted, or another one began.
+type patience struct {
+	since handshake.Instant
+	next  uint32
 }
 
-// refusal is when the first unsure send is refused, if none begins before.
-func (l *extendedLink) refusal() handshake.Instant {
-	return max(l.unsure[0].posted, l.begunAt) + roomPatience
+// ended reports whether a peer is known to have had no room for roomPatience. Its silence says nothing of its room.
+func (w *patience) ended(l *extendedLink) bool {
+	if next := l.conn.Next(); next != w.next {
+		w.next, w.since = next, l.p.e.at
+	}
+	return l.conn.Full() == extended.CreditFull && l.conn.Confirmed() >= w.since+roomPatience
 }
 
-// refuseUnsure refuses the unsure sends whose time has come.
+// refuseUnsure forgets the unsure sends that were sent, and refuses those whose time has come.
 func (l *extendedLink) refuseUnsure() {
 	p, e := l.p, l.p.e
-	for len(l.unsure) > 0 && e.at >= l.refusal() {
+	for len(l.unsure) > 0 {
 		s := l.unsure[0]
-		if !l.waits(s) {
-			l.unsure = l.unsure[1:]
-			continue
-		}
-		if l.conn.Full() != extended.CreditFull { // the window, or the network, holds it back
-			l.begunAt = e.at
-			return
+		if l.waits(s) {
+			l.patience.since = max(l.patience.since, s.posted)
+			if !l.patience.ended(l) {
+				return
+			}
+			if r := l.outs.at(s.id).req; l.cancelSend(r) {
+				e.finish(r, fmt.Errorf("rank %d: %w", e.rank, &NoRoomError{Local: e.rank, Peer: p.rank}))
+			}
 		}
 		l.unsure = l.unsure[1:]
-		if r := l.outs.at(s.id).req; l.cancelSend(r) {
-			e.finish(r, fmt.Errorf("rank %d: %w", e.rank, &NoRoomError{Local: e.rank, Peer: p.rank}))
-		}
 	}
+	l.unsure = nil
 }
 
 // sender is the caller of a send that waits for room.
@@ -97,7 +91,7 @@ type sender struct {
 }
 
 // noRoom returns why a program's message to a peer is not to be sent now, or nil.
-func (p *peer) noRoom() error {
+func (p *peer) noRoom() *NoRoomError {
 	l, ok := p.link.(*extendedLink)
 	if !ok {
 		return nil

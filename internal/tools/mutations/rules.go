@@ -41,7 +41,7 @@ var (
 	announced  = test{"its own test", []string{"./extended", "-run", "TestAnnouncedMessageRests$"}}
 	floods     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_floods", "-seeds", "100"}}
 	worlds     = test{"the world", []string{"./extended", "-run", "TestWorld$"}}
-	refused    = test{"its own test", []string{"./mpe", "-run", "TestRefusedWithoutCredit$"}}
+	refused    = test{"its own test", []string{"./mpe", "-run", "TestRefusedWithoutCredit|TestSilenceIsNoRefusal"}}
 	questions  = test{"the tests of questions", []string{"./extended", "-run", "Question|ForgedReports"}}
 	deadEnd    = test{"its own test", []string{"./handshake", "-run", "DeadEnd|ResetInMid"}}
 	endsDead   = test{"its own test", []string{"./mpe", "-run", "TestDeadEnd"}}
@@ -53,7 +53,7 @@ var (
 )
 
 // deployed are the tests of rules towards deployed nodes.
-var deployed = []test{search, rounds, simulation, itsOwn}
+var deployed = []test{search, itsOwn, rounds, simulation}
 
 var sharedTests = []test{shared}
 
@@ -248,7 +248,9 @@ var mutations = []mutation{
 	{"E8: what rests and is not complete is lost with its session", "extended/end.go",
 		"\tc.lostRests(now, why)\n", "", []test{announced}},
 	{"E21: what was accepted without credit is refused after a time", "mpe/room.go",
-		"for len(l.unsure) > 0 && e.at >= l.refusal() {", "for false {", []test{floods}},
+		"\t\t\tif !l.patience.ended(l) {", "\t\t\tif true {", []test{floods}},
+	{"E21: a message is refused when the peer has said that it has no room", "mpe/room.go",
+		"l.conn.Confirmed() >= w.since+roomPatience", "l.p.e.at >= w.since+roomPatience", []test{refused}},
 	{"E21: a call waits for credit, and then is refused", "mpe/engine_post.go",
 		"if !short && !op.NoWait && r.p != nil && r.send() {", "if false {", []test{refused}},
 	{"E32: a number that has arrived is a duplicate", "extended/arrivals.go",
