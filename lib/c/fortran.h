@@ -33,13 +33,13 @@
 COMMON struct { MPI_Fint bottom, in_place, status_ignore[MPI_F_STATUS_SIZE]; } mpipriv1_;
 COMMON struct { MPI_Fint statuses_ignore[MPI_F_STATUS_SIZE], errcodes_ignore[1]; } mpipriv2_;
 COMMON struct { char argvs_null, argv_null; } mpiprivc_;
-COMMON MPI_Fint mpifcmb5_, mpifcmb9_; /* MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY */
+COMMON MPI_Fint mpifcmb5_, mpifcmb9_, mpifcmba_[1]; /* MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY, MPI_BUFFER_AUTOMATIC */
 
 /* The same in mpi_f08: variables with these names in MPICH's module, and in ours. */
 extern MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ, MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
 extern int MPIR_F08_MPI_IN_PLACE, MPIR_F08_MPI_BOTTOM;
 MPI_Fint __mpi_f08_link_constants_MOD_mpi_unweighted, __mpi_f08_link_constants_MOD_mpi_weights_empty;
-MPI_Fint __mpi_f08_link_constants_MOD_mpi_errcodes_ignore[1];
+MPI_Fint __mpi_f08_link_constants_MOD_mpi_errcodes_ignore[1], __mpi_f08_link_constants_MOD_mpi_buffer_automatic[1];
 char __mpi_f08_link_constants_MOD_mpi_argv_null[1], __mpi_f08_link_constants_MOD_mpi_argvs_null[1];
 
 __attribute__((constructor)) static void set_ignore(void) {
@@ -50,8 +50,13 @@ __attribute__((constructor)) static void set_ignore(void) {
 static inline void *buffer_of(const void *p) {
     if (p == &mpipriv1_.bottom || p == &MPIR_F08_MPI_BOTTOM)
         return MPI_BOTTOM;
+    if (p == mpifcmba_ || p == __mpi_f08_link_constants_MOD_mpi_buffer_automatic)
+        return MPI_BUFFER_AUTOMATIC;
     return p == &mpipriv1_.in_place || p == &MPIR_F08_MPI_IN_PLACE ? MPI_IN_PLACE : (void *)p;
 }
+
+/* The buffer that a call of mpi_f08 returns. */
+static inline void *f08_buffer(void *p) { return p == MPI_BUFFER_AUTOMATIC ? __mpi_f08_link_constants_MOD_mpi_buffer_automatic : p; }
 
 static inline MPI_Status *status_of(const void *p) {
     if (p == mpipriv1_.status_ignore || p == &MPIR_F08_MPI_STATUS_IGNORE_OBJ)
@@ -124,14 +129,6 @@ void pmpi_address_(void *location, MPI_Fint *address, MPI_Fint *ierr) {
     *address = (MPI_Fint)a;
     if (*ierr == MPI_SUCCESS && *address != a)
         *ierr = MPI_ERR_ARG;
-}
-
-/* A buffer of mpif.h cannot become another, so its address is of no use. */
-void pmpi_buffer_detach_(void *buffer, MPI_Fint *size, MPI_Fint *ierr) {
-    OPTIONAL(ierr)
-    void *address;
-    (void)buffer;
-    *ierr = PMPI_Buffer_detach(&address, size);
 }
 
 /* Attributes. What Fortran has set is an integer; a predefined attribute is a pointer to one in C, and has a key of its own here,
@@ -387,13 +384,6 @@ static int contiguous(struct descriptor *d, MPI_Fint *ierr) {
         *ierr = MPI_ERR_BUFFER;
     return 0;
 }
-
-/* Besides mpi_buffer_detach_, whose buffer is of any type. */
-void pmpir_buffer_detach_f08_(void **buffer, MPI_Fint *size, MPI_Fint *ierr) {
-    OPTIONAL(ierr)
-    *ierr = PMPI_Buffer_detach(buffer, size);
-}
-WEAK(mpi_buffer_detach_f08_, pmpir_buffer_detach_f08_)
 
 void pmpir_f_sync_reg_f08ts_(struct descriptor *buffer) { (void)buffer; }
 WEAK(mpi_f_sync_reg_f08ts_, pmpir_f_sync_reg_f08ts_)

@@ -189,6 +189,7 @@ var mpichConstants = map[string]int64{
 	"ERR_LASTCODE":                   0x3fffffff,
 	"BOTTOM":                         0,
 	"IN_PLACE":                       -1,
+	"BUFFER_AUTOMATIC":               -2,
 	"ARGV_NULL":                      0,
 	"ARGVS_NULL":                     0,
 	"ERRCODES_IGNORE":                0,

@@ -115,6 +115,12 @@ int zrl_call(int call, zrl_arg *a) {
         *(int *)a[2].p = 2;
         memcpy(a[3].p, (int[]){0, 2}, 8);
         break;
+    case Buffer_detach_CALL:
+        *(void **)a[0].p = NULL;
+        break;
+    case Comm_detach_buffer_CALL:
+        *(void **)a[1].p = NULL;
+        break;
     case Get_processor_name_CALL:
         strcpy(a[0].p, "host");
         *(int *)a[1].p = 4;
@@ -453,6 +459,10 @@ const fortranProgram = `program main
   if (i /= MPI_UNDEFINED .or. .not. flag) error stop 'Testany'
   call MPI_Waitsome(3, requests, n, indices, MPI_STATUSES_IGNORE, ierr)
   if (n /= 2 .or. indices(1) /= 1 .or. indices(2) /= 3) error stop 'Waitsome'
+  indices = 7
+  call MPI_Buffer_detach(indices(2), n, ierr)
+  call MPI_Comm_detach_buffer(MPI_COMM_WORLD, indices(2), n, ierr)
+  if (any(indices /= 7)) error stop 'a buffer that is detached'
   call MPI_Get_processor_name(name, n, ierr)
   if (n /= 4 .or. name /= 'host        ') error stop 'Get_processor_name'
   call MPI_Comm_set_name(MPI_COMM_WORLD, ' the world  ', ierr)
@@ -511,6 +521,8 @@ Waitall ignore
 Waitany
 Testany
 Waitsome
+Buffer_detach
+Comm_detach_buffer
 Get_processor_name
 Comm_set_name [ the world]
 Info_set [key] [a value]

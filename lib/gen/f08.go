@@ -191,6 +191,7 @@ const f08Variables = `  type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUS_IGNO
   type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUSES_IGNORE_OBJ"), target :: MPI_STATUSES_IGNORE(1)
   integer, bind(C, name="MPIR_F08_MPI_BOTTOM"), target :: MPI_BOTTOM
   integer, bind(C, name="MPIR_F08_MPI_IN_PLACE"), target :: MPI_IN_PLACE
+  integer, bind(C, name="__mpi_f08_link_constants_MOD_mpi_buffer_automatic"), target :: MPI_BUFFER_AUTOMATIC(1)
   integer, bind(C, name="__mpi_f08_link_constants_MOD_mpi_unweighted"), target :: MPI_UNWEIGHTED(1)
   integer, bind(C, name="__mpi_f08_link_constants_MOD_mpi_weights_empty"), target :: MPI_WEIGHTS_EMPTY(1)
   integer, bind(C, name="__mpi_f08_link_constants_MOD_mpi_errcodes_ignore"), target :: MPI_ERRCODES_IGNORE(1)

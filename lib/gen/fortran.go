@@ -8,7 +8,7 @@ import (
 
 // byHand are the functions that lib/c/fortran.h has.
 var byHand = []string{
-	"Address", "Attr_get", "Attr_put", "Buffer_detach", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
+	"Address", "Attr_get", "Attr_put", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
 	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread", "Keyval_create", "Pcontrol",
 	"Register_datarep", "Session_get_nth_pset", "Type_create_keyval", "Type_get_attr", "Type_set_attr", "Win_create_keyval",
 	"Win_get_attr", "Win_set_attr",
@@ -58,7 +58,7 @@ func (a *abi) fortranC(table []function) (string, error) {
 		if !inFortran(f) || slices.Contains(byHand, f.name) {
 			continue
 		}
-		text, err := a.fortranShim(f)
+		text, err := a.fortranShim(f, false)
 		if err != nil {
 			return "", fmt.Errorf("%s in Fortran: %w", f.name, err)
 		}
@@ -72,10 +72,16 @@ func (a *abi) fortranC(table []function) (string, error) {
 		fmt.Fprintf(&b, "NAMES(%s, %s)\n", strings.ToLower(name), strings.ToUpper(name))
 	}
 	for _, f := range table {
-		if !inF08(f) || f.name == "Buffer_detach" {
+		if !inF08(f) {
 			continue
 		}
-		if name, large := largeOf(f); large {
+		if detaches(f) {
+			text, err := a.fortranShim(f, true)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(text)
+		} else if name, large := largeOf(f); large {
 			fmt.Fprintf(&b, "NAMES_F08_LARGE(%s)\n", strings.ToLower(name))
 		} else {
 			fmt.Fprintf(&b, "NAMES_F08(%s)\n", strings.ToLower(name))
@@ -91,21 +97,34 @@ func (a *abi) fortranC(table []function) (string, error) {
 	return b.String(), nil
 }
 
+// detaches reports whether a function has an address that a variable can hold in module mpi_f08 only: the argument is
+// unused in mpif.h and module mpi (MPI 4.1, 3.6.1).
+func detaches(f function) bool {
+	_, large := largeOf(f)
+	return !large && slices.ContainsFunc(f.params, func(p param) bool { return p.name == "buffer_addr" })
+}
+
 // A shim in parts.
 type fortranShim struct {
+	f08                   bool
 	params, lengths       []string
 	before, after, values []string
 }
 
-// fortranShim is the procedure pmpi_x_ of a function.
-func (a *abi) fortranShim(f function) (string, error) {
-	var s fortranShim
+// fortranShim is the procedure pmpi_x_ of a function, or the one of mpi_f08, if that is another.
+func (a *abi) fortranShim(f function, f08 bool) (string, error) {
+	_, large := largeOf(f)
+	s := fortranShim{f08: f08 || large}
 	for _, p := range f.params {
 		if err := a.fortranParam(&s, f, p); err != nil {
 			return "", fmt.Errorf("parameter %s: %w", p.name, err)
 		}
 	}
-	name := "pmpi_" + strings.ToLower(f.name) + "_"
+	name, weak := "pmpi_"+strings.ToLower(f.name)+"_", ""
+	if f08 {
+		name = "pmpir_" + strings.ToLower(f.name) + "_f08_"
+		weak = fmt.Sprintf("WEAK(mpi_%[1]s_f08_, %[2]s)\nWEAK(pmpi_%[1]s_f08_, %[2]s)\n", strings.ToLower(f.name), name)
+	}
 	call := fmt.Sprintf("PMPI_%s(%s)", f.name, strings.Join(s.values, ", "))
 	if f.result != "" {
 		result, _ := a.cBase(f.result)
@@ -125,7 +144,7 @@ func (a *abi) fortranShim(f function) (string, error) {
 	for _, line := range s.after {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
-	b.WriteString("}\n")
+	b.WriteString("}\n" + weak)
 	return b.String(), nil
 }
 
@@ -201,6 +220,10 @@ func (a *abi) fortranParam(s *fortranShim, f function, p param) error {
 		add("MPI_Fint *", fmt.Sprintf("*%s != 0", n), "", "")
 	case t.base == "choice" && t.pointers == 1:
 		add("void *", fmt.Sprintf("buffer_of(%s)", n), "", "")
+	case n == "buffer_addr" && s.f08:
+		add("void **", n, "", fmt.Sprintf("*%[1]s = f08_buffer(*%[1]s);", n))
+	case n == "buffer_addr":
+		add("void *", "&"+n+"_c", fmt.Sprintf("void *%[1]s_c;\n    (void)%[1]s;", n), "")
 	case t.base == "void" && t.pointers == 1:
 		add("void *", n, "", "")
 	case t.base == "Status":
@@ -321,6 +344,9 @@ const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
       INTEGER MPI_WEIGHTS_EMPTY
       COMMON /MPIFCMB9/ MPI_WEIGHTS_EMPTY
       SAVE /MPIFCMB9/
+      INTEGER MPI_BUFFER_AUTOMATIC(1)
+      COMMON /MPIFCMBA/ MPI_BUFFER_AUTOMATIC
+      SAVE /MPIFCMBA/
       EXTERNAL MPI_NULL_COPY_FN, MPI_DUP_FN, MPI_NULL_DELETE_FN
       EXTERNAL MPI_COMM_NULL_COPY_FN, MPI_COMM_DUP_FN
       EXTERNAL MPI_COMM_NULL_DELETE_FN

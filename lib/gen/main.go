@@ -8,6 +8,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -16,7 +17,8 @@ import (
 )
 
 func main() {
-	if err := run("lib", os.Args[1:]); err != nil {
+	flag.Parse()
+	if err := run("lib", flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}

@@ -51,6 +51,8 @@ program families
     call datatypes()
     call communicators()
     call others()
+    call buffers()
+    call empty()
     call MPI_Barrier(MPI_COMM_WORLD)
     call MPI_Finalize()
     if (wrong == 0) print '(a, i0, a, i0, a)', 'rank ', me, ' of ', ranks, ': ok'
@@ -194,5 +196,50 @@ contains
         call check(length == 8, 'MPI_Sizeof of an address')
         call MPI_Sizeof([1d0, 2d0], length, code)
         call check(length == 8 .and. code == MPI_SUCCESS, 'MPI_Sizeof of an array')
+    end subroutine
+
+    ! Buffers that the library makes, for all communicators and for one.
+    subroutine buffers()
+        use, intrinsic :: iso_c_binding, only: c_ptr, c_loc, c_associated
+        integer :: got, length
+        type(c_ptr) :: buffer
+        type(MPI_Request) :: request
+        call MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0)
+        call MPI_Irecv(got, 1, MPI_INTEGER, previous, 1, MPI_COMM_WORLD, request)
+        call MPI_Bsend(me, 1, MPI_INTEGER, next, 1, MPI_COMM_WORLD)
+        call MPI_Wait(request, MPI_STATUS_IGNORE)
+        call MPI_Buffer_flush()
+        call MPI_Buffer_detach(buffer, length)
+        call check(got == previous .and. c_associated(buffer, c_loc(MPI_BUFFER_AUTOMATIC)), 'MPI_BUFFER_AUTOMATIC')
+        call MPI_Comm_attach_buffer(MPI_COMM_WORLD, MPI_BUFFER_AUTOMATIC, 0)
+        call MPI_Comm_detach_buffer(MPI_COMM_WORLD, buffer, length)
+        call check(c_associated(buffer, c_loc(MPI_BUFFER_AUTOMATIC)), 'MPI_Comm_detach_buffer')
+    end subroutine
+
+    ! What is not there: null datatypes with count 0, null requests, and counts that INTEGER cannot hold.
+    subroutine empty()
+        integer :: counts(ranks), displacements(ranks), got(ranks)
+        integer :: combiner, integers(1)
+        integer(MPI_COUNT_KIND) :: n(4), large(1)
+        integer(MPI_ADDRESS_KIND) :: addresses(1)
+        type(MPI_Datatype) :: types(ranks), long, inside(1)
+        type(MPI_Request) :: request
+        logical :: flag
+        counts = 0
+        counts(me + 1) = 1
+        displacements = 0
+        types = MPI_DATATYPE_NULL
+        types(me + 1) = MPI_INTEGER
+        call MPI_Alltoallw([me], counts, displacements, types, got, counts, displacements, types, MPI_COMM_WORLD)
+        call check(got(1) == me, 'MPI_Alltoallw with MPI_DATATYPE_NULL')
+        request = MPI_REQUEST_NULL
+        call MPI_Parrived(request, 0, flag)
+        call check(flag, 'MPI_Parrived of MPI_REQUEST_NULL')
+        call MPI_Type_contiguous(3000000000_MPI_COUNT_KIND, MPI_BYTE, long)
+        call MPI_Type_get_envelope(long, n(1), n(2), n(3), n(4), combiner)
+        call check(all(n == [0, 0, 1, 1]) .and. combiner == MPI_COMBINER_CONTIGUOUS, 'MPI_Type_get_envelope of a large count')
+        call MPI_Type_get_contents(long, n(1), n(2), n(3), n(4), integers, addresses, large, inside)
+        call check(large(1) == 3000000000_MPI_COUNT_KIND .and. inside(1) == MPI_BYTE, 'MPI_Type_get_contents of a large count')
+        call MPI_Type_free(long)
     end subroutine
 end program
