@@ -1,0 +1,251 @@
+// Package architecture holds what the source consists of to docs/architecture.md: floors, dependencies, and bounds that
+// only shrink.
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/zrlmpi/zrlmpid"
+	root   = "../../.."
+)
+
+var update = flag.Bool("update", false, "write the lists in testdata")
+
+// pkg is a package as the go command lists it.
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+	Standard   bool
+}
+
+// path is the folder of the package.
+func (p *pkg) path() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+
+// list asks the go command for packages.
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json"}, args...)...)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// floorOf is the floor of a folder, that of the nearest one above it which has one.
+func floorOf(folder string) (floor, bool) {
+	for {
+		if f, ok := floors[folder]; ok {
+			return f, true
+		}
+		up := strings.LastIndexByte(folder, '/')
+		if up < 0 {
+			return 0, false
+		}
+		folder = folder[:up]
+	}
+}
+
+// inModule are the folders that a package imports of this module.
+func inModule(p *pkg) []string {
+	var folders []string
+	for _, path := range p.Imports {
+		if folder, ok := strings.CutPrefix(path, module+"/"); ok {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// compare reports what is new among found, and what is not there any more of those that are known.
+func compare(t *testing.T, what string, found, known []string) {
+	t.Helper()
+	for _, f := range found {
+		if !slices.Contains(known, f) {
+			t.Errorf("%s: %s", what, f)
+		}
+	}
+	for _, k := range known {
+		if !slices.Contains(found, k) {
+			t.Errorf("%s: %s is gone: take it from the list in bounds_test.go", what, k)
+		}
+	}
+}
+
+// TestFloors: every package is on a floor, and imports go down or sideways.
+func TestFloors(t *testing.T) {
+	var up []string
+	for _, p := range list(t, "./...") {
+		of, ok := floorOf(p.path())
+		if !ok {
+			t.Errorf("%s has no floor", p.path())
+		}
+		for _, folder := range inModule(&p) {
+			if f, ok := floorOf(folder); ok && f > of && of != outside {
+				up = append(up, fmt.Sprintf("%s imports %s", p.path(), folder))
+			}
+		}
+	}
+	compare(t, "an import that goes up", up, upward)
+}
+
+// TestFolders: no two folders at the top import each other, and there are no more of them, nor packages, than before.
+func TestFolders(t *testing.T) {
+	imports, product, top := map[[2]string]bool{}, 0, map[string]bool{}
+	of := func(folder string) string { name, _, _ := strings.Cut(folder, "/"); return name }
+	for _, p := range list(t, "./...") {
+		if f, _ := floorOf(p.path()); f == outside {
+			continue
+		}
+		product++
+		top[of(p.path())] = true
+		for _, folder := range inModule(&p) {
+			imports[[2]string{of(p.path()), of(folder)}] = true
+		}
+	}
+	var both []string
+	for pair := range imports {
+		if pair[0] < pair[1] && imports[[2]string{pair[1], pair[0]}] {
+			both = append(both, pair[0]+" "+pair[1])
+		}
+	}
+	slices.Sort(both)
+	compare(t, "folders that import each other", both, mutual)
+	bound(t, "packages of the product", product, packages)
+	bound(t, "folders at the top", len(top), folders)
+}
+
+// bound reports a figure that is not what is known of it.
+func bound(t *testing.T, what string, n, known int) {
+	t.Helper()
+	switch {
+	case n > known:
+		t.Errorf("%d %s, at most %d", n, what, known)
+	case n < known:
+		t.Errorf("%d %s: lower the bound of %d in bounds_test.go", n, what, known)
+	}
+}
+
+// TestDependencies: what is linked with a package is listed. -update writes the lists.
+func TestDependencies(t *testing.T) {
+	for _, name := range closures {
+		var text strings.Builder
+		for _, p := range list(t, "-deps", "./"+name) {
+			if !p.Standard {
+				fmt.Fprintln(&text, strings.TrimPrefix(p.ImportPath, module+"/"))
+			}
+		}
+		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+		slices.Sort(lines)
+		want := strings.Join(lines, "\n") + "\n"
+		file := filepath.Join("testdata", strings.ReplaceAll(name, "/", "_")+".txt")
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		known, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(known) != want {
+			t.Errorf("the dependencies of %s are not those of %s: go -C internal/tools test ./architecture -update, and "+
+				"look at the difference", name, file)
+		}
+	}
+}
+
+// TestMethods: types have no more methods than before.
+func TestMethods(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		folder, typ, _ := strings.Cut(name, ".")
+		bound(t, "methods of "+name, countMethods(t, filepath.Join(root, folder), typ), methods[name])
+	}
+}
+
+// countMethods counts the methods of a type in a folder, tests left out, also those of an interface.
+func countMethods(t *testing.T, folder, typ string) int {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if receives(d, typ) {
+					names[d.Name.Name] = true
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					s, ok := spec.(*ast.TypeSpec)
+					if !ok || s.Name.Name != typ {
+						continue
+					}
+					if i, ok := s.Type.(*ast.InterfaceType); ok {
+						for _, m := range i.Methods.List {
+							for _, n := range m.Names {
+								names[n.Name] = true
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		t.Errorf("no methods of %s in %s", typ, folder)
+	}
+	return len(names)
+}
+
+// receives reports whether a function is a method of a type.
+func receives(d *ast.FuncDecl, typ string) bool {
+	if d.Recv == nil {
+		return false
+	}
+	of := d.Recv.List[0].Type
+	if p, ok := of.(*ast.StarExpr); ok {
+		of = p.X
+	}
+	name, ok := of.(*ast.Ident)
+	return ok && name.Name == typ
+}

@@ -1,0 +1,66 @@
+package architecture
+
+// What the source may be at most: figures of today, which a change lowers. One that has to be raised is explained in the
+// decision that raises it (docs/adr).
+
+// floor is a floor of the house: a package imports its own floor and those below.
+type floor int
+
+const (
+	pure     floor = iota // no input, output, clock, goroutine or lock
+	rank                  // what a rank consists of, and what programs link with
+	evidence              // what reads states, packets and the system
+	service               // the daemon, and what it measures
+	tools                 // programs, and what is deployed
+	outside               // test kits and integration tests: no rule
+)
+
+var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "outside"}
+
+// floors are the floors of folders, with all below them but for those that are named themselves.
+var floors = map[string]floor{
+	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/coll": pure, "mpe/collective": pure,
+	"internal/bytesize": pure,
+
+	"mpe": rank, "attach": rank, "udp": rank, "transport": rank, "mpi": rank, "config": rank, "node": rank,
+	"capture/recorder": rank, "metrics/phases": rank, "lib": rank, "examples": rank, "internal": rank,
+
+	"capture": evidence, "diagnosis": evidence, "doctor": evidence, "protocol/layer": evidence,
+
+	"daemon": service, "standin": service, "metrics": service,
+
+	"cmd": tools, "deploy": tools, "internal/sim": tools, "transport/impair/relay": tools, "lib/gen": tools,
+	"lib/manual": tools, "internal/manual": tools,
+
+	"internal/testkit": outside, "internal/integration": outside,
+}
+
+// upward are the imports that go up, each by what imports and what is imported.
+var upward = []string{
+	"capture/recorder imports capture",
+	"diagnosis imports daemon/control",
+	"diagnosis imports daemon/statuspage/digest",
+	"doctor imports daemon/control",
+	"doctor imports daemon/statuspage/digest",
+	"lib/capi imports daemon/control",
+	"node imports capture",
+}
+
+// mutual are the folders at the top that import each other.
+var mutual = []string{
+	"config internal", "config transport", "daemon diagnosis", "daemon doctor", "internal mpe", "transport udp",
+}
+
+// methods are how many methods a type has.
+var methods = map[string]int{
+	"mpe.Engine": 66, "mpe.core": 115, "mpe.link": 35, "extended.Conn": 163, "attach.session": 58,
+}
+
+const (
+	folders  = 21 // at the top, with packages of the product
+	packages = 97 // of the product
+)
+
+// closures are the packages whose dependencies outside of the standard library are listed in testdata, and those that
+// are linked with them.
+var closures = []string{"mpi", "lib/capi", "examples/hello"}
