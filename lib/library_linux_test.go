@@ -126,6 +126,17 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
+// TestMixedABIs: a program whose parts were compiled for two ABIs cannot be a rank, and is told what to do.
+func TestMixedABIs(t *testing.T) {
+	dir := builtLibrary(t)
+	part := compile(t, dir, "standard", "small.c", "-shared", "-fPIC", "-Dmain=other")
+	program := compile(t, dir, "mpich", "small.c", "-Wl,--no-as-needed", part)
+	out, err := runWithLibrary(t, dir, nil, program)
+	if err == nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, "those in C with zrlmpicc -abi=mpich") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestLibraryFortran: Fortran programs call families of functions, by the module mpi_f08.
 func TestLibraryFortran(t *testing.T) {
 	needs.Program(t, "a Fortran program", "gfortran", "gfortran")

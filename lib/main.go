@@ -97,7 +97,9 @@ var library atomic.Pointer[capi.Library]
 
 //export zrl_load
 func zrl_load(abi C.int) {
-	library.CompareAndSwap(nil, capi.New(capi.ABI(abi), callbacks{mpich: abi == C.int(capi.MPICH)}))
+	which := capi.ABI(abi)
+	library.CompareAndSwap(nil, capi.New(which, callbacks{mpich: which == capi.MPICH}))
+	library.Load().Loaded(which)
 }
 
 //export zrl_call

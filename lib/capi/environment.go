@@ -81,6 +81,11 @@ func (l *Library) begin() error {
 		l.phase.Store(running)
 		return nil
 	}
+	if l.mixed.Load() {
+		return errorf(mpi.ErrOther, "this process has loaded libmpi_abi.so.1, which zrlmpicc links with, and libmpi.so.12, "+
+			"which zrlmpifort and zrlmpicc -abi=mpich link with, and their handles differ: build all its parts for one of "+
+			"them; beside Fortran, those in C with zrlmpicc -abi=mpich")
+	}
 	l.back.HandlersOnStack()
 	dev, err := l.start(l)
 	if err != nil {

@@ -46,6 +46,9 @@ type Callbacks interface {
 
 // Library is MPI for the callers of one ABI.
 type Library struct {
+	which ABI
+	// mixed: the process has loaded a library of another ABI as well.
+	mixed atomic.Bool
 	abi   *abi
 	calls []numbered
 	codes *codes
@@ -107,7 +110,7 @@ const (
 func New(which ABI, back Callbacks) *Library {
 	a := newABI(which)
 	l := &Library{
-		abi: a, calls: callTable(), codes: newCodes(a), back: back, errors: os.Stderr, exit: os.Exit, start: startFromEnvironment,
+		which: which, abi: a, calls: callTable(), codes: newCodes(a), back: back, errors: os.Stderr, exit: os.Exit, start: startFromEnvironment,
 		comms: newTable[comm](a, kindComm), groups: newTable[group](a, kindGroup), types: newTable[dtype](a, kindDatatype),
 		ops: newTable[operation](a, kindOp), requests: newTable[request](a, kindRequest),
 		errhandlers: newTable[errhandler](a, kindErrhandler), infos: newTable[info](a, kindInfo),
@@ -120,6 +123,14 @@ func New(which ABI, back Callbacks) *Library {
 	l.nameInfos()
 	l.nameFixed()
 	return l
+}
+
+// Loaded notes that the process has loaded the library of an ABI. It cannot be a rank if that is not the one of New: the
+// names of the functions are the same, so that calls of parts that were compiled for one ABI reach the other one.
+func (l *Library) Loaded(which ABI) {
+	if which != l.which {
+		l.mixed.Store(true)
+	}
 }
 
 // implementation is a call: it decodes its arguments and writes its results.
