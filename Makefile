@@ -9,7 +9,7 @@ SHELL := /bin/bash
 GO    ?= go
 # As many digits of the commit in every clone.
 VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo unknown)
-LDFLAGS := -X github.com/zrlmpi/zrlmpid/daemon/control.version=$(VERSION)
+LDFLAGS := -X github.com/zrlmpi/zrlmpid/internal/version.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
 PURE := ./protocol/... ./standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim

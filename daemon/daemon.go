@@ -23,6 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
 	"github.com/zrlmpi/zrlmpid/daemon/web"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -350,7 +351,7 @@ func (d *Daemon) reportReady(ctx context.Context) error {
 	}
 	d.phase.CompareAndSwap(starting, serving)
 	d.log.Info("zrlmpid ready", zap.Int("local_ranks", len(d.ranks)), zap.Int("cluster_size", len(d.cfg.Ranks)),
-		zap.String("version", control.Version()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
+		zap.String("version", version.String()), zap.String("config", d.opts.Source), zap.String("http", d.webURL()))
 	d.notifyReady()
 	if d.opts.Ready != nil {
 		go func() { // the writer may block, as a pipe without a reader does

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -36,7 +37,7 @@ func (d *Daemon) observerOf(r *localRank) mpe.Observer {
 // metricsSource returns what the metrics are read from, once the engines run.
 func (d *Daemon) metricsSource() metrics.Source {
 	src := metrics.Source{
-		Version: control.Version(), Started: d.started,
+		Version: version.String(), Started: d.started,
 		LostLogLines: d.lostLogLines, Reload: d.lastReload, AccessDenied: d.denied.counts, WebConfigFailures: d.web.ConfigFailures,
 	}
 	for _, r := range d.ranks {

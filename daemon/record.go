@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/spool"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/standin"
@@ -158,7 +159,7 @@ func (r *recording) write() {
 
 // comment says what a file is.
 func (r *recording) comment(why string) string {
-	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", control.Version(), r.d.opts.Source)
+	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(), r.d.opts.Source)
 	if why != "" {
 		text += ", " + why
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -20,7 +21,7 @@ var _ control.Backend = (*Daemon)(nil)
 // Status implements control.Backend.
 func (d *Daemon) Status() control.Status {
 	s := control.Status{
-		Version: control.Version(), PID: os.Getpid(), Config: d.opts.Source,
+		Version: version.String(), PID: os.Getpid(), Config: d.opts.Source,
 		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.lostLogLines(), HTTP: d.webURL(),
 		Cluster: make([]control.Member, len(d.cfg.Ranks)), Failures: d.recentFailures(),
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/doctor/bundle"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 func (a *app) bundleCommand() *cobra.Command {
@@ -113,7 +114,7 @@ func jsonBytes(v any) ([]byte, error) {
 // versions returns those of the programs and the system.
 func (e *examination) versions() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "zrlctl %s\n", control.Version())
+	fmt.Fprintf(&b, "zrlctl %s\n", version.String())
 	if e.status != nil {
 		fmt.Fprintf(&b, "zrlmpid %s, uptime %.0f s\n", e.status.Version, e.status.Uptime)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/launch"
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 // The exit codes.
@@ -117,7 +118,7 @@ func newRoot() (*cobra.Command, *app) {
 	}
 	root := &cobra.Command{
 		Use: "zrlctl", Short: "Control a zrlmpid", Long: longHelp,
-		SilenceUsage: true, SilenceErrors: true, Version: control.Version(),
+		SilenceUsage: true, SilenceErrors: true, Version: version.String(),
 		// Before a command, --socket is a flag of zrlctl.
 		TraverseChildren: true,
 		Args:             unknownCommand,
@@ -213,9 +214,9 @@ func (a *app) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version of zrlctl", Args: arguments(0, 0),
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			if a.json {
-				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": control.Version()})
+				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": version.String()})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zrlctl %s\n", control.Version())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zrlctl %s\n", version.String())
 			return err
 		}),
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -156,10 +157,10 @@ func TestCommands(t *testing.T) {
 		{args: "reset 1 --json", stdout: `"reset": 1`},
 		{args: "version --json", stdout: `"version": `},
 		{args: "reset 9", code: exitFailure, stderr: `no such peer`},
-		{args: "version", stdout: `^zrlctl ` + regexp.QuoteMeta(control.Version())},
+		{args: "version", stdout: `^zrlctl ` + regexp.QuoteMeta(version.String())},
 		{args: "", stdout: `(?s)Exit codes:\n  0    success`},
 		{args: "completion bash", stdout: `bash completion`},
-		{args: "--version", stdout: `^zrlctl ` + regexp.QuoteMeta(control.Version())},
+		{args: "--version", stdout: `^zrlctl ` + regexp.QuoteMeta(version.String())},
 		{args: "pign 1", code: exitUsage, stderr: `there is no command "pign" \(did you mean "ping"\?\)\nusage: zrlctl `},
 		{args: "status --bogus", code: exitUsage, stderr: `status: there is no flag --bogus\nusage: zrlctl status`},
 		{args: "status --jsn", code: exitUsage, stderr: `no flag --jsn \(did you mean "--json"\?\)`},

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/manual"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 // With the build tag manual, the program writes the manual pages and completions of zrlctl
@@ -32,5 +32,5 @@ func writeManual(folder string) error {
 		}
 	}
 	root, _ := newRoot()
-	return manual.Commands(root, control.Version(), folder)
+	return manual.Commands(root, version.String(), folder)
 }

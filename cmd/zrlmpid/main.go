@@ -23,10 +23,10 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 // The exit codes.
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 		return exitUsage
 	case f.version:
-		return show(stdout, stderr, "zrlmpid "+control.Version()+"\n")
+		return show(stdout, stderr, "zrlmpid "+version.String()+"\n")
 	}
 	cfg, source, err := f.load(stdin)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 const testTimeout = 20 * time.Second
@@ -90,7 +91,7 @@ func TestCommandLine(t *testing.T) {
 		{name: "level", args: []string{"-config", goodFile, "-log-level", "loud"}, code: exitUsage, stderr: []string{`zrlmpid: --log-level: "loud" is not known`}},
 		{name: "socket", args: []string{"-config", goodFile, "-control", "here"}, code: exitUsage, stderr: []string{`zrlmpid: --control: "here" is not an absolute path`}},
 		{name: "HTTP", args: []string{"-config", goodFile, "-http", "here"}, code: exitUsage, stderr: []string{`zrlmpid: --http: "here" is not an address with a port`}},
-		{name: "version", args: []string{"-version"}, stdout: []string{"zrlmpid " + control.Version()}},
+		{name: "version", args: []string{"-version"}, stdout: []string{"zrlmpid " + version.String()}},
 		{name: "help", args: []string{"-help"}, stderr: []string{"Exit codes: 0", "--check-config", "--addresses pool"}},
 		{name: "cluster", args: []string{"-cluster", clusterFile, "-addresses", pool, "-standins", "-kernel", "sink", "-print-config"},
 			stdout: []string{"address: 127.77.0.1:2718\n", "run: host", "run: standin", "kernel: sink"}},

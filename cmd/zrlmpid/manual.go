@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/manual"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 //go:embed zrlmpid.8.md
@@ -48,7 +48,7 @@ func writeManual(reference, folder string) error {
 	}
 	options := pflag.NewFlagSet("zrlmpid", pflag.ContinueOnError)
 	options.AddGoFlagSet(new(flags).set())
-	source := "zrlmpid " + control.Version()
+	source := "zrlmpid " + version.String()
 	daemon := strings.Replace(page, "{{options}}", manual.Options(options), 1)
 	if daemon == page {
 		return fmt.Errorf("the page has no place for the options")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 const (
@@ -134,7 +135,7 @@ func (c *Client) do(
 		wait.end()
 		return nil, err
 	}
-	req.Header.Set("User-Agent", "zrlctl "+Version())
+	req.Header.Set("User-Agent", "zrlctl "+version.String())
 	resp, err := c.http.Do(req)
 	if err != nil {
 		err = c.broken(ctx, wait.cause(err))

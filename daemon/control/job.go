@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -248,7 +249,7 @@ func askRank(
 
 // Status returns the job as a daemon's status: its ranks on this host are the local ones.
 func (j *Job) Status() Status {
-	s := Status{Version: Version(), Job: j.Name, Silent: j.Silent, Unread: j.Unread, SilentProcesses: j.Processes,
+	s := Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread, SilentProcesses: j.Processes,
 		Cluster: []Member{}, Ranks: []LocalRank{}}
 	if j.UID != os.Geteuid() {
 		s.Foreign = new(j.UID)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/internal/connlimit"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -128,7 +129,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/reload", s.authorized(s.reload))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
-			r.Method, r.URL.Path, Version(), cmp.Or(r.UserAgent(), "unknown")))
+			r.Method, r.URL.Path, version.String(), cmp.Or(r.UserAgent(), "unknown")))
 	})
 	return s.bounded(versioned(mux))
 }
@@ -139,7 +140,7 @@ const VersionHeader = "Zrlmpid-Version"
 // versioned adds the daemon's version to each answer.
 func versioned(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(VersionHeader, Version())
+		w.Header().Set(VersionHeader, version.String())
 		next.ServeHTTP(w, r)
 	})
 }

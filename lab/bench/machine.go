@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 // Machine is where figures come from. What cannot be determined is empty.
@@ -36,7 +36,7 @@ type Machine struct {
 func DescribeMachine() Machine {
 	return Machine{
 		CPU: cpuModel(), Cores: runtime.NumCPU(), System: system(),
-		Go: runtime.Version(), Version: control.Version(),
+		Go: runtime.Version(), Version: version.String(),
 		Time: time.Now().UTC().Format(time.RFC3339), LoadBefore: loadAverage(),
 	}
 }

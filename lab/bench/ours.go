@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -108,7 +108,7 @@ func (l *link) parts() []part {
 		how = "attach.Dial for all ranks in a process, and a daemon in one"
 	}
 	self := Side{
-		Key: l.key, Name: l.name, Kind: Ours, Group: l.group, Version: control.Version(),
+		Key: l.key, Name: l.name, Kind: Ours, Group: l.group, Version: version.String(),
 		Command: fmt.Sprintf("%s, profile: %s, transport: %s", how, l.profile, l.transport),
 	}
 	all := []part{{Side: self}}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -179,7 +179,7 @@ func (a *args) abiVersion() error {
 }
 
 func (a *args) libraryVersion() error {
-	n, err := a.setText(0, "zrlmpi "+control.Version(), int(a.l.abi.constants["MAX_LIBRARY_VERSION_STRING"]))
+	n, err := a.setText(0, "zrlmpi "+version.String(), int(a.l.abi.constants["MAX_LIBRARY_VERSION_STRING"]))
 	if err != nil {
 		return err
 	}

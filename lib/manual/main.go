@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/manual"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func write(lib, folder string) error {
 	if err != nil {
 		return err
 	}
-	source := "zrlmpid " + control.Version()
+	source := "zrlmpid " + version.String()
 	library, err := os.ReadFile(filepath.Join(lib, "zrlmpi.7.md"))
 	if err != nil {
 		return err

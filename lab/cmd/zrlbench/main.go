@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/lab/goodput"
 	"github.com/zrlmpi/zrlmpid/lab/path"
@@ -99,9 +99,9 @@ func (a *app) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version of zrlbench", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.json {
-				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": control.Version()})
+				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": version.String()})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zrlbench %s\n", control.Version())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zrlbench %s\n", version.String())
 			return err
 		},
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/manual"
+	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
 // With the build tag manual, the program is another one: it writes the manual pages and
@@ -17,7 +17,7 @@ func init() {
 		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlbench FOLDER")
 		os.Exit(exitUsage)
 	}
-	if err := manual.Commands(new(app).root(), control.Version(), os.Args[1]); err != nil {
+	if err := manual.Commands(new(app).root(), version.String(), os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "zrlbench's manual:", err)
 		os.Exit(exitFailure)
 	}

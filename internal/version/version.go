@@ -1,14 +1,15 @@
-package control
+// Package version says which version of the project a program is.
+package version
 
 import "runtime/debug"
 
 // version is set at link time by releases:
-// -ldflags "-X github.com/zrlmpi/zrlmpid/daemon/control.version=v1.2.3".
+// -ldflags "-X github.com/zrlmpi/zrlmpid/internal/version.version=v1.2.3".
 var version = ""
 
-// Version returns the version of this program: the release's, else what the Go
+// String returns the version of this program: the release's, else what the Go
 // tool recorded when it built it.
-func Version() string {
+func String() string {
 	if version != "" {
 		return version
 	}
