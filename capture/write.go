@@ -1,21 +1,17 @@
 package capture
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/netip"
 	"time"
-
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 )
 
 // Writer writes units to a pcapng file: as IP packets, without the link layer,
 // VLAN tags, tunnels and fragmentation that they were recorded in.
 type Writer struct {
 	ng  *ngWriter
-	buf gopacket.SerializeBuffer
+	buf []byte
 	// seq is the next sequence number of each direction of a connection.
 	seq map[[2]netip.AddrPort]uint32
 }
@@ -40,66 +36,39 @@ type Ending struct {
 
 // NewWriter begins a file. What cannot be written is an error of Unit or Flush.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
-	return &Writer{ng: newNgWriter(w, o), buf: gopacket.NewSerializeBuffer(), seq: map[[2]netip.AddrPort]uint32{}}
+	return &Writer{ng: newNgWriter(w, o), seq: map[[2]netip.AddrPort]uint32{}}
 }
 
-// Unit adds a unit.
+// Unit adds a unit: one packet, or several if it is a piece of a stream that is longer.
 func (w *Writer) Unit(u *Unit) error {
-	proto := layers.IPProtocolUDP
-	if u.Proto == TCP {
-		proto = layers.IPProtocolTCP
+	h := headers{proto: protocolNumber[u.Proto], src: u.Src, dst: u.Dst}
+	most := h.room()
+	if u.Proto == UDP && u.length() > most {
+		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", u.Packet, u.length(), most)
 	}
-	network, ok := ipLayer(u, proto).(interface {
-		gopacket.NetworkLayer
-		gopacket.SerializableLayer
-	})
-	if !ok {
-		return fmt.Errorf("packet %d: %v and %v are not addresses of one IP version", u.Packet, u.Src, u.Dst)
-	}
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	payload := u.Data
-	if u.Truncated > 0 {
+	there, back := [2]netip.AddrPort{u.Src, u.Dst}, [2]netip.AddrPort{u.Dst, u.Src}
+	h.seq, h.ack = w.seq[there]+uint32(u.Gap), w.seq[back]
+	data, comments := u.Data, u.Comments
+	for left := u.length(); ; {
+		length := min(left, most)
+		part := data[:min(length, len(data))]
 		// The headers have the length on the wire, so that a reader knows it too.
-		payload = append(bytes.Clone(payload), make([]byte, u.Truncated)...)
+		w.buf = append(h.append(w.buf[:0], part, length), part...)
+		w.ng.packet(u.Time, w.buf, len(w.buf)-len(part)+length, comments)
+		h.seq += uint32(length)
+		data, comments, left = data[len(part):], nil, left-length
+		if left == 0 {
+			break
+		}
 	}
-	all := []gopacket.SerializableLayer{network, w.transport(u, network), gopacket.Payload(payload)}
-	if err := gopacket.SerializeLayers(w.buf, opts, all...); err != nil {
-		return fmt.Errorf("packet %d: %w", u.Packet, err)
+	if u.Proto == TCP {
+		w.seq[there] = h.seq
 	}
-	packet := w.buf.Bytes()
-	recorded := packet[:len(packet)-u.Truncated]
-	w.ng.packet(u.Time, recorded, len(packet), u.Comments)
 	return w.ng.err
 }
 
 // End adds how the recording ended. It comes last.
 func (w *Writer) End(e *Ending) { w.ng.statistics(e) }
-
-func ipLayer(u *Unit, proto layers.IPProtocol) gopacket.Layer {
-	src, dst := u.Src.Addr(), u.Dst.Addr()
-	if src.Is4() && dst.Is4() {
-		return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
-	}
-	s, d := src.As16(), dst.As16()
-	return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: proto, SrcIP: s[:], DstIP: d[:]}
-}
-
-func (w *Writer) transport(u *Unit, network gopacket.NetworkLayer) gopacket.SerializableLayer {
-	if u.Proto == UDP {
-		udp := &layers.UDP{SrcPort: layers.UDPPort(u.Src.Port()), DstPort: layers.UDPPort(u.Dst.Port())}
-		_ = udp.SetNetworkLayerForChecksum(network) // an IP layer always fits
-		return udp
-	}
-	there, back := [2]netip.AddrPort{u.Src, u.Dst}, [2]netip.AddrPort{u.Dst, u.Src}
-	seq := w.seq[there] + uint32(u.Gap)
-	w.seq[there] = seq + uint32(u.length())
-	tcp := &layers.TCP{
-		SrcPort: layers.TCPPort(u.Src.Port()), DstPort: layers.TCPPort(u.Dst.Port()),
-		Seq: seq, Ack: w.seq[back], ACK: true, PSH: true, Window: 65535,
-	}
-	_ = tcp.SetNetworkLayerForChecksum(network)
-	return tcp
-}
 
 // Flush writes what is buffered.
 func (w *Writer) Flush() error { return w.ng.flush() }

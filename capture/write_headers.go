@@ -1,0 +1,113 @@
+package capture
+
+import (
+	"encoding/binary"
+	"math"
+	"net/netip"
+)
+
+// Protocol numbers and lengths of headers without options (RFC 791, 8200, 768, 9293).
+const (
+	udpNumber, tcpNumber = 17, 6
+
+	ipv4Len, ipv6Len = 20, 40
+	udpLen, tcpLen   = 8, 20
+)
+
+var protocolNumber = map[Proto]byte{UDP: udpNumber, TCP: tcpNumber}
+
+// headers are those of an IP packet with UDP or TCP.
+type headers struct {
+	proto    byte
+	src, dst netip.AddrPort
+	seq, ack uint32 // of TCP
+}
+
+// lengths are those of the IP header and of what follows it.
+func (h *headers) lengths() (ip, transport int) {
+	ip, transport = ipv6Len, udpLen
+	if h.src.Addr().Is4() && h.dst.Addr().Is4() {
+		ip = ipv4Len
+	}
+	if h.proto == tcpNumber {
+		transport = tcpLen
+	}
+	return ip, transport
+}
+
+// addresses are those of the IP header: an address of IPv4 beside one of IPv6 is mapped.
+func (h *headers) addresses(ip int) (source, destination []byte) {
+	src, dst := h.src.Addr(), h.dst.Addr()
+	if ip == ipv4Len {
+		return src.AsSlice(), dst.AsSlice()
+	}
+	s, d := src.As16(), dst.As16()
+	return s[:], d[:]
+}
+
+// room is how many bytes of payload a packet has room for: IPv6 does not count its own header.
+func (h *headers) room() int {
+	ip, transport := h.lengths()
+	if ip == ipv6Len {
+		ip = 0
+	}
+	return math.MaxUint16 - ip - transport
+}
+
+// append appends the headers of a packet with length bytes of payload, of which all but the first, data, are 0.
+func (h *headers) append(b, data []byte, length int) []byte {
+	ip, transport := h.lengths()
+	length += transport
+	source, destination := h.addresses(ip)
+	at := len(b)
+	if ip == ipv4Len {
+		b = append(b, 0x45, 0)
+		b = binary.BigEndian.AppendUint16(b, uint16(ip+length))
+		b = append(b, 0, 0, 0, 0, 64, h.proto, 0, 0)
+		b = append(append(b, source...), destination...)
+		binary.BigEndian.PutUint16(b[at+10:], ^fold(sum(0, b[at:])))
+	} else {
+		b = append(b, 0x60, 0, 0, 0)
+		b = binary.BigEndian.AppendUint16(b, uint16(length))
+		b = append(b, h.proto, 64)
+		b = append(append(b, source...), destination...)
+	}
+	at = len(b)
+	b = binary.BigEndian.AppendUint16(b, h.src.Port())
+	b = binary.BigEndian.AppendUint16(b, h.dst.Port())
+	checksum := at + 6
+	if h.proto == tcpNumber {
+		b = binary.BigEndian.AppendUint32(b, h.seq)
+		b = binary.BigEndian.AppendUint32(b, h.ack)
+		b = append(b, tcpLen/4<<4, 0x18, 0xff, 0xff, 0, 0, 0, 0) // ACK and PSH, with a window of 65535
+		checksum = at + 16
+	} else {
+		b = binary.BigEndian.AppendUint16(b, uint16(length))
+		b = append(b, 0, 0)
+	}
+	pseudo := sum(sum(uint64(h.proto)+uint64(length), source), destination)
+	value := ^fold(sum(sum(pseudo, b[at:]), data))
+	if value == 0 && h.proto == udpNumber {
+		value = 0xffff // 0 says that there is none
+	}
+	binary.BigEndian.PutUint16(b[checksum:], value)
+	return b
+}
+
+// sum adds bytes in pairs, of which the last is padded, to the sum of an Internet checksum (RFC 1071).
+func sum(to uint64, b []byte) uint64 {
+	for ; len(b) > 1; b = b[2:] {
+		to += uint64(binary.BigEndian.Uint16(b))
+	}
+	if len(b) > 0 {
+		to += uint64(b[0]) << 8
+	}
+	return to
+}
+
+func fold(sum uint64) uint16 {
+	for sum > math.MaxUint16 {
+		sum = sum>>16 + sum&math.MaxUint16
+	}
+	return uint16(sum)
+}

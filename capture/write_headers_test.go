@@ -1,0 +1,99 @@
+package capture
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// TestHeaders: the headers are those that gopacket makes.
+func TestHeaders(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, net := range []string{"127.0.0.1 10.11.12.13", "fd00::1 2001:db8::ffff:1"} {
+		var addrs [2]netip.Addr
+		for i, s := range bytes.Fields([]byte(net)) {
+			addrs[i] = netip.MustParseAddr(string(s))
+		}
+		for _, proto := range []Proto{UDP, TCP} {
+			for range 2000 {
+				h := headers{
+					proto: protocolNumber[proto], src: netip.AddrPortFrom(addrs[0], uint16(rng.Uint32())),
+					dst: netip.AddrPortFrom(addrs[1], uint16(rng.Uint32())), seq: rng.Uint32(), ack: rng.Uint32(),
+				}
+				payload := make([]byte, rng.IntN([]int{3, 100, 3000, h.room() + 1}[rng.IntN(4)]))
+				for i := range payload {
+					payload[i] = byte(rng.Uint32())
+				}
+				cut := rng.IntN(len(payload) + 1)
+				clear(payload[cut:])
+				got := h.append(nil, payload[:cut], len(payload))
+				if want := gopackets(t, &h, payload); !bytes.Equal(got, want[:len(got)]) {
+					t.Fatalf("%v of %d bytes:\n% x\n% x", proto, len(payload), got, want[:len(got)])
+				}
+			}
+		}
+	}
+}
+
+// gopackets is the packet of gopacket.
+func gopackets(t *testing.T, h *headers, payload []byte) []byte {
+	t.Helper()
+	src, dst := h.src.Addr().AsSlice(), h.dst.Addr().AsSlice()
+	var network interface {
+		gopacket.NetworkLayer
+		gopacket.SerializableLayer
+	} = &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocol(h.proto), SrcIP: src, DstIP: dst}
+	if len(src) == 4 {
+		network = &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocol(h.proto), SrcIP: src, DstIP: dst}
+	}
+	udp := &layers.UDP{SrcPort: layers.UDPPort(h.src.Port()), DstPort: layers.UDPPort(h.dst.Port())}
+	tcp := &layers.TCP{SrcPort: layers.TCPPort(h.src.Port()), DstPort: layers.TCPPort(h.dst.Port()), Seq: h.seq, Ack: h.ack,
+		ACK: true, PSH: true, Window: 65535}
+	var transport gopacket.SerializableLayer = udp
+	if h.proto == tcpNumber {
+		transport = tcp
+	}
+	_, _ = udp.SetNetworkLayerForChecksum(network), tcp.SetNetworkLayerForChecksum(network)
+	buf := gopacket.NewSerializeBuffer()
+	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
+	if err := gopacket.SerializeLayers(buf, opts, network, transport, gopacket.Payload(payload)); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// TestLongUnits: a piece of a stream that no packet has room for is read back whole, and a datagram is an error.
+func TestLongUnits(t *testing.T) {
+	from, to := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.2:2")
+	data := bytes.Repeat([]byte("0123456789"), 14_000)
+	var file bytes.Buffer
+	w := NewWriter(&file, WriterOptions{})
+	sent := Unit{Time: time.Unix(1, 0), Src: from, Dst: to, Proto: TCP, Data: data, Comments: []string{"one"}}
+	if err := w.Unit(&sent); err != nil {
+		t.Fatal(err)
+	}
+	sent.Proto = UDP
+	if err := w.Unit(&sent); err == nil {
+		t.Error("a datagram of 140,000 bytes was written")
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	src, err := Options{}.NewReader(&file, "recording")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	var comments []string
+	for u := (Unit{}); src.Next(&u) == nil; {
+		got, comments = append(got, u.Data...), append(comments, u.Comments...)
+	}
+	if !bytes.Equal(got, data) || len(comments) != 1 {
+		t.Errorf("%d of %d bytes were read, with %q", len(got), len(data), comments)
+	}
+}
