@@ -15,7 +15,7 @@ import (
 // messages that it has.
 type extendedLink struct {
 	p       *peer
-	conn    connState
+	conn    *extended.Conn // events go through machine
 	packets PacketTransport
 	copier  SingleCopier // nil if its transport copies all payload
 	// datagrams is nil if the size of packets is fixed.
@@ -40,29 +40,6 @@ type extendedLink struct {
 	patience patience
 	// questions are those of this rank to the peer that have not ended.
 	questions []*questioning
-}
-
-// connState is what an extended.Conn answers without changing.
-type connState interface {
-	Busy() bool
-	Config() extended.Config
-	Deadline() (extended.Instant, bool)
-	EachSend(yield func(extended.SendState) bool)
-	ForeignVersion() byte
-	LingerUntil() (extended.Instant, bool)
-	Scarce() bool
-	Full() extended.Fullness
-	Queued() int
-	Queues(id extended.ID) bool
-	Next() uint32
-	Confirmed() extended.Instant
-	Expects(header []byte, n int) (m extended.Message, offset int64, ok bool)
-	Session() (local, remote protocol.Session)
-	Left() (left, closed bool)
-	Payload() int
-	Sends() int
-	Short(length int64) bool
-	Stats() extended.Stats
 }
 
 // extendedActions are the actions of the event at hand, and what they use. The extended
@@ -90,7 +67,7 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 		l.datagrams, _ = cfg.Transport.(DatagramTransport)
 	}
 	if l.shorts, ok = cfg.Transport.(ShortTransport); ok {
-		l.fast, l.timing = l.conn.(*extended.Conn), l.conn.Config().Timing
+		l.fast, l.timing = l.conn, l.conn.Config().Timing
 	}
 	l.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
 	if packets.Reliable() && l.copier == nil && l.conn.Config().HeaderChecksum {
@@ -105,7 +82,7 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 // machine returns the state machine for an event, and marks the peer as touched.
 func (l *extendedLink) machine() *extended.Conn {
 	l.p.e.touch(l.p)
-	return l.conn.(*extended.Conn)
+	return l.conn
 }
 
 func (l *extendedLink) receive(a *RxPacket) {

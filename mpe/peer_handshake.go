@@ -13,7 +13,7 @@ import (
 // which has one message of each direction at a time, and what waits for it.
 type handshakeLink struct {
 	p    *peer
-	pair pairState
+	pair *handshake.Pair // events go through machine
 	// sending and recving are handed to the pair; sendq waits behind sending
 	// in the order in which it was posted. deferred is the message of the
 	// SEND_REQUEST that is deferred in the pair while it is unexpected.
@@ -33,21 +33,6 @@ type handshakeLink struct {
 	kept   handshake.Kept
 }
 
-// pairState is what a handshake.Pair answers without changing.
-type pairState interface {
-	Deadline() (handshake.Instant, bool)
-	Expects() (offset, left int64, ok bool)
-	Kept() handshake.Kept
-	Deferred() (h protocol.Header, since handshake.Instant, ok bool)
-	Received() (packets, bytes [handshake.NumTypes]uint64)
-	RecvWait() (handshake.Wait, bool)
-	LingerUntil() (handshake.Instant, bool)
-	DeadEnd() *handshake.DeadEndError
-	SendLeft() bool
-	SendWait() (handshake.Wait, bool)
-	UnansweredClear() (h protocol.Header, since handshake.Instant, ok bool)
-}
-
 // handshakeActions are the actions of the event at hand. The handshakes of an engine
 // share them.
 type handshakeActions struct {
@@ -62,7 +47,7 @@ func newHandshakeLink(p *peer, cfg Peer) *handshakeLink {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
 	l.writer.paced, _ = cfg.Transport.(PacedTransport)
 	if l.keeper = cfg.Keeper; l.keeper != nil {
-		l.pair.(*handshake.Pair).Restore(p.e.at, l.keeper.Restore(p.e.at))
+		l.pair.Restore(p.e.at, l.keeper.Restore(p.e.at))
 		l.kept = l.pair.Kept()
 	}
 	return l
@@ -82,7 +67,7 @@ func (l *handshakeLink) keep(next protocol.Header) {
 // machine returns the state machine for an event, and marks the peer as touched.
 func (l *handshakeLink) machine() *handshake.Pair {
 	l.p.e.touch(l.p)
-	return l.pair.(*handshake.Pair)
+	return l.pair
 }
 
 func (l *handshakeLink) receive(a *RxPacket) {

@@ -168,7 +168,7 @@ func (l *extendedLink) restSend(ref uint32) {
 	if r == nil || r.p != l.p {
 		return
 	}
-	number, ok := l.conn.(*extended.Conn).RestSend(r.out, ref)
+	number, ok := l.conn.RestSend(r.out, ref)
 	if !ok {
 		return
 	}
