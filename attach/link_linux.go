@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -46,6 +47,16 @@ func (l *link) Read(b []byte) (int, error) {
 	}
 }
 
+// transmit sends on a socket, without a SIGPIPE: a program may handle it, and the call may run on one of its threads.
+func transmit(fd int, b []byte) (int, error) {
+	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		unix.MSG_NOSIGNAL, 0, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), nil
+}
+
 // TryWrite implements Stream.
 func (l *link) TryWrite(b []byte) int {
 	if len(b) == 0 {
@@ -56,7 +67,7 @@ func (l *link) TryWrite(b []byte) int {
 	if l.closed.Load() {
 		return 0
 	}
-	n, _ := unix.Write(l.fd, b) // an error is found again by who waits
+	n, _ := transmit(l.fd, b) // an error is found again by who waits
 	return max(n, 0)
 }
 
@@ -68,7 +79,7 @@ func (l *link) Write(b []byte) (int, error) {
 		if l.closed.Load() {
 			return done, net.ErrClosed
 		}
-		n, err := unix.Write(l.fd, b[done:])
+		n, err := transmit(l.fd, b[done:])
 		done += max(n, 0)
 		switch {
 		case done == len(b):
@@ -77,7 +88,7 @@ func (l *link) Write(b []byte) (int, error) {
 			_, err = unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1)
 		}
 		if err != nil && err != unix.EINTR {
-			return done, os.NewSyscallError("write", err)
+			return done, os.NewSyscallError("send", err)
 		}
 	}
 }

@@ -193,7 +193,7 @@ var awake = []byte{0}
 
 // wake wakes the other side. Its only error is that there is so much to be read from the
 // socket that it is woken anyway, or that it has gone.
-func (r *ringLink) wake() { _, _ = unix.Write(r.fd, awake) }
+func (r *ringLink) wake() { _, _ = transmit(r.fd, awake) }
 
 // HangUp implements Stream.
 func (r *ringLink) HangUp() {

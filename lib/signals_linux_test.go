@@ -19,7 +19,7 @@ func TestSignals(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
 		program := compile(t, dir, abi, "signals.c")
-		for _, mode := range []string{"usr1", "alrm", "prof", "late"} {
+		for _, mode := range []string{"usr1", "alrm", "prof", "late", "foreign"} {
 			t.Run(abi+"/"+mode, func(t *testing.T) {
 				out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "-n", "2", program, mode)
 				if err != nil || strings.Count(out, "ok\n") != 2 {

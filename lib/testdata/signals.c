@@ -1,5 +1,6 @@
 // Signal handlers of a program while it sends messages: "usr1" raises SIGUSR1 in every tenth message, "alrm" and "prof" set timers of 1 kHz,
 // "outside" waits for N signals from another process. "late" installs the handler by libc's own sigaction before MPI_Init.
+// "foreign" handles what nobody has sent: signals by which the library would interrupt itself.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -20,6 +21,10 @@ static void handle(int sig) {
     memcpy((char *)seen, text + 19890, sizeof seen);
     signals++;
 }
+
+static volatile sig_atomic_t foreign;
+
+static void count(int sig) { foreign = sig; }
 
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "usr1";
@@ -54,8 +59,19 @@ int main(int argc, char **argv) {
         printf("process %d\n", (int)getpid());
         fflush(stdout);
     }
+    if (strcmp(mode, "foreign") == 0) {
+        for (int sig = 1; sig < 32; sig++)
+            if (sig != SIGKILL && sig != SIGSTOP && sig != SIGCHLD && sig != SIGALRM)
+                signal(sig, count);
+        argv[1] = NULL, argc = 1;
+        for (int i = 0; i < 10; i++) { // while one of them is late
+            if (i % size == rank)
+                usleep(30000);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+    }
     // Until each rank has had its signals.
-    for (int most = argc > 2 ? atoi(argv[2]) : 100; !all[0];) {
+    for (int most = argc > 2 ? atoi(argv[2]) : argc > 1 ? 100 : 0; !all[0];) {
         for (int i = 0; i < 200; i++) {
             x = i * size + rank;
             MPI_Sendrecv(&x, 1, MPI_INT, (rank + 1) % size, 0, &y, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -72,6 +88,10 @@ int main(int argc, char **argv) {
     setitimer(ITIMER_REAL, &timer, NULL);
     setitimer(ITIMER_PROF, &timer, NULL);
     MPI_Finalize();
+    if (foreign) {
+        printf("signal %d, which nobody has sent\n", (int)foreign);
+        return 1;
+    }
     printf("%s\n", all[1] ? "wrong" : "ok");
     return all[1];
 }

@@ -80,7 +80,7 @@ func (k *call) hangUp() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.linked {
-		_, _ = k.conn.Write(closing) // the peer may have ended
+		_ = sendMessage(k.conn, closing, nil) // the peer may have ended
 	}
 	k.conn.Close()
 }

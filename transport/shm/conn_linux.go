@@ -177,7 +177,7 @@ func (c *Conn) Close() error {
 			l := p.link
 			p.mu.Unlock()
 			if l != nil {
-				_, _ = l.conn.Write(closing) // the peer may have ended
+				_ = sendMessage(l.conn, closing, nil) // the peer may have ended
 				l.end(mpe.ErrTransportClosed)
 			}
 			p.copier.end(mpe.ErrTransportClosed)

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -91,8 +92,21 @@ func sendHello(conn *net.UnixConn, h hello) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return err
 	}
-	_, _, err := conn.WriteMsgUnix(b, rights, nil)
-	return err
+	return sendMessage(conn, b, rights)
+}
+
+// sendMessage sends a message, without a SIGPIPE: the program of a rank may handle it, and this may run on its thread.
+func sendMessage(conn *net.UnixConn, b, rights []byte) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = raw.Write(func(fd uintptr) bool {
+		sent = unix.Sendmsg(int(fd), b, rights, nil, unix.MSG_NOSIGNAL)
+		return sent != unix.EAGAIN && sent != unix.EINTR
+	})
+	return cmp.Or(err, os.NewSyscallError("sendmsg", sent))
 }
 
 // receiveHello waits for a message of a process of our user. The descriptors in it are
