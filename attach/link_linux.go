@@ -48,13 +48,10 @@ func (l *link) Read(b []byte) (int, error) {
 }
 
 // transmit sends on a socket, without a SIGPIPE: a program may handle it, and the call may run on one of its threads.
-func transmit(fd int, b []byte) (int, error) {
+func transmit(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 		unix.MSG_NOSIGNAL, 0, 0)
-	if errno != 0 {
-		return -1, errno
-	}
-	return int(n), nil
+	return int(n), errno
 }
 
 // TryWrite implements Stream.
@@ -79,16 +76,17 @@ func (l *link) Write(b []byte) (int, error) {
 		if l.closed.Load() {
 			return done, net.ErrClosed
 		}
-		n, err := transmit(l.fd, b[done:])
+		n, errno := transmit(l.fd, b[done:])
 		done += max(n, 0)
 		switch {
 		case done == len(b):
 			return done, nil
-		case err == unix.EAGAIN:
-			_, err = unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1)
-		}
-		if err != nil && err != unix.EINTR {
-			return done, os.NewSyscallError("send", err)
+		case errno == unix.EAGAIN:
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1); err != nil && err != unix.EINTR {
+				return done, os.NewSyscallError("poll", err)
+			}
+		case errno != 0 && errno != unix.EINTR:
+			return done, os.NewSyscallError("send", errno)
 		}
 	}
 }
