@@ -12,7 +12,7 @@ rm -rf "$lib" "$include"
 mkdir -p "$lib/pkgconfig" "$src"
 "$go" run ./lib/gen "$src"
 
-# Go interrupts threads by SIGURG, unless it is told not to: the program may have a handler for it.
+# Go interrupts threads by SIGURG, unless this option is set: the program may have a handler for it.
 CGO_ENABLED=1 CC=$cc "$go" build -trimpath -ldflags "${LDFLAGS:-} -X runtime.godebugDefault=asyncpreemptoff=1 -extldflags=-Wl,-soname,libzrlmpi.so,--wrap=pthread_create" -buildmode=c-shared -o "$lib/libzrlmpi.so" ./lib
 rm -f "$lib/libzrlmpi.h" # what programs include is mpi.h
 

@@ -126,7 +126,7 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestMixedABIs: a program whose parts were compiled for two ABIs cannot be a rank, and is told what to do.
+// TestMixedABIs: a program whose parts were compiled for two ABIs cannot be a rank, and its error says what to do.
 func TestMixedABIs(t *testing.T) {
 	dir := builtLibrary(t)
 	part := compile(t, dir, "standard", "small.c", "-shared", "-fPIC", "-Dmain=other")

@@ -14,7 +14,7 @@ func (e *Engine) awaitRoom(p *peer) error {
 	e.senders = append(e.senders, s)
 	p.wantRoom(true)
 	l, posted := p.link.(*extendedLink), e.now()
-	w := patience{since: posted, next: l.conn.Next()}
+	w := roomWait{since: posted, next: l.conn.Next()}
 	for err != nil && e.state == running {
 		if w.ended(l) || err.Queued > 0 && e.now() >= posted+roomPatience {
 			break

@@ -35,9 +35,9 @@ type extendedLink struct {
 	// resting is how many sends wait that a library left, and announced are those that were announced in this event.
 	resting   int
 	announced []uint32
-	// unsure are the program's sends for which there may be no room, and patience is that with the first one.
+	// unsure are the program's sends for which there may be no room, and roomWait is the wait of the first one.
 	unsure   []unsureSend
-	patience patience
+	roomWait roomWait
 	// questions are those of this rank to the peer that have not ended.
 	questions []*questioning
 }

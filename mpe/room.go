@@ -49,14 +49,14 @@ func (l *extendedLink) waits(s unsureSend) bool {
 	return r != nil && r.posted == s.posted && l.conn.Queues(s.id)
 }
 
-// patience is from when a sender waits for room: since its message was posted, or another one began.
-type patience struct {
+// roomWait is from when a sender waits for room: since its message was posted, or another one began.
+type roomWait struct {
 	since handshake.Instant
 	next  uint32
 }
 
 // ended reports whether a peer is known to have had no room for roomPatience. Its silence says nothing of its room.
-func (w *patience) ended(l *extendedLink) bool {
+func (w *roomWait) ended(l *extendedLink) bool {
 	if next := l.conn.Next(); next != w.next {
 		w.next, w.since = next, l.p.e.at
 	}
@@ -69,8 +69,8 @@ func (l *extendedLink) refuseUnsure() {
 	for len(l.unsure) > 0 {
 		s := l.unsure[0]
 		if l.waits(s) {
-			l.patience.since = max(l.patience.since, s.posted)
-			if !l.patience.ended(l) {
+			l.roomWait.since = max(l.roomWait.since, s.posted)
+			if !l.roomWait.ended(l) {
 				return
 			}
 			if r := l.outs.at(s.id).req; l.cancelSend(r) {

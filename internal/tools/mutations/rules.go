@@ -248,7 +248,7 @@ var mutations = []mutation{
 	{"E8: what rests and is not complete is lost with its session", "extended/end.go",
 		"\tc.lostRests(now, why)\n", "", []test{announced}},
 	{"E21: what was accepted without credit is refused after a time", "mpe/room.go",
-		"\t\t\tif !l.patience.ended(l) {", "\t\t\tif true {", []test{floods}},
+		"\t\t\tif !l.roomWait.ended(l) {", "\t\t\tif true {", []test{floods}},
 	{"E21: a message is refused when the peer has said that it has no room", "mpe/room.go",
 		"l.conn.Confirmed() >= w.since+roomPatience", "l.p.e.at >= w.since+roomPatience", []test{refused}},
 	{"E21: a call waits for credit, and then is refused", "mpe/engine_post.go",
