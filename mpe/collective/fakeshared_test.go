@@ -69,7 +69,7 @@ func (b *fakeBuffer) State(rank, slot int, call uint64) SlotState {
 		return SlotState{}
 	}
 	s := &b.of(rank).slots[slot]
-	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], Digest: s.digest[call&1], BeforeDigest: s.digest[call&1^1]}
+	return SlotState{Sequence: s.sequence, Epoch: s.epoch, Failed: s.failed[call&1], BeforeFailed: s.failed[call&1^1], Digest: s.digest[call&1], BeforeDigest: s.digest[call&1^1]}
 }
 
 func (b *fakeBuffer) Described(rank, slot int, call uint64) (digest, description uint64) {

@@ -22,6 +22,38 @@ func TestCallWord(t *testing.T) {
 	}
 }
 
+// TestSharedAfterMismatch: the call after one that has failed on those who noticed a mismatch succeeds, also on the root of a
+// Bcast, which did not notice it.
+func TestSharedAfterMismatch(t *testing.T) {
+	w := newWorld(3, nil).share(1)
+	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })
+	for rank := range 3 {
+		bytes := 4
+		if rank == 0 {
+			bytes = 8
+		}
+		c := coll.Call{Collective: coll.Bcast, Rank: rank, Ranks: 3, Bytes: bytes}
+		_, end := w.start(t, rank, Operation{Call: c, Tag: 2, Recv: make([]byte, bytes), Algorithm: "shared"})
+		w.run()
+		if rank > 0 && (!end.ended || end.err == nil) {
+			t.Errorf("rank %d: ended %v, %v", rank, end.ended, end.err)
+		}
+	}
+	var ends []*outcome
+	for rank := range 3 {
+		o, _ := sumOf("shared", 3, rank, 0, 4)
+		o.Call.Collective, o.Tag = coll.Allreduce, 3
+		_, end := w.start(t, rank, o)
+		ends = append(ends, end)
+		w.run()
+	}
+	for rank, end := range ends {
+		if !end.ended || end.err != nil {
+			t.Errorf("the next call on rank %d: ended %v, %v", rank, end.ended, end.err)
+		}
+	}
+}
+
 // TestSharedRoots: two ranks that both call themselves the root of a Bcast await nobody in it. The call after it fails.
 func TestSharedRoots(t *testing.T) {
 	for _, next := range []coll.Collective{coll.Barrier, coll.Allreduce, coll.Gather} {

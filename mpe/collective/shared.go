@@ -53,8 +53,8 @@ type SlotState struct {
 	Sequence uint64
 	// Epoch is that of the communicator which uses the slot.
 	Epoch uint64
-	// Failed is the number of the last call that the rank has failed.
-	Failed uint64
+	// Failed is the number of the last call that the rank has failed, and BeforeFailed that in the other half.
+	Failed, BeforeFailed uint64
 	// Digest identifies what the rank called last: other ranks made the same call if theirs is equal. BeforeDigest is the digest in the
 	// other half, of the call before or another one.
 	Digest, BeforeDigest uint64
@@ -282,6 +282,7 @@ func (s *sharing) beginNext() {
 		}
 		s.describe(&t)
 		s.buffers.Fail(s.slot, t.number)
+		s.made[t.number&1] = made{} // what has failed here is known
 		s.publish(sequenceAfter(t.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
@@ -313,7 +314,7 @@ func (s *sharing) look(member int, number, digest uint64) (at uint64, problem er
 		return at, ErrMismatch
 	case state.Failed == number:
 		return at, errFailed
-	case s.made[(number-1)&1].differs(state.BeforeDigest):
+	case state.BeforeFailed != number-1 && s.made[(number-1)&1].differs(state.BeforeDigest):
 		return at, errMismatchBefore
 	}
 	s.seen[member] = at

@@ -165,6 +165,7 @@ func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
 	s.Sequence = state(of.mem, slot, sequenceWord).Load() // first: the rest was written before
 	s.Epoch = state(of.mem, slot, epochWord).Load()
 	s.Failed = state(of.mem, slot, failedWord+int(call&1)).Load()
+	s.BeforeFailed = state(of.mem, slot, failedWord+int((call^1)&1)).Load()
 	s.Digest = state(of.mem, slot, digestWord+int(call&1)).Load()
 	s.BeforeDigest = state(of.mem, slot, digestWord+int((call^1)&1)).Load()
 	return s
