@@ -1,7 +1,7 @@
 package main
 
 var (
-	calls      = test{"the tests of the calls of C", []string{"./lib/capi"}}
+	calls      = test{"the tests of the calls of C", []string{"./lib/capi", "-timeout", "1m"}}
 	mismatches = test{"the tests of shared buffers", []string{"./mpe/collective", "-run", "Shared"}}
 	libraryRun = test{"programs in C and Fortran", []string{"./lib", "-run", "TestLibrary$|TestLibraryFortran|TestSignals"}}
 )
