@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/starve"
 )
 
-// TestDaemonWithoutDescriptors: a program is notified that the daemon has no descriptor for it, and another one attaches
-// when it has.
+// TestDaemonWithoutDescriptors: a program is notified that the daemon has no descriptor for it, and another one
+// attaches when it has.
 func TestDaemonWithoutDescriptors(t *testing.T) {
 	var failed []error
 	failures := make(chan error, 1000)

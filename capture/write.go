@@ -41,8 +41,11 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 
 // Unit adds a unit: one packet, or several if it is a piece of a stream that is longer.
 func (w *Writer) Unit(u *Unit) error {
-	h := headers{proto: protocolNumber[u.Proto], src: u.Src, dst: u.Dst}
-	most := h.room()
+	h := headers{proto: udpNumber, src: u.Src, dst: u.Dst}
+	if u.Proto == TCP {
+		h.proto = tcpNumber
+	}
+	most := h.maxPayload()
 	if u.Proto == UDP && u.length() > most {
 		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", u.Packet, u.length(), most)
 	}

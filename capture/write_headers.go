@@ -14,16 +14,14 @@ const (
 	udpLen, tcpLen   = 8, 20
 )
 
-var protocolNumber = map[Proto]byte{UDP: udpNumber, TCP: tcpNumber}
-
-// headers are those of an IP packet with UDP or TCP.
+// headers describes the headers of an IP packet with UDP or TCP.
 type headers struct {
 	proto    byte
 	src, dst netip.AddrPort
 	seq, ack uint32 // of TCP
 }
 
-// lengths are those of the IP header and of what follows it.
+// lengths returns the lengths of the IP header, and of the UDP or TCP header.
 func (h *headers) lengths() (ip, transport int) {
 	ip, transport = ipv6Len, udpLen
 	if h.src.Addr().Is4() && h.dst.Addr().Is4() {
@@ -35,7 +33,7 @@ func (h *headers) lengths() (ip, transport int) {
 	return ip, transport
 }
 
-// addresses are those of the IP header: an address of IPv4 beside one of IPv6 is mapped.
+// addresses returns the addresses of the IP header. If one is IPv6, an IPv4 address is mapped.
 func (h *headers) addresses(ip int) (source, destination []byte) {
 	src, dst := h.src.Addr(), h.dst.Addr()
 	if ip == ipv4Len {
@@ -45,8 +43,8 @@ func (h *headers) addresses(ip int) (source, destination []byte) {
 	return s[:], d[:]
 }
 
-// room is how many bytes of payload a packet has room for: IPv6 does not count its own header.
-func (h *headers) room() int {
+// maxPayload returns the most bytes of payload in a packet. The length field of IPv6 excludes its own header.
+func (h *headers) maxPayload() int {
 	ip, transport := h.lengths()
 	if ip == ipv6Len {
 		ip = 0

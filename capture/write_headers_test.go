@@ -19,13 +19,13 @@ func TestHeaders(t *testing.T) {
 		for i, s := range bytes.Fields([]byte(net)) {
 			addrs[i] = netip.MustParseAddr(string(s))
 		}
-		for _, proto := range []Proto{UDP, TCP} {
+		for _, proto := range []byte{udpNumber, tcpNumber} {
 			for range 2000 {
 				h := headers{
-					proto: protocolNumber[proto], src: netip.AddrPortFrom(addrs[0], uint16(rng.Uint32())),
+					proto: proto, src: netip.AddrPortFrom(addrs[0], uint16(rng.Uint32())),
 					dst: netip.AddrPortFrom(addrs[1], uint16(rng.Uint32())), seq: rng.Uint32(), ack: rng.Uint32(),
 				}
-				payload := make([]byte, rng.IntN([]int{3, 100, 3000, h.room() + 1}[rng.IntN(4)]))
+				payload := make([]byte, rng.IntN([]int{3, 100, 3000, h.maxPayload() + 1}[rng.IntN(4)]))
 				for i := range payload {
 					payload[i] = byte(rng.Uint32())
 				}
@@ -33,7 +33,7 @@ func TestHeaders(t *testing.T) {
 				clear(payload[cut:])
 				got := h.append(nil, payload[:cut], len(payload))
 				if want := gopackets(t, &h, payload); !bytes.Equal(got, want[:len(got)]) {
-					t.Fatalf("%v of %d bytes:\n% x\n% x", proto, len(payload), got, want[:len(got)])
+					t.Fatalf("protocol %d, %d bytes:\n% x\n% x", proto, len(payload), got, want[:len(got)])
 				}
 			}
 		}

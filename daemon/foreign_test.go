@@ -76,7 +76,8 @@ func TestControlOnAttachSocket(t *testing.T) {
 	}
 }
 
-// program writes a program for a kernel exec that writes text, in the form of printf, and waits for the end of its input.
+// program writes a program for a kernel exec that writes text, in the form of printf, and waits for the end of its
+// input.
 func program(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")

@@ -116,8 +116,8 @@ func (r *localRank) warnAfter() time.Duration {
 	return shortest
 }
 
-// idles reports whether a wait is the receive with which a kernel waits for work: none has come, not even what the receive
-// does not match.
+// idles reports whether a wait is the receive with which a kernel waits for work: none has come, not even what the
+// receive does not match.
 func (r *localRank) idles(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
 }

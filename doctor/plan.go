@@ -161,8 +161,8 @@ func (p *Plan) NeededPaths() (paths []Path) {
 	return paths
 }
 
-// Neighbours returns the IPv4 addresses of ranks that stations in the network of an interface have: those of local ranks,
-// and those to which packets go without a router.
+// Neighbours returns the IPv4 addresses of ranks that stations in the network of an interface have: those of local
+// ranks, and those to which packets go without a router.
 func (p *Plan) Neighbours(f *Facts, name string) (addrs []netip.Addr) {
 	i := f.named(name)
 	if i == nil || i.Loopback || !i.Up {

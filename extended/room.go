@@ -89,7 +89,7 @@ func (c *Conn) Queues(id ID) bool {
 // Next returns the number of the next message, which grows as messages begin.
 func (c *Conn) Next() uint32 { return c.sends.next }
 
-// Confirmed returns a time since which the peer has stated how many messages it allows, when it had all that have begun.
+// Confirmed returns a time after which the peer, having received every message that began, stated how many it allows.
 func (c *Conn) Confirmed() Instant { return c.sends.confirmed }
 
 // reserve is how many messages of the peer's limit are not for a program's.

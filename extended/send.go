@@ -53,7 +53,7 @@ type sending struct {
 	blocked      bool    // CreditExhausted was noted
 	wanted       bool    // the peer is to be asked for its limits
 	grant        uint32  // how many could be sent at first; 0 before a limit was received
-	confirmed    Instant // the peer has stated limit since then, with all that had begun
+	confirmed    Instant // the peer stated limit after this time, having received all that began
 	free         *outbound
 	resting      *restingSends // nil: none may rest
 }

@@ -176,8 +176,8 @@ const (
 	// EarlyAck: ACK came sooner after DATA than any before, and is held back until it is clear that
 	// the peer does not ask for DATA again.
 	EarlyAck
-	// ClearAfterDone: a deployed peer has sent CLEAR_TO_SEND again when its message had been reported as
-	// done: DATA may not have arrived.
+	// ClearAfterDone: a deployed peer sent CLEAR_TO_SEND again after its message was reported as done, so
+	// DATA may not have arrived.
 	ClearAfterDone
 	// SecondData: two messages, or too much payload, have come for one CLEAR_TO_SEND. The network has made a copy, and
 	// the message that was delivered may be it.

@@ -34,8 +34,8 @@ type sending struct {
 	// early runs while another CLEAR_TO_SEND may be a duplicate of the last, or may have
 	// been sent before DATA arrived.
 	early timer
-	// asked: the peer has asked to send since DATA went out; askedEarly runs while another SEND_REQUEST may be a copy of
-	// that one.
+	// asked: the peer has asked to send since DATA went out; askedEarly runs while another SEND_REQUEST may be a copy
+	// of that one.
 	asked      bool
 	askedEarly timer
 	// ackHeld: an ACK has come, and is held back while doubt runs, as it may be a copy of an earlier one; heldAnswer

@@ -15,7 +15,8 @@ import (
 type numbers struct {
 	// own is the number of our SEND_REQUESTs: how many were revoked before. The first ones have none.
 	own uint32
-	// revoked is 1 more than the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, until we clear another.
+	// revoked is 1 more than the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, until we clear
+	// another.
 	revoked uint32
 	// known: the peer has used numbers. ignored counts its answers without one to SEND_REQUESTs with one, the last
 	// of which came at last. none: there were so many that it knows no numbers.

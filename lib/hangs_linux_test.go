@@ -131,7 +131,8 @@ func (h *hang) pids(t *testing.T, ranks int) []int {
 	return pids
 }
 
-// explained waits until zrlctl why has one finding of a cause, or that h.complete accepts if cause is "", and checks it.
+// explained waits until zrlctl why has one finding of a cause, or that h.complete accepts if cause is "", and checks
+// it.
 func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step string) *diagnosis.Finding {
 	t.Helper()
 	var code int

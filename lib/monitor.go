@@ -11,8 +11,8 @@ package main
 // from another processor. It is the second thread that Go makes: the first one runs the Go program, and begins with the monitor. That is so in
 // a shared library, so lib/build.sh has the linker put this in the place of pthread_create (--wrap), and tests are built without.
 //
-// Go's threads block the signals that the program handles, but for those that the runtime unblocks itself (SIGCHLD, SIGPROF and those of
-// faults): handlers run in the program's threads.
+// Go's threads block the signals that the program handles, but for those that the runtime unblocks itself (SIGCHLD,
+// SIGPROF and those of faults): handlers run in the program's threads.
 
 // #include <pthread.h>
 // #include <signal.h>

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSignals: signal handlers that a program installs without an alternate stack run while it sends messages, by its own signals, by timers of
-// 1 kHz and by signals from other processes.
+// TestSignals: signal handlers that a program installs without an alternate stack run while it sends messages, by its
+// own signals, by timers of 1 kHz and by signals from other processes.
 func TestSignals(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {

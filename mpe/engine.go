@@ -208,9 +208,10 @@ func (e *Engine) PeerLeft(rank int) {
 	e.receiveBatch(e.peers[rank].tr, []RxPacket{{Kind: RxLeft, Peer: rank}}, 0)
 }
 
-// PeerFailed ends the receives that are posted to a stand-in of this process, as its kernel failed, by a *PeerFailedError. If
-// there are none, and a message was sent to the stand-in since its last one, it ends the next receive that is posted before
-// another message of the stand-in. Receives from any source, and messages that have begun, go on.
+// PeerFailed ends the receives that are posted to a stand-in of this process, as its kernel failed, by a
+// *PeerFailedError. If there are none, and a message was sent to the stand-in since its last one, it ends the next
+// receive that is posted before another message of the stand-in. Receives from any source, and messages that have
+// begun, go on.
 func (e *Engine) PeerFailed(rank int, cause error) {
 	e.lock()
 	defer e.unlock()

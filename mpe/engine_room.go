@@ -3,8 +3,8 @@ package mpe
 import "context"
 
 // awaitRoom waits until a peer has room for another message of the program, or is known to have had none for
-// roomPatience; and not at all if it had none at the end of the last such wait, and has had none since. The lock is held;
-// it is not while this waits.
+// roomPatience; and not at all if it had none at the end of the last such wait, and has had none since. The lock is
+// held; it is not while this waits.
 func (e *Engine) awaitRoom(p *peer) error {
 	err := p.noRoom()
 	if err == nil || p.refuses {
@@ -13,10 +13,10 @@ func (e *Engine) awaitRoom(p *peer) error {
 	s := &sender{p: p, queued: err.Queued, found: make(chan struct{}, 1)}
 	e.senders = append(e.senders, s)
 	p.wantRoom(true)
-	l, posted := p.link.(*extendedLink), e.now()
-	w := roomWait{since: posted, next: l.conn.Next()}
+	l := p.link.(*extendedLink)
+	w := roomWait{since: e.now(), next: l.conn.Next()}
 	for err != nil && e.state == running {
-		if w.ended(l) || err.Queued > 0 && e.now() >= posted+roomPatience {
+		if w.ended(l) || err.Queued > 0 && e.now() >= w.since+roomPatience {
 			break
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), roomPatience/4)

@@ -36,8 +36,8 @@ type peer struct {
 
 	peerCounts
 	sendErr error // the last error of the transport, until a send succeeds
-	// broken is the failure of the peer's kernel that the next receive ends with, unless a message comes before. answered is
-	// sendsDone when the last message of the peer arrived.
+	// broken is the failure of the peer's kernel that the next receive ends with, unless a message comes before.
+	// answered is sendsDone when the last message of the peer arrived.
 	broken   error
 	answered uint64
 	// heard is when the last packet arrived, or 0, and lastDrop the last one that was dropped, or nil.

@@ -61,9 +61,9 @@ func (e *PeerLostError) Is(target error) bool {
 // endsSession reports whether an event ends what a peer was expected to send.
 func (e Event) endsSession() bool { return int(e) < len(lostTexts) && lostTexts[e] != "" }
 
-// PeerFailedError is a receive that was posted to a stand-in of this process, or a probe that waited for its messages, when
-// the kernel of the stand-in failed; or, if there was none and its answer is due, the next receive. Later ones wait for its
-// next message.
+// PeerFailedError is a receive that was posted to a stand-in of this process, or a probe that waited for its messages,
+// when the kernel of the stand-in failed; or, if there was none and its answer is due, the next receive. Later ones
+// wait for its next message.
 type PeerFailedError struct {
 	// Rank is the stand-in, and Err the failure of its kernel.
 	Rank int
@@ -75,8 +75,8 @@ func (e *PeerFailedError) Error() string {
 	return fmt.Sprintf("the kernel of rank %d failed, so the message that was expected of it may not come: %v", e.Rank, e.Err)
 }
 
-// Is makes errors.Is(err, ErrPeerLost) true. The failure of the kernel is no property of the receive: that a message was
-// truncated there does not mean that one was here.
+// Is makes errors.Is(err, ErrPeerLost) true. The failure of the kernel is no property of the receive: that a message
+// was truncated there does not mean that one was here.
 func (e *PeerFailedError) Is(target error) bool { return target == ErrPeerLost }
 
 // lost ends the receives that are posted to the peer and that no message has matched, and the probes that wait for its

@@ -248,8 +248,8 @@ func TestAbortWithFPGA(t *testing.T) {
 	}
 }
 
-// TestPeerFailed: when the kernel of a stand-in fails, receives that are posted to it end. Those from any source or another
-// rank, and what is posted later, wait for messages.
+// TestPeerFailed: when the kernel of a stand-in fails, receives that are posted to it end. Those from any source or
+// another rank, and what is posted later, wait for messages.
 func TestPeerFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, handshake.FPGAPeer(1), nil)

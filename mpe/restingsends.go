@@ -55,7 +55,7 @@ type restingSend struct {
 	discarded bool // the library has freed it
 }
 
-// restPage is how many records are allocated at a time.
+// restPage is the number of records allocated at a time.
 const restPage = 1 << 10
 
 // restingSends holds the sends that libraries left to the engine.
@@ -123,7 +123,7 @@ func (e *core) mayRest(r *Request) bool {
 	return ok && l.conn.Sends() > e.matchers.restAbove
 }
 
-// rest takes a send that a library leaves, whether it has ended or not.
+// rest keeps a send that its library no longer follows. It may have ended already.
 func (e *core) rest(r *Request, o *Origin) Resting {
 	q := &e.rests
 	ref := r.rest

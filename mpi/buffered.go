@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendBuffer bounds the memory of buffered sends (MPI 4.1, section 3.6): those of the rank, of one communicator or of several.
+// SendBuffer bounds the memory of buffered sends (MPI 4.1, section 3.6): those of the rank, of one communicator or of
+// several.
 type SendBuffer struct {
 	c *Comm // for errors of Attach, Detach and Flush
 
@@ -49,7 +50,8 @@ func (c *Comm) NewSendBuffer() *SendBuffer {
 // SendBuffer returns the rank's buffer, that of AttachBuffer.
 func (c *Comm) SendBuffer() *SendBuffer { return c.p.buffer }
 
-// SetSendBuffers makes buffered sends on the communicator use the first of these buffers that is attached, and the rank's if none is.
+// SetSendBuffers makes buffered sends on the communicator use the first of these buffers that is attached, and the
+// rank's if none is.
 func (c *Comm) SetSendBuffers(buffers ...*SendBuffer) { c.buffers.Store(&buffers) }
 
 // sendBuffer returns the buffer for the next send.

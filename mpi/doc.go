@@ -27,9 +27,9 @@
 // # Datatypes
 //
 // The type of a slice's elements is the datatype of its message. The methods of Comm transfer buffers whose elements
-// are of derived datatypes (package datatype), such as the columns of a matrix: Typed gives one in a slice. StructType is
-// the datatype of a struct. To peers
-// whose wire distinguishes int and float, a datatype of float32 only is float, and every other one int.
+// are of derived datatypes (package datatype), such as the columns of a matrix: Typed gives one in a slice. StructType
+// is the datatype of a struct. To peers whose wire distinguishes int and float, a datatype of float32 only is float,
+// and every other one int.
 //
 // # Collective calls
 //

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Foreign is for the C library of this module alone: memory and functions of another language, and calls of which it has
-// checked arguments itself. Programs in Go do not need it.
+// Foreign is for the C library of this module alone: memory and functions of another language, and calls of which it
+// has checked arguments itself. Programs in Go do not need it.
 var Foreign foreign
 
 type foreign struct{}
@@ -53,10 +53,10 @@ func (foreign) AwaitAll(ctx context.Context, requests []Request) bool {
 // error of that class, if c has an engine of the program's process and no members whose wire carries no communicators.
 func (foreign) Refuse(c *Comm, of coll.Collective, class Class) { c.refuseCall(of, class) }
 
-// RefuseMaking is Refuse for a call that makes a communicator of all members of c: Split and those like it. Calls that a
-// method of c refuses do the same.
+// RefuseMaking is Refuse for a call that makes a communicator of all members of c: Split and those like it. Calls that
+// a method of c refuses do the same.
 func (foreign) RefuseMaking(c *Comm, class Class) { c.refuseMake(class) }
 
-// Outside stands for a negative rank or tag that the program has given, and that is none of its constants: here the number
-// may be one. Calls refuse it, and their errors say n.
+// Outside stands for a negative rank or tag that the program has given, and that is none of its constants: here the
+// number may be one. Calls refuse it, and their errors say n.
 func (foreign) Outside(n int) int { return outside + n }

@@ -238,8 +238,8 @@ func TestRestingSendsOfAFinalizedRank(t *testing.T) {
 	}
 }
 
-// A send that waits for a receive takes no request: its handle, its record, and that of its message at the receiver. The
-// bound includes what both ranks have once, which is a quarter of it.
+// A send that waits for a receive takes no request: its handle, its record, and that of its message at the receiver.
+// The bound includes what both ranks have once, which is a quarter of it.
 func TestMemoryOfRestingSends(t *testing.T) {
 	const n = 30_000
 	heap := func() uint64 {
@@ -290,4 +290,32 @@ func TestOldestRestingSend(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFlush: Flush returns when the messages of its buffer have been received, or its context ends.
+func TestFlush(t *testing.T) {
+	devices := restingDevices(t)
+	var ranks []*mpi.Comm
+	for _, dev := range devices {
+		c, err := mpi.New(dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranks = append(ranks, c)
+	}
+	sent := make([]int64, 1<<15) // it waits for its receive
+	b := ranks[0].NewSendBuffer()
+	ranks[0].SetSendBuffers(b)
+	if err := errors.Join(b.Attach(8*len(sent)), mpi.Bsend(ranks[0], sent, 1, 7)); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Flush(ended); mpi.ClassOf(err) != mpi.ErrPending || !errors.Is(err, context.Canceled) {
+		t.Errorf("before the message is received: %v", err)
+	}
+	_, received := mpi.Recv(t.Context(), ranks[1], make([]int64, len(sent)), 0, 7)
+	if err := errors.Join(received, b.Flush(t.Context())); err != nil {
+		t.Error(err)
+	}
 }

@@ -20,9 +20,9 @@ func TypeOf[T Element]() *datatype.Type {
 	return datatype.Basic(e.of.String(), int64(e.size), int64(unsafe.Alignof(zero)), e.typ)
 }
 
-// StructType is the datatype of a T of a fixed layout, in the memory of Go: a struct or an array of the numbers that are
-// elements of messages, and of such structs and arrays. The bytes between fields, and fields named _, are not part of a
-// message. The error, for any other T, matches datatype.ErrArgument.
+// StructType is the datatype of a T of a fixed layout, in the memory of Go: a struct or an array of the numbers that
+// are elements of messages, and of such structs and arrays. The bytes between fields, and fields named _, are not part
+// of a message. The error, for any other T, matches datatype.ErrArgument.
 func StructType[T any]() (*datatype.Type, error) { return fixedType(reflect.TypeFor[T]()) }
 
 func fixedType(t reflect.Type) (*datatype.Type, error) {

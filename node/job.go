@@ -31,8 +31,8 @@ const EnvAddress = "ZRLMPI_ADDRESS"
 // EnvUnexpected names an environment variable that is limits.unexpected of a job without a configuration.
 const EnvUnexpected = "ZRLMPI_UNEXPECTED"
 
-// EnvFPGATimeout names an environment variable with the time after which a send of a job to an FPGA fails that has never
-// sent a packet, as 90s; 0s, the default, is never.
+// EnvFPGATimeout names an environment variable with the time after which a send of a job to an FPGA fails that has
+// never sent a packet, as 90s; 0s, the default, is never.
 const EnvFPGATimeout = "ZRLMPI_FPGA_TIMEOUT"
 
 // fpgaTimeout returns the time that EnvFPGATimeout names.

@@ -64,8 +64,8 @@ func (s Shape) Next(off, total int64) int64 {
 	return room
 }
 
-// Skips reports whether a datagram of n bytes of payload, padding included, ends a message of which left bytes are still
-// to come after one or more full datagrams that are missing.
+// Skips reports whether a datagram of n bytes of payload, padding included, ends a message of which left bytes are
+// still to come after one or more full datagrams that are missing.
 func (s Shape) Skips(left, n int64) bool {
 	padding := -left & (LineLen - 1)
 	full := int64(s.MaxDatagram)

@@ -32,7 +32,8 @@ type Stats struct {
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
-// Holds returns what the role, as a program or in simulation, holds the exchange of messages up with, or an empty string.
+// Holds returns what the role, as a program or in simulation, holds the exchange of messages up with, or an empty
+// string.
 func (s Stats) Holds() string { return cmp.Or(s.Problem, s.Simulation.Holds()) }
 
 // counters count failures, starts of programs, and what has gone well: calls of programs, and rounds of other kernels.
@@ -64,8 +65,8 @@ type Env struct {
 	FailureLimit time.Duration
 	// Log is the log of failures and of the end of the work; nil discards it.
 	Log *zap.Logger
-	// Failed is notified when an exchange with other ranks is broken: a message was longer than the kernel takes, or the role
-	// of a simulation broke a rule, or its simulator ended. It may be called concurrently; nil is not called.
+	// Failed is notified when an exchange with other ranks is broken: a message was longer than the kernel takes, or
+	// the role of a simulation broke a rule, or its simulator ended. It may be called concurrently; nil is not called.
 	Failed func(error)
 }
 

@@ -28,8 +28,8 @@ const (
 )
 
 // flood is the program of TestFlood: its arguments are a mode, how many messages, and how many words each has. Rank 0
-// starts the sends and sends a message with another tag, which rank 1 receives first. In mode bound it starts sends until
-// one is refused, and later the same again.
+// starts the sends and sends a message with another tag, which rank 1 receives first. In mode bound it starts sends
+// until one is refused, and later the same again.
 func flood(ctx context.Context, world *mpi.Comm) error {
 	mode := os.Args[2]
 	n, _ := strconv.Atoi(os.Args[3])

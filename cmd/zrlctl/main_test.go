@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(statetest.Run(m))
 }
 
-// greetFPGAs is the program of ranks: rank 0 sends all other ranks a word, and gets it back. So do the others, or they send
-// it to rank 0 alone.
+// greetFPGAs is the program of ranks: rank 0 sends all other ranks a word, and gets it back. So do the others, or they
+// send it to rank 0 alone.
 func greetFPGAs(ctx context.Context, world *mpi.Comm, all bool) error {
 	for peer := range world.Size() {
 		if peer == world.Rank() || world.Rank() > 0 && peer > 0 && !all {

@@ -268,7 +268,7 @@ func (c *jobCluster) standIns(
 	}, nil
 }
 
-// standInError is the failure of the stand-ins of a job, which has ended it.
+// standInError is the failure of a stand-in that ended its job.
 type standInError struct{ error }
 
 func (e *standInError) Unwrap() error { return e.error }

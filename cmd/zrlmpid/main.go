@@ -108,8 +108,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitOK
 }
 
-// exitCode returns the exit code of a daemon that could not run: exitUsage for what only an edit of its configuration can
-// fix, after which a service manager does not start it again.
+// exitCode returns the exit code of a daemon that could not run: exitUsage for what only an edit of its configuration
+// can fix, after which a service manager does not start it again.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitUsage
@@ -129,8 +129,8 @@ func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(
 // serviceState is the state directory of a daemon that root starts.
 const serviceState = "/var/lib/zrlmpid"
 
-// stateDirectory returns the daemon's state directory: the one that systemd has made, /var/lib/zrlmpid for root, or
-// that of the user. It is empty if there is none.
+// stateDirectory returns the daemon's state directory: the one that systemd made, /var/lib/zrlmpid for root, or
+// the user's. It is empty if the user has no home directory.
 func stateDirectory() string {
 	first, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
 	switch {

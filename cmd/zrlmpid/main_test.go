@@ -227,7 +227,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestExitCodes: an address that comes late may pass, which is said under systemd; what only an edit can fix has exit code 2.
+// TestExitCodes: an address that comes late may pass, which is said under systemd; what only an edit can fix has exit
+// code 2.
 func TestExitCodes(t *testing.T) {
 	good, addr, _ := testConfig(t)
 	late := strings.Replace(good, addr, "192.0.2.1:2718", 1)

@@ -63,7 +63,7 @@ func (c *Cluster) errorf(key, format string, args ...any) error {
 // number sorts the nodes, and checks that their ranks are 0 … n-1.
 func (c *Cluster) number() error {
 	if len(c.Nodes) == 0 {
-		return c.errorf("nodes", "there are none: a cluster has at least rank 0")
+		return c.errorf("nodes", "the list is empty: a cluster has at least rank 0")
 	}
 	slices.SortFunc(c.Nodes, func(a, b Node) int { return a.Rank - b.Rank })
 	for i, node := range c.Nodes {

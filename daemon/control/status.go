@@ -39,7 +39,8 @@ type Status struct {
 	Cluster []Member `json:"cluster"`
 	// Ranks lists the local ranks in rank order.
 	Ranks []LocalRank `json:"ranks"`
-	// Failures lists the last operations of the local ranks that failed, at most MaxFailures, the newest first. It is empty for a job.
+	// Failures lists the last operations of the local ranks that failed, at most MaxFailures, the newest first. It is
+	// empty for a job.
 	Failures []Failure `json:"recent_failures"`
 }
 

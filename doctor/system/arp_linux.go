@@ -91,6 +91,9 @@ func (s *arpSocket) run(ctx context.Context, addrs []netip.Addr) {
 	}
 	for range arpTries {
 		for _, addr := range addrs {
+			if ctx.Err() != nil {
+				return
+			}
 			s.probe(addr)
 			time.Sleep(echoGap)
 		}

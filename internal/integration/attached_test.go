@@ -20,8 +20,8 @@ import (
 
 const victimSocket = "ZRLMPI_TEST_VICTIM_SOCKET"
 
-// testPrograms are what the test binary does in place of tests, by the environment variable that asks for it, whose value
-// they are given.
+// testPrograms are what the test binary does in place of tests, by the environment variable that asks for it, whose
+// value they are given.
 var testPrograms = map[string]func(string){victimSocket: victim, earlierSocket: earlier}
 
 // TestMain makes the test binary a program that tests start.

@@ -45,7 +45,8 @@ type nodeCollective struct {
 	name string
 	// node are the node's calls that match call number k, of which the first one is its call number at.
 	node func(k, at, n int) []nodeCall
-	// host makes the call on communicator c with the n words of a, and of the node in a[n:]. It returns what has to be want.
+	// host makes the call on communicator c with the n words of a, and of the node in a[n:]. It returns what has to be
+	// want.
 	host func(ctx context.Context, c *mpi.Comm, k, n int, a []int32) (got, want []int32, err error)
 }
 
@@ -246,8 +247,8 @@ func (l *collectiveLab) inC(ctx context.Context, r *nodeRun, file string) (lines
 	return lines
 }
 
-// TestCollectivesOfDeployedNodes: a host and a deployed node make a collective call twice while a datagram is lost. Each
-// call ends, with the right words or an error.
+// TestCollectivesOfDeployedNodes: a host and a deployed node make a collective call twice while a datagram is lost.
+// Each call ends, with the right words or an error.
 func TestCollectivesOfDeployedNodes(t *testing.T) {
 	program := ""
 	if *allCollectives {

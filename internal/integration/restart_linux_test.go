@@ -185,7 +185,7 @@ func (c restartCase) calls() (calls []restartCall) {
 	return calls
 }
 
-// program is that of the node, from a call on.
+// program returns the calls of the node, beginning with the given one.
 func (c restartCase) program(from int) (program []nodeCall) {
 	for i := from; i < restartMessages; i++ {
 		program = append(program, nodeCall{!c.send, restartWords(c.words, i)})

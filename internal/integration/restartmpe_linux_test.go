@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartPace is the clock of an MPE in simulation in Hz. At this clock its time-outs take as long as those of a deployed
-// MPE.
+// restartPace is the clock of an MPE in simulation in Hz. At this clock its time-outs take as long as those of a
+// deployed MPE.
 const restartPace = 500_000
 
 // simulatedMPEs are the MPEs in simulation, each with a role that sends back what it receives.

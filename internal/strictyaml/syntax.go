@@ -101,8 +101,8 @@ func Unclosed(text []byte) (line int, problem string) {
 	return 0, ""
 }
 
-// findFault searches for the faults that people make: characters, tabs, indentation, brackets and quotes. It knows less of
-// YAML than the library, which has found that something is wrong.
+// findFault searches for the faults that people make: characters, tabs, indentation, brackets and quotes. It knows less
+// of YAML than the library, which has found that something is wrong.
 func findFault(text []byte) *fault {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		return nil // UTF-16

@@ -231,7 +231,8 @@ func (a *args) counted(i int) (int64, *datatype.Type, error) {
 	return n, t, nil
 }
 
-// messageType is the datatype of n elements of a message. MPICH accepts MPI_DATATYPE_NULL for no elements, and programs rely on it.
+// messageType is the datatype of n elements of a message. MPICH accepts MPI_DATATYPE_NULL for no elements, and programs
+// rely on it.
 func (l *Library) messageType(n int64, h uint64) (*datatype.Type, error) {
 	if n == 0 && h == l.abi.null[kindDatatype] {
 		return l.bytes, nil

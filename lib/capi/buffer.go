@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sendBuffer is the buffer for buffered sends of the rank, a communicator or a session (MPI 4.1, section 3.6). Messages are copied
-// elsewhere: the program's memory is only its to have back.
+// sendBuffer is the buffer for buffered sends of the rank, a communicator or a session (MPI 4.1, section 3.6). Messages
+// are copied elsewhere: the program's memory is only its to have back.
 type sendBuffer struct {
 	*mpi.SendBuffer
 	memory unsafe.Pointer

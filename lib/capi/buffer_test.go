@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// TestSendBuffers: buffered sends use the buffer of their communicator, else of its session, else of the rank (MPI 4.1, section 3.6).
+// TestSendBuffers: buffered sends use the buffer of their communicator, else of its session, else of the rank (MPI 4.1,
+// section 3.6).
 func TestSendBuffers(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		for _, c := range []string{"COMM_WORLD", "COMM_SELF"} {

@@ -18,7 +18,8 @@ type comm struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler] // nil is the initial one
 	attributes caching.Attributes[object]
-	// buffer is the buffer of MPI_Comm_attach_buffer, and session the one of the session that the communicator belongs to, or nil.
+	// buffer is the buffer of MPI_Comm_attach_buffer, and session the one of the session that the communicator belongs
+	// to, or nil.
 	buffer  sendBuffer
 	session *mpi.SendBuffer
 }
@@ -95,7 +96,8 @@ func (a *args) newComm(i int, made *mpi.Comm, from *comm) (*comm, error) {
 	return c, nil
 }
 
-// is makes c a communicator, which inherits the error handler of the one it was made of, if there is one, and the call's session.
+// is makes c a communicator, which inherits the error handler of the one it was made of, if there is one, and the
+// call's session.
 func (c *comm) is(a *args, made *mpi.Comm, handle uint64, from *comm) {
 	c.Comm, c.l, c.handle, c.session = made, a.l, handle, a.inherited
 	if c.session != nil {

@@ -16,7 +16,8 @@ var combinerNames = [...]string{
 	datatype.CombinerSubarray: "SUBARRAY", datatype.CombinerDarray: "DARRAY", datatype.CombinerResized: "RESIZED",
 }
 
-// construction is how a datatype was constructed, as MPI_Type_get_envelope and contents describe it (MPI 4.0, section 5.1.13).
+// construction is how a datatype was constructed, as MPI_Type_get_envelope and contents describe it (MPI 4.0, section
+// 5.1.13).
 type construction struct {
 	combiner                   string
 	integers, addresses, large []int64
@@ -59,7 +60,8 @@ func (a *args) construction() (t *dtype, d construction, err error) {
 	return t, a.constructionOf(t), nil
 }
 
-// envelope: datatype, and where the numbers of integers, addresses, large counts (of the large form) and datatypes go, and the combiner.
+// envelope: datatype, and where the numbers of integers, addresses, large counts (of the large form) and datatypes go,
+// and the combiner.
 func (a *args) envelope() error {
 	_, d, err := a.construction()
 	if err != nil {

@@ -133,8 +133,8 @@ func TestContents(t *testing.T) {
 	})
 }
 
-// TestLargeContents: a datatype made by a call with large counts has them in the large forms of envelope and contents alone (MPI 4.0,
-// section 5.1.13), and one made by another call has none.
+// TestLargeContents: a datatype made by a call with large counts has them in the large forms of envelope and contents
+// alone (MPI 4.0, section 5.1.13), and one made by another call has none.
 func TestLargeContents(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

@@ -8,7 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// general is a generalized request, which the program itself completes, or one of the library's, which has no functions.
+// general is a generalized request, which the program itself completes, or one of the library's, which has no
+// functions.
 type general struct {
 	l                           *Library
 	query, freed, cancel, extra unsafe.Pointer

@@ -125,8 +125,8 @@ func New(which ABI, back Callbacks) *Library {
 	return l
 }
 
-// Loaded notes that the process has loaded the library of an ABI. It cannot be a rank if that is not the one of New: the
-// names of the functions are the same, so that calls of parts that were compiled for one ABI reach the other one.
+// Loaded notes that the process has loaded the library of an ABI. It cannot be a rank if that is not the one of New:
+// the names of the functions are the same, so that calls of parts that were compiled for one ABI reach the other one.
 func (l *Library) Loaded(which ABI) {
 	if which != l.which {
 		l.mixed.Store(true)

@@ -268,7 +268,8 @@ func (a *abi) header(table []function) string {
 	return b.String()
 }
 
-// A conversion is a function between C and Fortran (MPI 5.0, section 20.4). Few have symbols in an ABI, and every program of C expects all.
+// A conversion is a function between C and Fortran (MPI 5.0, section 20.4). Few have symbols in an ABI, and every
+// program of C expects all.
 type conversion struct{ name, result, param, value string }
 
 // conversions are those of handles whose values are numbers, or that have a function for it.
@@ -284,8 +285,9 @@ func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	return list
 }
 
-// declareConversions declares them for mpi.h. Those of handles are macros in MPICH, and inline functions for the standard's ABI, since programs
-// take the addresses of some: neither imports a symbol. The library itself defines the latter as symbols.
+// declareConversions declares them for mpi.h. Those of handles are macros in MPICH, and inline functions for the
+// standard's ABI, since programs take the addresses of some: neither imports a symbol. The library itself defines the
+// latter as symbols.
 func (a *abi) declareConversions(table []function, prefix string) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -324,7 +326,8 @@ func (a *abi) conversionSymbols(table []function) string {
 	return b.String()
 }
 
-// statusConversion is a function that converts a status between C and the two forms of Fortran. Its fields are the same in all of them.
+// statusConversion is a function that converts a status between C and the two forms of Fortran. Its fields are the same
+// in all of them.
 type statusConversion struct{ name, from, to, ignored string }
 
 var statusConversions = []statusConversion{

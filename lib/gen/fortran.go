@@ -368,7 +368,8 @@ func mpiModule() string {
 	return fmt.Sprintf("! Module mpi, %s.\nmodule mpi\n  implicit none\n  include 'mpif.h'\n%scontains\n%send module\n", generated, interfaces, procedures)
 }
 
-// sizeofs are the parts of a module with MPI_SIZEOF, which has to know the type of its argument: its interface, and its procedures.
+// sizeofs are the parts of a module with MPI_SIZEOF, which has to know the type of its argument: its interface, and its
+// procedures.
 func sizeofs(ierror string) (interfaces, procedures string) {
 	types := []string{
 		"integer(1)", "integer(2)", "integer(4)", "integer(8)", "real(4)", "real(8)", "real(16)",

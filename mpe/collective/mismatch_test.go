@@ -22,8 +22,8 @@ func TestCallWord(t *testing.T) {
 	}
 }
 
-// TestSharedAfterMismatch: the call after one that has failed on those who noticed a mismatch succeeds, also on the root of a
-// Bcast, which did not notice it.
+// TestSharedAfterMismatch: the call after one that has failed on those who noticed a mismatch succeeds, also on the
+// root of a Bcast, which did not notice it.
 func TestSharedAfterMismatch(t *testing.T) {
 	w := newWorld(3, nil).share(1)
 	w.all(t, 1, func(int) Operation { return Operation{Call: coll.Call{Collective: coll.Barrier}} })

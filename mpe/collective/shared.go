@@ -31,8 +31,8 @@ type SharedBuffers interface {
 	Publish(slot int, sequence uint64, members []int)
 	// Fail notes that this rank has failed the call of that number. It is to be published.
 	Fail(slot int, call uint64)
-	// Describe sets the digest and the description of what this rank calls in the call of that number, before it publishes anything in it
-	// or fails it.
+	// Describe sets the digest and the description of what this rank calls in the call of that number, before it
+	// publishes anything in it or fails it.
 	Describe(slot int, call, digest, description uint64)
 	// State returns the state of a rank's slot for a call: all 0 if there is no such buffer yet. When there is one, that rank has
 	// this one's, too. What a process has published is there when it has ended, until another process is the rank.
@@ -55,8 +55,8 @@ type SlotState struct {
 	Epoch uint64
 	// Failed is the number of the last call that the rank has failed, and BeforeFailed that in the other half.
 	Failed, BeforeFailed uint64
-	// Digest identifies what the rank called last: other ranks made the same call if theirs is equal. BeforeDigest is the digest in the
-	// other half, of the call before or another one.
+	// Digest identifies what the rank called last: other ranks made the same call if theirs is equal. BeforeDigest is
+	// the digest in the other half, of the call before or another one.
 	Digest, BeforeDigest uint64
 }
 
@@ -297,7 +297,8 @@ func (s *sharing) describe(t *queued) {
 // errFailed: a member has failed the call.
 var errFailed = errors.New("the rank has failed the call")
 
-// errMismatchBefore: a member has made another call before this one. Neither has noticed it, as neither has awaited the other.
+// errMismatchBefore: a member has made another call before this one. Neither has noticed it, as neither has awaited the
+// other.
 var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
 
 // look returns up to where a member has come, at most to the end of the call of that number, and what is wrong with what it has

@@ -90,8 +90,8 @@ func (t *Type) TrueBounds() (lb, extent int64) { return t.trueLB, t.trueUB - t.t
 // Contents returns how the type was constructed. It must not be changed.
 func (t *Type) Contents() Contents { return t.made }
 
-// MarkLarge records that the type was constructed by a call with large counts (the functions of C that end in _c). It may be called only
-// before the type is used.
+// MarkLarge records that the type was constructed by a call with large counts (the functions of C that end in _c). It
+// may be called only before the type is used.
 func (t *Type) MarkLarge() { t.large = true }
 
 // Large reports whether the type was constructed by a call with large counts.

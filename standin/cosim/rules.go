@@ -15,9 +15,9 @@ const (
 	// RuleDefined: valid is 0 or 1, and so are data, keep and last with it, and ready while valid is 1. Data, Keep and
 	// Last are the other bits; without any, it is valid, or ready of a stream to the role.
 	RuleDefined
-	// RuleIndependent: valid does not wait for ready. Data is the cycle in which ready was set. The simulator reports it when
-	// valid came within 16 cycles of ready after 4 holds of ready, of different lengths, and never in a hold. A role that
-	// breaks it exchanges messages with an engine whose ready does not wait for valid.
+	// RuleIndependent: valid does not wait for ready. Data is the cycle in which ready was set. The simulator reports
+	// it when valid came within 16 cycles of ready after 4 holds of ready, of different lengths, and never in a hold. A
+	// role that breaks it exchanges messages with an engine whose ready does not wait for valid.
 	RuleIndependent
 	rules
 )

@@ -13,10 +13,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// A shared buffer is memory that its rank writes and all others of the host read, for
-// collective calls (collective.SharedBuffers). It begins with the state of each slot, on cache lines
-// that no processor fetches together: the sequence, the epoch, and for each half the call that has failed
-// last, and the digest and description of the last one. Behind that are the slots, of two halves each. Memory that nothing was written to is not used.
+// A shared buffer is memory that its rank writes and all others of the host read, for collective calls
+// (collective.SharedBuffers). It begins with the state of each slot, on cache lines that no processor fetches together:
+// the sequence, the epoch, and for each half the call that has failed last, and the digest and description of the last
+// one. Behind that are the slots, of two halves each. Memory that nothing was written to is not used.
 const (
 	sharedSlots   = 64
 	stateLen      = 128

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
-// The cause of a wait for a role with a bug names the signal and the cycle, and so do the log and, of a fault, the error of the
-// exchange.
+// The cause of a wait for a role with a bug names the signal and the cycle, and so do the log and, of a fault, the
+// error of the exchange.
 func TestFaultyRoles(t *testing.T) {
 	onLast := func(to string) change {
 		return change{"              if line = last_line then\n                out_last <= '1';", "              if line = last_line then\n                " + to}
@@ -84,7 +84,8 @@ func TestFaultyRoles(t *testing.T) {
 			if !strings.Contains(found.Text, tt.signal) {
 				t.Errorf("%s does not name the signal: want %s", found.Text, tt.signal)
 			}
-			// The role is out of reset from cycle 16 on. Before its first transfer, a role holds its signals since the beginning.
+			// The role is out of reset from cycle 16 on. Before its first transfer, a role holds its signals since the
+			// beginning.
 			m := regexp.MustCompile(`since cycle (\d+)`).FindStringSubmatch(found.Text)
 			if m == nil {
 				t.Fatalf("%s names no cycle", found.Text)
@@ -104,8 +105,8 @@ func TestFaultyRoles(t *testing.T) {
 	}
 }
 
-// checkFault sends a message to a role that breaks a rule. The error of the exchange names the signal and the cycle, and so do
-// the state of the simulation, the failures of its rank and the log.
+// checkFault sends a message to a role that breaks a rule. The error of the exchange names the signal and the cycle,
+// and so do the state of the simulation, the failures of its rank and the log.
 func checkFault(t *testing.T, c *cluster, words int, signal, text string) {
 	t.Helper()
 	failed := c.fails(t, words)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The roles that break rule N of their streams after a message of N lines. That in Verilog is part of verilogGaps, and needs
-// an argument: to build another one takes long.
+// The roles that break rule N of their streams after a message of N lines. That in Verilog is part of verilogGaps, and
+// needs an argument: to build another one takes long.
 var (
 	//go:embed testdata/broken.v
 	brokenVerilog string

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// The environment says where upstream's sources are, which no package has: checkouts of github.com/cloudFPGA/ZRLMPI and of
-// github.com/cloudFPGA/cFDK, and the folder include of github.com/Xilinx/HLS_arbitrary_Precision_Types.
+// The environment says where upstream's sources are, which no package has: checkouts of github.com/cloudFPGA/ZRLMPI and
+// of github.com/cloudFPGA/cFDK, and the folder include of github.com/Xilinx/HLS_arbitrary_Precision_Types.
 const (
 	sourceEnv  = "ZRLMPI_UPSTREAM_SOURCE"
 	cfdkEnv    = "ZRLMPI_UPSTREAM_CFDK"
@@ -46,8 +46,8 @@ func (e Edit) apply(t testing.TB, dir string) {
 	}
 }
 
-// Echo is the program of the MPE whose role passes messages of lengths in words from a rank to another, as an edit makes
-// it: the wrapper calls it.
+// Echo is the program of the MPE whose role passes messages of lengths in words from a rank to another, as an edit
+// makes it: the wrapper calls it.
 var Echo = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
 // TimeOut makes the time-outs of the MPE those of a clock that has so many cycles in 100 ms.
@@ -55,8 +55,8 @@ func TimeOut(cycles int) Edit {
 	return Edit{MPEFolder + "/zrlmpi_common.hpp", Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
 }
 
-// MPE builds a program of the folder mpe with upstream's sources of the MPE and of the MPI wrapper, with edits of these,
-// and returns its path. It skips the test if the sources are missing.
+// MPE builds a program of the folder mpe with upstream's sources of the MPE and of the MPI wrapper, with edits of
+// these, and returns its path. It skips the test if the sources are missing.
 func MPE(t testing.TB, program string, edits ...Edit) string {
 	t.Helper()
 	const what = "upstream's MPE"

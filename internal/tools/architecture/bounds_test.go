@@ -1,7 +1,7 @@
 package architecture
 
-// What the source may be at most: figures of today, which a change lowers. One that has to be raised is explained in the
-// decision that raises it (docs/adr).
+// What the source may be at most: figures of today, which a change lowers. One that has to be raised is explained in
+// the decision that raises it (docs/adr).
 
 // floor is a floor of the house: a package imports its own floor and those below.
 type floor int
@@ -35,7 +35,7 @@ var floors = map[string]floor{
 	"internal/testkit": outside, "internal/integration": outside,
 }
 
-// upward are the imports that go up, each by what imports and what is imported.
+// upward lists the imports that go up.
 var upward = []string{
 	"capture/recorder imports capture",
 	"diagnosis imports daemon/control",
@@ -45,12 +45,12 @@ var upward = []string{
 	"node imports capture",
 }
 
-// mutual are the folders at the top that import each other.
+// mutual lists the folders at the top that import each other.
 var mutual = []string{
 	"config internal", "config transport", "daemon diagnosis", "daemon doctor", "internal mpe", "transport udp",
 }
 
-// methods are how many methods a type has.
+// methods counts the methods of the largest types.
 var methods = map[string]int{
 	"mpe.Engine": 66, "mpe.core": 115, "mpe.link": 35, "extended.Conn": 163, "attach.session": 58,
 }
@@ -60,6 +60,5 @@ const (
 	packages = 98 // of the product
 )
 
-// closures are the packages whose dependencies outside of the standard library are listed in testdata, and those that
-// are linked with them.
+// closures lists the packages whose dependencies, except the standard library's, are in testdata.
 var closures = []string{"mpi", "lib/capi", "examples/hello"}

@@ -25,6 +25,8 @@ func init() {
 		{"C library: the buffer of a communicator precedes the rank's", "mpi/buffered.go", "if b.isAttached() {\n\t\t\t\treturn b", "if false {\n\t\t\t\treturn b", []test{calls}},
 		{"C library: communicators have the buffer of their session", "lib/capi/group.go",
 			"made.Group, made.session = g, a.inherited", "made.Group = g", []test{calls}},
+		{"mpi: a flush waits for the messages before it", "mpi/buffered.go", "b.sends[0].number <= last; b.sweep()",
+			"b.sends[0].number <= last && false; b.sweep()", []test{{"its own test", []string{"./mpi", "-run", "TestFlush$"}}}},
 		{"C library: handlers installed before MPI_Init run on alternate stacks", "lib/signals.go", "//         action.sa_flags |= SA_ONSTACK;\n", "", []test{libraryRun}},
 		{"C library: conversions of handles are in mpi.h", "lib/gen/c.go", "b.WriteString(a.declareConversions(table, prefix))", "", []test{libraryRun}},
 		{"Fortran: MPI_Sizeof is in mpi_f08", "lib/gen/f08.go", "\tb.WriteString(interfaces)\n", "\t_ = interfaces\n", []test{libraryRun}},

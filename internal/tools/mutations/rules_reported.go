@@ -13,7 +13,8 @@ var (
 	addresses  = test{"its own test", []string{"./doctor"}}
 )
 
-// Rules that come from what users of other MPIs, of packet tools and of FPGA tools have reported (docs/compatibility.md).
+// Rules that come from what users of other MPIs, of packet tools and of FPGA tools have reported
+// (docs/compatibility.md).
 func init() {
 	mutations = append(mutations, []mutation{
 		{"roles: a valid that waits for ready is a finding, and ends no exchange", "standin/cosim/rules.go",

@@ -1,6 +1,6 @@
 // Command platforms type-checks all packages of the repository, with their tests, for every platform of the table in
-// README.md. It finds what a compiler would report, in a fraction of the time: nothing is compiled, and of other modules
-// and of the standard library only declarations are read.
+// README.md. It finds what a compiler would report, in a fraction of the time: nothing is compiled, and of other
+// modules and of the standard library only declarations are read.
 //
 //	go -C internal/tools run ./platforms
 package main
