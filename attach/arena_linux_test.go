@@ -236,3 +236,39 @@ func TestPlacedGoesOn(t *testing.T) {
 		until(t, "the copy is given back", func() bool { return before-common() < n })
 	}
 }
+
+// TestMatchedGoesWithItsProgram: the message that a receive has matched, and that arrives when its program is gone, is no
+// message of the next program.
+func TestMatchedGoesWithItsProgram(t *testing.T) {
+	const n = 4 << 20
+	net := memnet.New(2)
+	var sent atomic.Int64
+	const most = 200 // of thousands of packets: the next ones are lost
+	net.Hook(func(from, _ int, _ []byte) []time.Duration {
+		if from == 0 && sent.Add(1) > most {
+			return nil
+		}
+		return []time.Duration{0}
+	})
+	h := serveDevices(t, []mpe.Device{engine(t, net, 0, 2, nil), engine(t, net, 1, 2, nil)}, Options{})
+	other := h.dial(t, 0)
+	c := h.attach(t, 1)
+	r := recvStart(1, n)
+	r.peer = 0
+	c.write(startFrame(r, nil))
+	until(t, "the receive is posted", func() bool {
+		ops, _ := h.session(1).underWay()
+		return ops == 1
+	})
+	first := send(t, other, 1, 0, pattern(1, n))
+	until(t, "it is being transferred", func() bool { return sent.Load() > most })
+	c.conn.Close()
+	until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+	sent.Store(math.MinInt64)
+	wait(t, first)
+	got, want := make([]byte, n), pattern(2, n)
+	received := recv(t, h.dial(t, 1), 0, 0, got)
+	wait(t, send(t, other, 1, 0, want))
+	wait(t, received)
+	same(t, "the message of the next program", got, want)
+}

@@ -307,8 +307,6 @@ var mutations = []mutation{
 		"\te.engine.Discard(first.Comm)\n", "", []test{killed}},
 	{"E51: the messages of an agreement can be cancelled", "mpe/collective/step.go",
 		"Sync: x.Tag == agreementTag", "Sync: false", []test{killed}},
-	{"attach: a program that is gone takes the messages with it that it has matched", "attach/memory.go",
-		"\tif gone {\n\t\treturn l.Abandon", "\tif false {\n\t\treturn l.Abandon", []test{killed}},
 	{"attach: a program that is gone has its memory returned", "attach/session.go",
 		"\ts.returnMemory(true)\n", "", []test{unread}},
 	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
