@@ -12,7 +12,7 @@ VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null 
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/internal/version.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
-PURE := ./protocol/... ./standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./internal/testkit/mpemodel ./internal/testkit/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim
+PURE := ./protocol/... ./daemon/standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./handshake/mpemodel ./handshake/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim
 # Tests of processes that are killed and of nodes in processes of their own: once, without the race detector.
 PROCESSES := ^Test(ProcessIsRestarted|ProcessIsRestartedBesideAnMPE|CollectivesOfDeployedNodes|ProgramCallsLaterThanItsPeerAsks)$$
 # Seconds that `make fuzz` gives to each fuzz target.
@@ -21,7 +21,7 @@ FUZZTIME ?= 30s
 SEEDS ?= 2000
 # What bench-docs reads, and where the Go benchmarks are.
 FILE ?= bin/bench/bench.json
-BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./attach ./metrics ./internal/sim/... ./internal/integration
+BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./mpe/attach ./metrics ./internal/sim/... ./internal/integration
 
 .PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
@@ -79,7 +79,7 @@ offload-off: ## tests of what carries messages, without UDP offload and single c
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off -skip '$(PROCESSES)|LateCopies|Upstream|DOSA|NextProgram|Hydra' ./node ./mpi ./internal/integration
 
 without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 10,000 simulated programs
-	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
+	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./mpe/attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
 	$(GO) test -vet=off -run '$(PROCESSES)' ./internal/integration
 	$(GO) test -vet=off -run '^TestSimulation' ./mpe -seeds 240
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
 // benchBytes is the size of the generated recording; ZRLMPI_BENCH_BYTES sets

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
 // one returns what becomes of a single packet.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

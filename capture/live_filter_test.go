@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/bpf"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
 // passes runs a filter program on a packet, as the kernel does.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
 // put places a unit's bytes in a copy of the stream as its gaps say, and fails

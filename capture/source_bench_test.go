@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
 // BenchmarkSource reads generated recordings, from memory: what it measures is

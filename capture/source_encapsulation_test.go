@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
 // ipOf is the IP packet in a frame of the recorded captures.

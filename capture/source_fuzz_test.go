@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 )
 
 // FuzzSource reads files that nobody has written on purpose: no panic, no hang,

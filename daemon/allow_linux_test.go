@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 // as calls f on a thread that has other credentials, and ends with it. Sockets that f connects

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 // TestAccess: a rank has its own users and groups, or else the group that may write to the

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/doctor"
-	"github.com/zrlmpi/zrlmpid/doctor/system"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/system"
 )
 
 // examineHost logs what is wrong with this host, as far as that is found without waiting, a line for each check: zrlctl doctor

@@ -17,7 +17,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
+	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 )
 
 // testTimeout is how long a test waits for what must happen soon.

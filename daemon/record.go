@@ -11,14 +11,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/internal/spool"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // recording is the daemon's flight recorder, and what writes its records.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
+	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
 // programs is the folder of the compiled examples.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/schedule"
+	"github.com/zrlmpi/zrlmpid/handshake/schedule"
 )
 
 var searchDepth = flag.Int("search-depth", 2, "how many faults a schedule of the search may have, one less in long exchanges; 3 takes some minutes")

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/cpumodel"
+	"github.com/zrlmpi/zrlmpid/handshake/cpumodel"
 )
 
 // cpu is an endpoint on the model of upstream's CPU library: one blocking

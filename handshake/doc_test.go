@@ -83,9 +83,9 @@ func TestDocumentNamesTestsThatExist(t *testing.T) {
 	text := specification(t)
 	packages := map[string]map[string]bool{
 		"node.":     testsIn(t, "../node/*_test.go"),
-		"cpumodel.": testsIn(t, "../internal/testkit/cpumodel/*_test.go"),
+		"cpumodel.": testsIn(t, "../handshake/cpumodel/*_test.go"),
 		"":          testsIn(t, "*_test.go"),
-		"mpemodel.": testsIn(t, "../internal/testkit/mpemodel/*_test.go"),
+		"mpemodel.": testsIn(t, "../handshake/mpemodel/*_test.go"),
 		"protocol.": testsIn(t, "../protocol/*_test.go"),
 	}
 	mentioned := map[string]bool{}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
+	"github.com/zrlmpi/zrlmpid/handshake/mpemodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/schedule"
+	"github.com/zrlmpi/zrlmpid/handshake/schedule"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

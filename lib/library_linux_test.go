@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
 func TestMain(m *testing.M) {

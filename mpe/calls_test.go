@@ -4,8 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/colltest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
 // TestCalls: every operation counts as a call, also a receive whose message is there already, which need not poll. So the poller knows

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/cpumodel"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
+	"github.com/zrlmpi/zrlmpid/handshake/cpumodel"
+	"github.com/zrlmpi/zrlmpid/handshake/mpemodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
 // Random programs of posts, arrivals, wildcards, cancels and probes through whole

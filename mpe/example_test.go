@@ -6,9 +6,9 @@ import (
 	"log"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
 // Two engines on a network in memory exchange a message of two words.

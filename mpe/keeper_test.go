@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
 // keeper has the state that was kept last.

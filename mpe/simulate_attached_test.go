@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/attach"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 // daemons are the ranks of a cluster that programs attach to, each with a daemon of its own.

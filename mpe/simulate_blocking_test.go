@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 // TestSimulationOfMPI: the tests of package mpi pass on simulated clusters, whatever the

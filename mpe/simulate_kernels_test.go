@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
 	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // TestSimulationOfKernels: what stand-ins compute with a host is right, and the host sends

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/attach"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 // offered are ranks that programs may attach to.

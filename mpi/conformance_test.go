@@ -3,8 +3,8 @@ package mpi_test
 import (
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 func TestConformance(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/memnet"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
 // halfDeaf are ranks of which rank 0 takes the others for FPGAs. Rank 1 gets no continuation datagram.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 // worldGroup is the group of a world of n ranks, as rank 0 sees it.

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
 // noEnvironment unsets what Run would take for the description of a cluster.

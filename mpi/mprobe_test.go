@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 // onRanks runs a program on devices.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

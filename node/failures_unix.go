@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/internal/spool"
+	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
 // recordsDirectories returns where records of failures of jobs may be, in order of preference: one directory for all

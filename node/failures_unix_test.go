@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
 // lines has what is said of records.

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
 // EnvAddress names an environment variable with the IP address at which this host's ranks of a

@@ -8,9 +8,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/kept"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node/kept"
 )
 
 // keptDirectory is the directory in a state directory with the files of ranks.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
 // BenchmarkRecorder is the median round trip of 4 bytes over UDP with and without a recorder of both ranks' packets, of the default size. Each

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
 // Record makes the recorder of the phases of the rank's messages, and has its reports contain them. It is for the observer that Start is

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 

@@ -4,10 +4,10 @@ import (
 	"errors"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/impair"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 	"github.com/zrlmpi/zrlmpid/udp"

@@ -4,9 +4,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/impair"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // DefaultReceiveBuffer is the size in bytes that upstream's library asks the

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // Conn is the UDP socket of one rank. It implements mpe.PacketTransport.

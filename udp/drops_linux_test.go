@@ -3,8 +3,8 @@ package udp
 import (
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // TestDrops sends more than the socket has room for: what does not come is counted.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
 // ListenError says why a rank could not be bound to its address: who has the

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/impair"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // TestImpaired: what a rank sends and receives meets the faults, by direction and type.

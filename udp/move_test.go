@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // A peer that has moved is sent to where it is, and what comes from where it was is a

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 func TestOffloadIsSwitchedOff(t *testing.T) {

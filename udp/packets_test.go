@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // numbered returns n packets of different lengths whose bytes distinguish them,

@@ -14,7 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/htmlreport"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/reporttest"
+	"github.com/zrlmpi/zrlmpid/capture/reporttest"
 )
 
 func page(t *testing.T, r *capture.Report) string {

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 	"github.com/zrlmpi/zrlmpid/capture/replay"
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/standin"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 

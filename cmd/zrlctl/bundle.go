@@ -16,7 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/doctor/bundle"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/bundle"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/doctor/bundle"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/bundle"
 )
 
 // support returns the end of the daemon's log and the list of its records. Without a daemon, systemd's journal and the

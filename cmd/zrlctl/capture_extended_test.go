@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/doctor"
-	"github.com/zrlmpi/zrlmpid/doctor/system"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/system"
 )
 
 func (a *app) doctorCommand() *cobra.Command {

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/doctor"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
 // TestDoctor: the exit code says whether something is wrong, of a running daemon and of a file.

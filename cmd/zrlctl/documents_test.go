@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
-	"github.com/zrlmpi/zrlmpid/doctor"
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 

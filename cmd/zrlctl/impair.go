@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zrlmpi/zrlmpid/cmd/zrlctl/relay"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
 	"github.com/zrlmpi/zrlmpid/transport/impair"
-	"github.com/zrlmpi/zrlmpid/transport/impair/relay"
 )
 
 // reportEvery is how often impair prints a report with -v.

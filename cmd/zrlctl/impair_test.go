@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/cmd/zrlctl/relay"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/transport/impair/relay"
 )
 
 // impairFiles writes a configuration of two ranks and a script, and returns their paths.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/capture/recorder"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 // reloader is a daemon of which only the reload is asked.

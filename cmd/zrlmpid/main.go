@@ -23,10 +23,10 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/version"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
 // The exit codes.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/internal/bindfault"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/internal/version"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
 const testTimeout = 20 * time.Second

@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/zrlmpi/zrlmpid/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 // caller is the process at the other end of a connection.

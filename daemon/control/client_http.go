@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/internal/version"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 const (

@@ -13,12 +13,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // Job is a job that has ranks on this host, as these have answered.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 // ErrInUse: another process listens on the socket.

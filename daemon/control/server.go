@@ -11,10 +11,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/attach"
-	"github.com/zrlmpi/zrlmpid/internal/connlimit"
+	"github.com/zrlmpi/zrlmpid/daemon/connlimit"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"

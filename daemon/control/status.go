@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // Status is the state of the daemon at one moment.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
-	"github.com/zrlmpi/zrlmpid/internal/connlimit"
+	"github.com/zrlmpi/zrlmpid/daemon/connlimit"
 )
 
 // The limits for clients of the server.

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
+	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
+	"github.com/zrlmpi/zrlmpid/handshake/mpemodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

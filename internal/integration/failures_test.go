@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpitest"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
 // When one rank gives a call up, all others fail, also the one that comes late; and in a

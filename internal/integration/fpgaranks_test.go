@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/wedgetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // worldsWithFPGAs opens all ranks on real sockets: hosts, which talk to each other by

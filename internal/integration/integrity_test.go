@@ -18,15 +18,15 @@ import (
 	"testing"
 	"time"
 
+	impaired "github.com/zrlmpi/zrlmpid/cmd/zrlctl/relay"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/impair"
-	impaired "github.com/zrlmpi/zrlmpid/transport/impair/relay"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 	"github.com/zrlmpi/zrlmpid/udp"
 )

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 // longCalls are lengths in words beyond 262,160, where upstream's compiler was to cut

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/simulators"
+	"github.com/zrlmpi/zrlmpid/deploy/cosim/simulators"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

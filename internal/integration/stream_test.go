@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // TestLongMessagesBothWaysOverTCP has two ranks send each other more than all

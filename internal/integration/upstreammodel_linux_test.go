@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/cpumodel"
+	"github.com/zrlmpi/zrlmpid/handshake/cpumodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

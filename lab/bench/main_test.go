@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
 // TestMain lets the test binary be a rank, as the program is.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 

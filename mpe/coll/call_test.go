@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
 func TestBadCalls(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
 // A checker that finds nothing is worth nothing: here are schedules that are wrong in

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
 func TestTransmissionOrder(t *testing.T) {

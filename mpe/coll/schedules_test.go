@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
 // all is every collective.

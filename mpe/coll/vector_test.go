@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 )
 
 // sizes are block sizes with zeros and large ones between.

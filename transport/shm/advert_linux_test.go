@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // advertising is a packet that announces a message of n bytes that are all the same.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // advertiseTo advertises a message of 100 bytes under a number, and returns what the reader

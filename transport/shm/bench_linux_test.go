@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // polled returns two Conns that know of each other and are polled by hand.

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 	"os"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // Config says which rank a Conn is.

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // Conn is all the shared memory of one rank. It implements mpe.SingleCopier and

@@ -7,10 +7,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 func listen(t testing.TB, cfg Config) *Conn {

@@ -6,8 +6,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // TestGone: either side reports that no process is its peer any more, once, and behind all that

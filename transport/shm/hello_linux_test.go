@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // Nonsense on the socket changes nothing, and memory that is not as it should be is

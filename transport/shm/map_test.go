@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // parseMap returns the map of software ranks at the given addresses, with commas

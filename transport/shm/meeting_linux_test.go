@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // entries returns the names in a directory.

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // pair returns the connected Conns of ranks 0 and 1.

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/internal/bindfault"
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // Conn is all the TCP connections of one rank. It implements mpe.PacketTransport and

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // soon is a back-off for tests.

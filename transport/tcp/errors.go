@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/internal/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // The causes of a SendError.

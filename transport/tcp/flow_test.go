@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // TestBackPressure has a peer that sends without end to a rank that does not

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // A new connection takes the place of the old one when all that has come by that was

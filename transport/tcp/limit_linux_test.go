@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/starve"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // envStarved makes the test the rank of that number, without descriptors. envStarvedMap has the addresses of both

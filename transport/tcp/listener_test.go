@@ -3,7 +3,7 @@ package tcp
 import (
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // listener is Listen, or what makes a Conn that cannot be polled.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
 // Prepare makes out how to reach the peers where m has them, with credentials that

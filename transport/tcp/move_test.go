@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/config/rankmap"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // moving has the address of a rank changed for another one.

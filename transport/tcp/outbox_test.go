@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // drain takes what can be written at once.

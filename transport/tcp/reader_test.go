@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 // feed has a reader read in in pieces of the lengths of cuts, in turn, and returns

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/transporttest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
 func transportAddr(conn net.Conn) netip.AddrPort { return conn.LocalAddr().(*net.TCPAddr).AddrPort() }

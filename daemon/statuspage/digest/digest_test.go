@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

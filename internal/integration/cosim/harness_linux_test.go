@@ -16,11 +16,11 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/simulators"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
+	"github.com/zrlmpi/zrlmpid/deploy/cosim/simulators"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/standin"
 )
 
 func TestMain(m *testing.M) {

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/modeltest"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/mpemodel"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/simulators"
+	"github.com/zrlmpi/zrlmpid/deploy/cosim/simulators"
+	"github.com/zrlmpi/zrlmpid/handshake/modeltest"
+	"github.com/zrlmpi/zrlmpid/handshake/mpemodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
-	"github.com/zrlmpi/zrlmpid/standin"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
+	"github.com/zrlmpi/zrlmpid/daemon/standin"
 )
 
 // tcpRole runs a role that sends chunks of TCP connections back, as rank 1. Rank 0 is the test.

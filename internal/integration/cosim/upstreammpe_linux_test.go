@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/simulators"
+	"github.com/zrlmpi/zrlmpid/deploy/cosim/simulators"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 

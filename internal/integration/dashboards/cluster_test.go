@@ -12,8 +12,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(statetest.Run(m)) }

@@ -18,8 +18,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
 // hosts are two hosts, 10.9.0.1 and 10.9.1.2, with a router between them, each in a network namespace.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/attach"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 // The environment of a process that is a program.

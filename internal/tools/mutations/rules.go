@@ -25,7 +25,7 @@ var (
 	late       = test{"its own test", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
 	restarts   = test{"its own test", []string{"./handshake", "-run", "Restart|Uncleared|Kept"}}
 	keptFirst  = test{"its own test", []string{"./mpe", "-run", "TestKeptBeforeItIsSent$"}}
-	keptFile   = test{"its own test", []string{"./internal/kept"}}
+	keptFile   = test{"its own test", []string{"./node/kept"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
 	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
 	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
@@ -34,7 +34,7 @@ var (
 	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
 	next       = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfNextProgram$", "-seeds", "300"}}
 	left       = test{"its own test", []string{"./handshake", "-run", "Withdrawn|Revoked|LeaveSend|LeftDeadline"}}
-	unread     = test{"its own test", []string{"./attach", "-run", "TestUnreadMessagesAreReturned$"}}
+	unread     = test{"its own test", []string{"./mpe/attach", "-run", "TestUnreadMessagesAreReturned$"}}
 	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
 	paths      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
 	memory     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
@@ -116,9 +116,9 @@ var mutations = []mutation{
 	{"P24: it is kept before the packet leaves", "mpe/peer_handshake.go",
 		"func (l *handshakeLink) transmit(act handshake.Action) {\n\tl.keep(act.Header)\n",
 		"func (l *handshakeLink) transmit(act handshake.Action) {\n", []test{keptFirst}},
-	{"P24: a process that ends while it keeps something has the entry before", "internal/kept/file.go",
+	{"P24: a process that ends while it keeps something has the entry before", "node/kept/file.go",
 		"next := 1 - atomic.LoadUint32(index)&1", "next := atomic.LoadUint32(index) & 1", []test{keptFile}},
-	{"P24: after a reboot it is said that there was one", "internal/kept/file.go",
+	{"P24: after a reboot it is said that there was one", "node/kept/file.go",
 		"k.Rebooted || s.boot != e.boot", "k.Rebooted", []test{keptFile}},
 	{"P24: that an ACK may not have been sent", "mpe/peer_handshake.go",
 		"l.pair.Kept().Before(next)", "l.pair.Kept()", []test{keptFirst}},
@@ -307,7 +307,7 @@ var mutations = []mutation{
 		"\te.engine.Discard(first.Comm)\n", "", []test{killed}},
 	{"E51: the messages of an agreement can be cancelled", "mpe/collective/step.go",
 		"Sync: x.Tag == agreementTag", "Sync: false", []test{killed}},
-	{"attach: a program that is gone has its memory returned", "attach/session.go",
+	{"attach: a program that is gone has its memory returned", "mpe/attach/session.go",
 		"\ts.returnMemory(true)\n", "", []test{unread}},
 	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
 		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)", "for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},

@@ -1,31 +1,31 @@
 package main
 
 var (
-	ownRules   = test{"its own test", []string{"./standin/cosim", "-run", "Rules|Independent"}}
-	ownExec    = test{"its own test", []string{"./standin", "-run", "TestExec"}}
+	ownRules   = test{"its own test", []string{"./daemon/standin/cosim", "-run", "Rules|Independent"}}
+	ownExec    = test{"its own test", []string{"./daemon/standin", "-run", "TestExec"}}
 	ownSyntax  = test{"its own test", []string{"./config", "-run", "TestSyntax"}}
-	ownHello   = test{"its own test", []string{"./attach", "-run", "TestHostileHello$"}}
+	ownHello   = test{"its own test", []string{"./mpe/attach", "-run", "TestHostileHello$"}}
 	ownStructs = test{"its own test", []string{"./mpi", "-run", "TestStructType$"}}
 	ownFailed  = test{"its own test", []string{"./mpe", "-run", "TestPeerFailed$"}}
 	ownNumbers = test{"its own test", []string{"./lib/capi", "-run", "TestInvalidNumbers$"}}
 	lostTails  = test{"the tests of lost datagrams", []string{"./handshake", "-short"}}
 	firstOnes  = test{"its own test", []string{"./handshake", "-run", "TestFirstDeadline"}}
-	addresses  = test{"its own test", []string{"./doctor"}}
+	addresses  = test{"its own test", []string{"./diagnosis/doctor"}}
 )
 
 // Rules that come from what users of other MPIs, of packet tools and of FPGA tools have reported
 // (docs/compatibility.md).
 func init() {
 	mutations = append(mutations, []mutation{
-		{"roles: a valid that waits for ready is a finding, and ends no exchange", "standin/cosim/rules.go",
+		{"roles: a valid that waits for ready is a finding, and ends no exchange", "daemon/standin/cosim/rules.go",
 			"\tif r.Rule == RuleIndependent {\n", "\tif false {\n", []test{ownRules}},
-		{"roles: bits that changed are named by their signal", "standin/cosim/rules.go",
+		{"roles: bits that changed are named by their signal", "daemon/standin/cosim/rules.go",
 			"\tcase r.Keep != 0:\n\t\treturn \"tkeep\"\n", "", []test{ownRules}},
-		{"kernels: a text on standard output is named", "standin/mpe_interface.go",
+		{"kernels: a text on standard output is named", "daemon/standin/mpe_interface.go",
 			"if text := c.text(); text != \"\" {", "if text := c.text(); false {", []test{ownExec}},
 		{"configuration: a fault of the syntax has its own line", "internal/strictyaml/syntax.go",
 			"(f.later || !isValid(text, f.line+1)) {", "false {", []test{ownSyntax}},
-		{"attach: another byte order is named", "attach/message.go",
+		{"attach: another byte order is named", "mpe/attach/message.go",
 			"\tcase bits.ReverseBytes32(Version):\n", "\tcase 0:\n", []test{ownHello}},
 		{"mpi: a blank field of a struct is a gap", "mpi/typed.go", "if f.Name == \"_\" {", "if false {", []test{ownStructs}},
 		{"stand-ins: a kernel that failed ends the next receive for its answer", "mpe/engine.go",
@@ -36,7 +36,7 @@ func init() {
 			"if p.cfg.Shape.Skips(r.left(), int64(len(b))) {", "if false {", []test{lostTails}},
 		{"T6: a peer that was never heard has a deadline of its own", "handshake/send.go",
 			"t.FirstDeadline > 0 && !p.received.any()", "t.FirstDeadline > 0", []test{firstOnes}},
-		{"doctor: two stations with one address", "doctor/network.go",
+		{"doctor: two stations with one address", "diagnosis/doctor/network.go",
 			"case !in.here(c.Addr) && len(c.Stations) > 1:", "case false:", []test{addresses}},
 	}...)
 }

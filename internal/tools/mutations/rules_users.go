@@ -6,7 +6,7 @@ var (
 	listening = test{"the tests of sockets", []string{"./daemon/control", "-run", "Listen"}}
 	believing = test{"the tests of clients", []string{"./daemon/control", "-run",
 		"NoZrlmpid|AnswerOfAnother|SilentDaemon"}}
-	attaching = test{"the tests of clients", []string{"./attach", "-run", "ForeignServer|ServiceOwner|SilentServer"}}
+	attaching = test{"the tests of clients", []string{"./mpe/attach", "-run", "ForeignServer|ServiceOwner|SilentServer"}}
 )
 
 // Rules about other users of a host. Some need root.
@@ -33,11 +33,11 @@ func init() {
 			"return ok && s.kind.IsName(stem)", "return ok && stem != \"\"", []test{spooled}},
 		{"control: no socket is made where another user can replace it", "daemon/control/listen.go",
 			"err := privatedir.Parent(path, 0o755)", "err := privatedir.Parent(\"/run/x\", 0o755)", []test{listening}},
-		{"clients: nothing is sent to a process of another user", "attach/owner.go",
+		{"clients: nothing is sent to a process of another user", "mpe/attach/owner.go",
 			"if uid == 0 || uid == os.Geteuid() {", "if true {", []test{attaching}},
 		{"clients: the service's user is trusted in a directory of root only", "internal/privatedir/walk_unix.go",
 			"ok = len(w.at) == 2 && w.at[0] == \"run\" && w.stat.Mode&writable == 0", "ok = true", []test{attaching}},
-		{"clients: attaching ends", "attach/client.go",
+		{"clients: attaching ends", "mpe/attach/client.go",
 			"ctx, cancel := context.WithTimeoutCause(ctx, limit,",
 			"ctx, cancel := context.WithTimeoutCause(ctx, 1000000*limit,", []test{attaching}},
 		{"clients: an answer has a version", "daemon/control/client_http.go",

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/reporttest"
+	"github.com/zrlmpi/zrlmpid/capture/reporttest"
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/daemontest"
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/statetest"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 	"github.com/zrlmpi/zrlmpid/lab/goodput"
 	"github.com/zrlmpi/zrlmpid/lab/path"
 	"github.com/zrlmpi/zrlmpid/lab/tune"
+	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
 // TestMain lets the test binary be a rank that is measured, as the program is.

@@ -1,0 +1,121 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// datagrams are the UDP sockets of a relay, by the rank that each stands for.
+type datagrams struct {
+	*Relay
+	conns []*net.UDPConn
+	late  impair.Queue[datagram] // guarded by mu
+}
+
+// datagram is one that is delivered later.
+type datagram struct {
+	from, to int
+	bytes    []byte
+}
+
+func listenDatagrams(r *Relay) (wire, error) {
+	d := &datagrams{Relay: r}
+	for rank := range r.plan.Size() {
+		conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", r.plan.seen.Addr(rank).String())
+		if err != nil {
+			return d, bindfault.New("udp", rank, r.plan.seen, err)
+		}
+		d.conns = append(d.conns, conn.(*net.UDPConn))
+		if _, err := udp.SetReceiveBuffer(conn.(*net.UDPConn), udp.DefaultReceiveBuffer); err != nil {
+			return d, err
+		}
+	}
+	for rank, conn := range d.conns {
+		r.tasks.Go(func() { d.read(rank, conn) })
+	}
+	return d, nil
+}
+
+func (d *datagrams) close() {
+	for _, conn := range d.conns {
+		conn.Close()
+	}
+}
+
+func (d *datagrams) dropped() (sum uint64) {
+	for _, conn := range d.conns {
+		if n, err := udp.SocketDrops(conn); err == nil { // else the system does not report it
+			sum += uint64(n)
+		}
+	}
+	return sum
+}
+
+// read relays what is sent to a rank, until the socket is closed.
+func (d *datagrams) read(to int, conn *net.UDPConn) {
+	b := make([]byte, 1<<16)
+	for {
+		n, source, err := conn.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // about a datagram that was sent
+			continue
+		}
+		from := d.plan.own.Resolve(source)
+		if from == rankmap.NoRank || from == to {
+			d.count(&d.counts.unknown)
+			continue
+		}
+		d.relay(from, to, b[:n])
+	}
+}
+
+func (d *datagrams) relay(from, to int, b []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	d.sendDue(now) // a late timer must not let this datagram overtake them
+	for _, x := range d.impairer.Datagram(now.Sub(d.begin), from, to, b) {
+		altered := b
+		if x.Flip >= 0 || x.After > 0 {
+			altered = bytes.Clone(b)
+			x.Apply(altered)
+		}
+		if x.After > 0 {
+			d.late.Push(now.Add(x.After), datagram{from, to, altered})
+			time.AfterFunc(x.After, d.sendLate)
+			continue
+		}
+		d.send(datagram{from, to, altered})
+	}
+}
+
+// sendLate sends all that is due.
+func (d *datagrams) sendLate() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sendDue(time.Now())
+}
+
+// sendDue is called with mu held.
+func (d *datagrams) sendDue(now time.Time) {
+	for x, ok := d.late.Pop(now); ok; x, ok = d.late.Pop(now) {
+		d.send(x)
+	}
+}
+
+// send is called with mu held, so that datagrams leave in the order of their times.
+func (d *datagrams) send(x datagram) {
+	if _, err := d.conns[x.from].WriteToUDPAddrPort(x.bytes, d.plan.own.Addr(x.to)); err != nil && !d.closed {
+		d.counts.failed++
+	}
+}

@@ -1,0 +1,127 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/config/cluster"
+	"github.com/zrlmpi/zrlmpid/transport/impair"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+)
+
+// Plan says where ranks are, and where they seem to be.
+type Plan struct {
+	cfg *config.Config
+	// Medium is what is relayed: Datagrams or Streams.
+	Medium impair.Medium
+	// own has the ranks' own addresses, seen those that other ranks use.
+	own, seen *rankmap.Map
+}
+
+// DefaultPool has the addresses for ranks with loopback addresses.
+const DefaultPool = "127.27.18.0/24"
+
+// NewPlan gives each rank of a valid configuration an address of the pool, with the port of
+// its own; the zero Pool is DefaultPool. transport is "udp" or "tcp", or empty for
+// defaults.transport, which is udp if it is not given.
+func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, error) {
+	medium, err := mediumOf(cfg, transport)
+	if err != nil {
+		return nil, err
+	}
+	loopback := true
+	for i := range cfg.Ranks {
+		loopback = loopback && cfg.Ranks[i].Address.Addr().IsLoopback()
+	}
+	switch {
+	case !pool.IsZero():
+	case !loopback:
+		return nil, errors.New("the ranks are not on loopback addresses: give addresses of this machine for the relay, one for each rank")
+	default:
+		if pool, err = cluster.ParsePool(DefaultPool); err != nil {
+			return nil, err
+		}
+	}
+	addrs, err := pool.Take(len(cfg.Ranks))
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{cfg: cfg, Medium: medium}
+	own, seen := make([]rankmap.Entry, len(cfg.Ranks)), make([]rankmap.Entry, len(cfg.Ranks))
+	for i := range cfg.Ranks {
+		r := &cfg.Ranks[i]
+		if slices.Contains(addrs, r.Address.Addr()) {
+			return nil, fmt.Errorf("%v is the address of rank %d, and cannot be one of the relay as well: give other addresses", r.Address.Addr(), r.Rank)
+		}
+		kind := rankmap.Kind(r.Peer)
+		own[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind}
+		seen[i] = rankmap.Entry{Rank: r.Rank, Addr: netip.AddrPortFrom(addrs[r.Rank], r.Address.Port()), Kind: kind}
+	}
+	if p.own, err = rankmap.New(own); err == nil {
+		p.seen, err = rankmap.New(seen)
+	}
+	return p, err
+}
+
+// mediumOf checks that the links are on one transport, and returns it.
+func mediumOf(cfg *config.Config, transport string) (impair.Medium, error) {
+	want := config.Transport(transport)
+	if want == "" {
+		want = config.TransportUDP
+		if t := cfg.Defaults.Transport; t != nil {
+			want = *t
+		}
+	}
+	medium := impair.Datagrams
+	switch want {
+	case config.TransportUDP:
+	case config.TransportTCP:
+		medium = impair.Streams
+	default:
+		return 0, fmt.Errorf("transport %q cannot be relayed: use udp or tcp", want)
+	}
+	for i := range cfg.Ranks {
+		if l := cfg.Ranks[i].Link; l != nil && l.Transport != nil && *l.Transport != want {
+			return 0, fmt.Errorf("rank %d has link.transport %s, but %s is relayed: use one transport for all ranks", cfg.Ranks[i].Rank, *l.Transport, want)
+		}
+	}
+	return medium, nil
+}
+
+// Size returns the number of ranks.
+func (p *Plan) Size() int { return p.own.Size() }
+
+// Addrs returns the address of a rank, and the one that other ranks use.
+func (p *Plan) Addrs(rank int) (own, seen netip.AddrPort) { return p.own.Addr(rank), p.seen.Addr(rank) }
+
+// Configuration returns the configuration for a daemon or program that is the given ranks:
+// these as they are, and all others as remote ranks at the addresses of the relay. Each of
+// the given ranks must be one that the plan's configuration runs. Messages between them are
+// not relayed.
+func (p *Plan) Configuration(local []int) (*config.Config, error) {
+	c := *p.cfg
+	c.Ranks = slices.Clone(c.Ranks)
+	for _, rank := range local {
+		r := c.Rank(rank)
+		switch {
+		case r == nil:
+			return nil, fmt.Errorf("there is no rank %d: the ranks are 0 to %d", rank, p.Size()-1)
+		case !r.Local():
+			return nil, fmt.Errorf("rank %d has no run: in the configuration: add run: host or run: standin, or start the rank with the addresses of the relay", rank)
+		}
+	}
+	for i := range c.Ranks {
+		if r := &c.Ranks[i]; !slices.Contains(local, r.Rank) {
+			c.Ranks[i] = config.Rank{Rank: r.Rank, Address: config.Address{AddrPort: p.seen.Addr(r.Rank)}, Peer: r.Peer, Link: r.Link}
+		}
+	}
+	transport := config.Transport(p.Medium.String()) // shared memory cannot be relayed
+	c.Defaults.Transport = &transport
+	return &c, c.Validate()
+}
+
+// Check reports every rule of a script that cannot act between the ranks, or nil.
+func (p *Plan) Check(s impair.Script) error { return s.Check(p.Medium, p.cfg.Addrs()) }

@@ -1,0 +1,130 @@
+package relay
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+)
+
+// dialTimeout is how long a connection to a rank may take.
+const dialTimeout = 5 * time.Second
+
+// streams are the TCP listeners of a relay, by the rank that each stands for.
+type streams struct {
+	*Relay
+	listeners []*net.TCPListener
+	// ctx ends when the relay is closed.
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func listenStreams(r *Relay) (wire, error) {
+	s := &streams{Relay: r}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for rank := range r.plan.Size() {
+		ln, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp", r.plan.seen.Addr(rank).String())
+		if err != nil {
+			return s, bindfault.New("tcp", rank, r.plan.seen, err)
+		}
+		s.listeners = append(s.listeners, ln.(*net.TCPListener))
+	}
+	for rank, ln := range s.listeners {
+		r.tasks.Go(func() { s.accept(rank, ln) })
+	}
+	return s, nil
+}
+
+func (s *streams) close() {
+	s.cancel()
+	for _, ln := range s.listeners {
+		ln.Close()
+	}
+}
+
+func (s *streams) dropped() uint64 { return 0 }
+
+// accept relays connections to a rank, until the relay is closed.
+func (s *streams) accept(to int, ln *net.TCPListener) {
+	for {
+		conn, err := ln.AcceptTCP()
+		if s.ctx.Err() != nil {
+			if err == nil {
+				conn.Close()
+			}
+			return
+		}
+		if err != nil { // of a connection that the other side has reset already, or for want of descriptors
+			s.refused(err)
+			pause(s.ctx, 10*time.Millisecond)
+			continue
+		}
+		source, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+		from := s.plan.own.Resolve(source)
+		if from == rankmap.NoRank || from == to {
+			s.count(&s.counts.unknown)
+			conn.Close()
+			continue
+		}
+		s.tasks.Go(func() { s.serve(from, to, conn) })
+	}
+}
+
+// serve relays a connection until both of its directions have ended, it is reset, or the
+// relay is closed.
+func (s *streams) serve(from, to int, a *net.TCPConn) {
+	// The acceptor goes by the IP of the dialer; the port is the system's choice.
+	dialer := net.Dialer{
+		LocalAddr: &net.TCPAddr{IP: s.plan.seen.Addr(from).Addr().AsSlice()},
+		Timeout:   dialTimeout,
+	}
+	conn, err := dialer.DialContext(s.ctx, "tcp", s.plan.own.Addr(to).String())
+	if err != nil {
+		s.refused(err)
+		reset(a)
+		return
+	}
+	b := conn.(*net.TCPConn)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	// A connection that ends otherwise than by its peers is reset, so that both notice.
+	stop := context.AfterFunc(ctx, func() { reset(a); reset(b) })
+	s.mu.Lock()
+	s.impairer.Connected(from, to)
+	s.impairer.Connected(to, from)
+	s.mu.Unlock()
+	var directions sync.WaitGroup
+	for _, p := range []*pipe{
+		{streams: s, from: from, to: to, source: a, sink: b},
+		{streams: s, from: to, to: from, source: b, sink: a},
+	} {
+		p.ctx, p.cancel, p.pieces = ctx, cancel, make(chan piece, pipeLen)
+		directions.Go(p.read)
+		directions.Go(p.write)
+	}
+	directions.Wait()
+	if stop() { // both directions have ended
+		a.Close()
+		b.Close()
+	}
+}
+
+// reset closes a connection so that its peer gets an error.
+func reset(conn *net.TCPConn) {
+	_ = conn.SetLinger(0) // it fails only for a connection that is closed
+	conn.Close()
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

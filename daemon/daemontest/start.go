@@ -1,0 +1,78 @@
+// Package daemontest runs daemons in the processes of tests. It must not be part of a
+// program.
+package daemontest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon"
+	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
+)
+
+// Running is a daemon that runs until the test ends.
+type Running struct {
+	*daemon.Daemon
+	// Socket is its control socket, and Client speaks to it.
+	Socket string
+	Client *control.Client
+	// Ready is the line by which it has said that it is ready.
+	Ready string
+}
+
+// Start runs a daemon, with a control socket of its own, of ranks whose entries in the
+// configuration are given without their numbers. More is what the configuration says
+// besides. Without http there, it serves none. Without a log of its own, the daemon fails
+// the test if one of its stand-ins receives what would wedge an FPGA.
+func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *Running {
+	t.Helper()
+	r := &Running{Socket: filepath.Join(t.TempDir(), "c.sock")}
+	if !strings.Contains(more, "http:") {
+		more += "\nhttp: {listen: \"\"}"
+	}
+	text := fmt.Sprintf("control: {socket: %q}\n%s\nranks:\n", r.Socket, more)
+	for i, rank := range ranks {
+		text += fmt.Sprintf("  - {rank: %d, %s}\n", i, rank)
+	}
+	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pr, pw := io.Pipe()
+	opts.Ready, opts.Source = pw, "test.yaml"
+	if opts.Log == nil {
+		opts.Log = wedgetest.Log(t, nil)
+	}
+	if r.Daemon, err = daemon.New(cfg, opts); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		err := r.Run(ctx)
+		pw.CloseWithError(fmt.Errorf("the daemon ended: %w", err))
+		ended <- err
+	}()
+	line := make([]byte, 64<<10)
+	n, err := pr.Read(line)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	r.Ready = string(line[:n])
+	r.Client = control.NewClient(r.Socket)
+	t.Cleanup(func() {
+		r.Client.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}

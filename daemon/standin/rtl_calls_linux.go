@@ -1,0 +1,118 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// roleCalls carries out the calls of a role, one after the other, while its simulator runs.
+type roleCalls struct {
+	k     *rtlKernel
+	rank  caller
+	port  *cosim.Port // under k.mu
+	log   *zap.Logger
+	asked chan operation
+	ended chan operation
+	pause backoff
+}
+
+// operation is a call of the role that is carried out, and how it has ended.
+type operation struct {
+	call cosim.Call
+	data []byte
+	st   mpe.Status
+	err  error
+}
+
+// serve has a simulator run, and carries out the calls of its role.
+func (c *roleCalls) serve(ctx context.Context, s *simulator) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.asked, c.ended = make(chan operation, 1), make(chan operation, 1)
+	s.before, s.after = c.before, c.after
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		for op := range c.asked {
+			c.carryOut(ctx, &op)
+			c.ended <- op
+		}
+	})
+	defer worker.Wait()
+	defer cancel(errExited)
+	defer close(c.asked)
+	return s.serve(ctx)
+}
+
+// before gives the role the end of its call.
+func (c *roleCalls) before(ctx context.Context) error {
+	select {
+	case op := <-c.ended:
+		return c.end(ctx, op)
+	default:
+		return nil
+	}
+}
+
+// after has the next call of the role carried out.
+func (c *roleCalls) after() {
+	c.k.mu.Lock()
+	defer c.k.mu.Unlock()
+	if call, data, ok := c.port.Next(); ok {
+		c.asked <- operation{call: call, data: data} // there is room: the role has one call at a time
+	}
+}
+
+// carryOut carries out a call of the role. After a failure it waits, so that a role that
+// tries again at once does not spin.
+func (c *roleCalls) carryOut(ctx context.Context, op *operation) {
+	opts, peer := mpe.Options{Datatype: op.call.Datatype()}, int(op.call.Rank)
+	if op.call.IsSend() {
+		op.st, op.err = c.rank.Send(ctx, peer, op.data, opts)
+	} else {
+		opts.AnyTag = true
+		op.st, op.err = c.rank.Recv(ctx, peer, op.data, opts)
+	}
+	if op.err == nil {
+		c.pause.reset()
+		c.k.counters.succeeded.Add(1)
+		return
+	}
+	if ctx.Err() != nil || errors.Is(op.err, mpe.ErrClosed) {
+		return
+	}
+	if errors.Is(op.err, handshake.ErrTruncated) {
+		op.err = fmt.Errorf("%w: soMPIif has a count of %d words at cycle %d: the role has to receive as many as are sent", op.err, op.call.Words, op.call.Cycle)
+		c.k.failed(op.err)
+	}
+	c.k.counters.errors.Add(1)
+	d := c.pause.next()
+	c.log.Warn("call of the role failed", zap.Stringer("call", op.call), zap.Error(op.err), zap.Duration("again_after", d))
+	_ = sleep(ctx, d) // serve sees the end of ctx
+}
+
+// end gives the role the end of a call. A receive that has failed is made again: the deployed
+// engine has no other answer before the first line of a message.
+func (c *roleCalls) end(ctx context.Context, op operation) error {
+	c.k.mu.Lock()
+	defer c.k.mu.Unlock()
+	switch {
+	case op.err != nil && ctx.Err() != nil:
+		return nil // the connection ends as well, and says where the simulator was
+	case errors.Is(op.err, mpe.ErrClosed):
+		return op.err
+	case op.call.IsSend():
+		c.port.Sent(op.err == nil)
+	case op.err == nil:
+		c.port.Received(op.st.Words)
+	default:
+		c.port.Retry()
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
+)
+
+// rtlKernel runs a simulator of the user's with the FPGA's role in it. A simulator that ends
+// with status 0 between two calls, or two datagrams, has completed its work; any other end is
+// logged, and it is started again after a pause.
+type rtlKernel struct {
+	base
+	command  []string
+	sim      config.Simulation
+	boundary cosim.Boundary
+	grace    time.Duration
+	limits   limits
+
+	mu      sync.Mutex
+	port    enginePort // of the simulator that runs; nil before the first one
+	history history
+	tcp     *connections // of the simulator that runs, or nil
+}
+
+// limits are the longest waits for a simulator.
+type limits struct{ start, answer time.Duration }
+
+// The longest waits, without time_scale. A large design is elaborated for tens
+// of seconds. A step takes budgetMicroseconds, and 64 cycles at least.
+const (
+	startWithin  = time.Minute
+	answerWithin = 10 * time.Second
+)
+
+// simulatorFD is the number of the descriptor that a simulator inherits.
+const simulatorFD = 3
+
+func newRTL(b base, spec config.Kernel) (Kernel, error) {
+	if _, err := exec.LookPath(spec.Command[0]); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w: build the simulator first", b.name, err)
+	}
+	scale := time.Duration(max(1, spec.Simulation.TimeScale))
+	k := &rtlKernel{base: b, command: spec.Command, sim: spec.Simulation, grace: exitGrace, limits: limits{scale * startWithin, scale * answerWithin}}
+	if spec.OnWire() {
+		k.boundary = cosim.BoundaryNetwork
+		return &rtlNetKernel{rtlKernel: k}, nil
+	}
+	return k, nil
+}
+
+// rtlNetKernel is an rtlKernel whose simulation has an MPE of its own.
+type rtlNetKernel struct {
+	*rtlKernel
+	wire Wire
+}
+
+// Connect implements Wired.
+func (k *rtlNetKernel) Connect(w Wire) { k.wire = w }
+
+// Run implements Kernel.
+func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	in := newInbox(k.wire)
+	var reader sync.WaitGroup
+	reader.Go(func() { cancel(in.run(ctx)) })
+	defer reader.Wait()
+	defer k.wire.Close()
+	defer cancel(nil)
+	log := k.begin(r)
+	return k.loop(ctx, log, func() (bool, error) {
+		var ports []uint16
+		for _, a := range k.wire.Addresses() {
+			ports = append(ports, a.Port())
+		}
+		network := cosim.NewNetwork(r.Rank(), ports)
+		d := &datagrams{k: k.rtlKernel, inbox: in, network: network, log: log}
+		return k.simulate(ctx, r, network, log, d.serve)
+	})
+}
+
+// Stats implements Kernel.
+func (k *rtlKernel) Stats() Stats {
+	s := k.base.Stats()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.port != nil {
+		w := k.port.Wait()
+		s.Simulation = &Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text, Fault: k.port.Faulty()}
+		if n, ok := k.port.(*cosim.Network); ok {
+			s.Simulation.Datagrams = new(n.Stats())
+			if k.tcp != nil {
+				s.Simulation.TCP = &TCPStats{n.TCPStats(), k.tcp.Stats()}
+			}
+		}
+	}
+	return s
+}
+
+// Cycle implements Simulated.
+func (k *rtlKernel) Cycle() (simulation, cycle uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.port == nil {
+		return 0, 0
+	}
+	return k.counters.starts.Load(), k.port.Cycle()
+}
+
+// CycleAt implements Simulated.
+func (k *rtlKernel) CycleAt(t time.Time) (simulation, cycle uint64, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, ok := k.history.at(t.UnixNano())
+	return r.simulation, r.cycle, ok
+}
+
+// reported keeps the cycle of the port, which has changed. The caller has the lock.
+func (k *rtlKernel) reported() {
+	k.history.add(report{at: time.Now().UnixNano(), simulation: k.counters.starts.Load(), cycle: k.port.Cycle()})
+}
+
+// Run implements Kernel.
+func (k *rtlKernel) Run(ctx context.Context, r Rank) error {
+	log := k.begin(r)
+	buf, free := room(cosim.Room(uint32(k.opts.Words)))
+	defer free()
+	return k.loop(ctx, log, func() (bool, error) {
+		port := cosim.NewPort(r.Rank(), r.Size(), uint32(k.opts.Words), buf)
+		c := &roleCalls{k: k, rank: r, port: port, log: log}
+		return k.simulate(ctx, r, port, log, c.serve)
+	})
+}
+
+// begin returns the log of the kernel on a rank, and logs what is stretched.
+func (k *rtlKernel) begin(r Rank) *zap.Logger {
+	log := k.logOf(r)
+	if scale := k.sim.TimeScale; scale > 1 {
+		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start), zap.Duration("simulator_answer", k.limits.answer))
+	}
+	return log
+}
+
+// simulate runs the simulator once, with a port of its own.
+func (k *rtlKernel) simulate(ctx context.Context, r Rank, port enginePort, log *zap.Logger, serve func(context.Context, *simulator) error) (done bool, err error) {
+	conn, child, err := socketPair()
+	if err != nil {
+		return false, fmt.Errorf("cannot start %s: %w", k.command[0], err)
+	}
+	cmd := newCommand(k.command, append(rankEnv(r), fmt.Sprintf("ZRLMPI_COSIM_FD=%d", simulatorFD)))
+	cmd.ExtraFiles = []*os.File{child}
+	p, err := startProgram(cmd, conn, k.grace, log)
+	child.Close()
+	if err != nil {
+		return false, err
+	}
+	p.toEnd = true
+	p.tasks.Go(func() { logLines(p.stdout, p.log) })
+	k.mu.Lock()
+	k.counters.starts.Add(1)
+	k.port, k.tcp = port, nil
+	k.reported()
+	k.mu.Unlock()
+	s := &simulator{k: k, rank: r, conn: conn, port: port, log: log}
+	err = p.run(ctx, func(ctx context.Context) error { return serve(ctx, s) })
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		k.failed(err)
+	}
+	return true, err
+}
+
+// socketPair returns a connection, and the other end for a program.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, child := os.NewFile(uintptr(fds[0]), "simulator"), os.NewFile(uintptr(fds[1]), "simulator")
+	defer own.Close()
+	conn, err := net.FileConn(own)
+	if err != nil {
+		child.Close()
+		return nil, nil, err
+	}
+	return conn, child, nil
+}
+
+// SimulatorError is the error of a simulator that has ended or does not answer.
+type SimulatorError struct {
+	// Cycle is the last that it has reported.
+	Cycle uint64
+	// Doing is what the rank waited for.
+	Doing string
+	// Err is why nothing was read, os.ErrDeadlineExceeded if it did not answer within After.
+	Err   error
+	After time.Duration
+}
+
+func (e *SimulatorError) Error() string {
+	at := fmt.Sprintf("after cycle %d, in %s", e.Cycle, e.Doing)
+	if !e.ended() {
+		return fmt.Sprintf("the simulator has not answered for %v %s: look where it hangs (gdb, waves); if it is only slow, raise time_scale, as in rtl:time_scale=10 PROGRAM", e.After, at)
+	}
+	return fmt.Sprintf("the simulator ended %s: its output before is in the log: %v", at, e.Err)
+}
+
+// ended reports whether the simulator has ended, or was.
+func (e *SimulatorError) ended() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
+
+func (e *SimulatorError) Unwrap() error { return e.Err }

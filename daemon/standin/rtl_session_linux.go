@@ -1,0 +1,230 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
+)
+
+const (
+	// stepCycles is the most that a step takes. budgetMicroseconds is after what time it ends
+	// in any case, so that the end of an operation reaches the role soon: long for the two
+	// changes of process that a step costs, short for a message.
+	stepCycles         = 1 << 16
+	budgetMicroseconds = 200
+	// quietCycles is for how long a role may hold up a message before that is logged: 0.64 ms
+	// of the deployed clock.
+	quietCycles = 100_000
+	// paceSleep bounds the pauses of a paced simulation.
+	paceSleep = 10 * time.Millisecond
+)
+
+// enginePort is zrlmpid's side of the interface of a role, at a boundary.
+type enginePort interface {
+	Fill(s *cosim.Step, lines uint32) error
+	Advance(s *cosim.Result) error
+	Cycle() uint64
+	Wait() cosim.Wait
+	Faulty() bool
+	Overdue(cycles uint64) (since uint64, ok bool)
+	Between() bool
+	Findings() []*cosim.FaultError
+}
+
+// simulator is one run of a simulator.
+type simulator struct {
+	k    *rtlKernel
+	conn net.Conn
+	port enginePort // under k.mu
+	log  *zap.Logger
+	rank caller
+	// before and after are what the boundary does before and after a step.
+	before func(ctx context.Context) error
+	after  func()
+
+	in, out []byte
+	step    cosim.Step
+	result  cosim.Result
+	lines   uint32 // cosim.Hello.FIFO
+	// boundary is that of the simulator.
+	boundary cosim.Boundary
+	quiet    uint64 // the cycle since which the role holds up what was logged last
+}
+
+// serve exchanges frames with the simulator until it ends, and returns nil if nothing was under
+// way then.
+func (s *simulator) serve(ctx context.Context) error {
+	s.in, s.out = make([]byte, cosim.MaxFrame), make([]byte, 0, cosim.MaxFrame)
+	hello, err := s.hello()
+	if err != nil {
+		return err
+	}
+	s.lines = hello.FIFO
+	started := time.Now()
+	for { // until the connection ends, with the program or with ctx
+		if err := s.before(ctx); err != nil {
+			return err
+		}
+		cycles, wait := s.pace(time.Since(started))
+		if wait > 0 {
+			if sleep(ctx, wait) == nil {
+				continue
+			}
+			cycles = 1
+		}
+		if err := s.exchange(cycles); err != nil {
+			if e, ok := errors.AsType[*SimulatorError](err); ok && e.ended() && s.port.Between() {
+				return nil
+			}
+			return err
+		}
+		s.after()
+	}
+}
+
+// hello begins the exchange.
+func (s *simulator) hello() (h cosim.Hello, err error) {
+	body, err := s.read(cosim.TypeHello, s.k.limits.start)
+	if err != nil {
+		return h, err
+	}
+	if h, err = cosim.ParseHello(body); err != nil {
+		return h, err
+	}
+	if s.boundary = h.Boundary; h.Boundary.Network() != s.k.boundary.Network() {
+		return h, &cosim.BoundaryError{Got: h.Boundary, Want: s.k.boundary}
+	}
+	o := &s.k.sim
+	s.out = cosim.AppendStart(s.out[:0], cosim.Start{Rank: uint32(s.rank.Rank()), Size: uint32(s.rank.Size()), Stall: uint32(o.StallPercent), Seed: uint64(o.Seed)})
+	return h, s.write()
+}
+
+// pace returns how many cycles the simulation may take now, or how long it waits for the next.
+func (s *simulator) pace(elapsed time.Duration) (cycles uint32, wait time.Duration) {
+	rate := s.k.sim.CyclesPerSecond
+	if rate == 0 {
+		return stepCycles, 0
+	}
+	due, now := elapsed.Seconds()*float64(rate), float64(s.port.Cycle())
+	if due >= now+1 {
+		return uint32(min(due-now, stepCycles)), 0
+	}
+	return 0, min(time.Duration((now+1-due)/float64(rate)*float64(time.Second))+1, paceSleep)
+}
+
+// exchange lets the simulator run for a step.
+func (s *simulator) exchange(cycles uint32) error {
+	s.step.Cycles, s.step.Budget = cycles, budgetMicroseconds
+	s.k.mu.Lock()
+	err := s.port.Fill(&s.step, s.lines)
+	s.k.mu.Unlock()
+	if err := s.fault(err); err != nil {
+		return err
+	}
+	s.out = cosim.AppendStep(s.out[:0], s.boundary, &s.step)
+	if err := s.write(); err != nil {
+		return err
+	}
+	body, err := s.read(cosim.TypeResult, s.k.limits.answer)
+	if err != nil {
+		return err
+	}
+	if err := cosim.ParseResult(body, s.boundary, &s.result); err != nil {
+		return s.at(err)
+	}
+	s.k.mu.Lock()
+	err = s.port.Advance(&s.result)
+	s.k.reported()
+	found := s.port.Findings()
+	s.k.mu.Unlock()
+	for _, f := range found {
+		s.k.counters.errors.Add(1)
+		s.log.Warn("valid of the role follows ready", zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
+	}
+	if err := s.fault(err); err != nil {
+		return err
+	}
+	s.warn()
+	return nil
+}
+
+// fault logs the fault of a role, with which the simulation goes on, and returns other errors.
+func (s *simulator) fault(err error) error {
+	f, ok := errors.AsType[*cosim.FaultError](err)
+	if !ok {
+		return s.at(err)
+	}
+	s.k.counters.errors.Add(1)
+	s.log.Warn("role breaks the rules of its interface, and its rank exchanges nothing more: correct the role, and restart zrlmpid",
+		zap.String("signal", f.Signal), zap.Uint64("cycle", f.Cycle), zap.String("problem", f.Problem))
+	s.k.failed(f)
+	return nil
+}
+
+// at adds the cycle to an error.
+func (s *simulator) at(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("after cycle %d: %w", s.port.Cycle(), err)
+}
+
+// warn logs that the role holds up a message.
+func (s *simulator) warn() {
+	since, ok := s.port.Overdue(quietCycles)
+	if !ok || since == s.quiet {
+		return
+	}
+	s.quiet = since
+	w := s.port.Wait()
+	s.log.Warn("role holds up a message", zap.String("signal", w.Signal), zap.Uint64("since_cycle", w.Since), zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
+}
+
+// write writes the frame in s.out.
+func (s *simulator) write() error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.k.limits.answer)); err != nil {
+		return s.failed(err, 0)
+	}
+	_, err := s.conn.Write(s.out)
+	return s.failed(err, s.k.limits.answer)
+}
+
+// read reads a frame within a time, and returns its body, which is valid until the next one.
+func (s *simulator) read(want cosim.Type, within time.Duration) ([]byte, error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return nil, s.failed(err, 0)
+	}
+	if _, err := io.ReadFull(s.conn, s.in[:cosim.HeadLen]); err != nil {
+		return nil, s.failed(err, within)
+	}
+	t, n, err := cosim.ParseHead(s.in)
+	if err == nil && t != want {
+		err = fmt.Errorf("%w: %v in place of %v", cosim.ErrFrame, t, want)
+	}
+	if err != nil {
+		return nil, s.at(err)
+	}
+	body := s.in[cosim.HeadLen:][:n]
+	_, err = io.ReadFull(s.conn, body)
+	return body, s.failed(err, within)
+}
+
+// failed makes a *SimulatorError of an error of the connection.
+func (s *simulator) failed(err error, within time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	w := s.port.Wait()
+	doing := w.Text
+	if w.Signal != "" {
+		doing = w.Signal + " " + w.Text
+	}
+	return &SimulatorError{Cycle: s.port.Cycle(), Doing: doing, Err: err, After: within}
+}

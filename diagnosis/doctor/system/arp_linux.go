@@ -1,0 +1,162 @@
+package system
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+)
+
+const (
+	// arpTries is how often each address is asked for, and arpTime how long answers are awaited after each round.
+	arpTries = 2
+	arpTime  = 250 * time.Millisecond
+)
+
+// claims returns the stations that answer ARP for the addresses of ranks in the networks of this host's interfaces. The
+// requests are probes (RFC 5227), which change no table.
+func claims(ctx context.Context, p *doctor.Plan, f *doctor.Facts) ([]doctor.Claim, error) {
+	var own []string
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	for i := range interfaces {
+		own = append(own, interfaces[i].HardwareAddr.String())
+	}
+	var all []doctor.Claim
+	for i := range interfaces {
+		addrs := p.Neighbours(f, interfaces[i].Name)
+		if len(interfaces[i].HardwareAddr) != ethernetAddress || len(addrs) == 0 {
+			continue
+		}
+		s, err := openARP(&interfaces[i])
+		if err != nil {
+			return nil, err
+		}
+		s.run(ctx, addrs)
+		unix.Close(s.fd)
+		for _, addr := range addrs {
+			c := doctor.Claim{Addr: addr, Interface: interfaces[i].Name}
+			for _, station := range s.stations[addr] {
+				if !slices.Contains(own, station) {
+					c.Stations = append(c.Stations, station)
+				}
+			}
+			slices.Sort(c.Stations)
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// arpSocket sends ARP probes on one interface.
+type arpSocket struct {
+	fd       int
+	index    int
+	hardware net.HardwareAddr
+	stations map[netip.Addr][]string
+}
+
+func openARP(i *net.Interface) (*arpSocket, error) {
+	s := &arpSocket{index: i.Index, hardware: i.HardwareAddr, stations: make(map[netip.Addr][]string)}
+	var err error
+	if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(networkOrder(unix.ETH_P_ARP))); err != nil {
+		return nil, fmt.Errorf("this user may not send ARP requests: %w", err)
+	}
+	err = unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: s.index})
+	if err != nil {
+		unix.Close(s.fd)
+		return nil, os.NewSyscallError("bind", err)
+	}
+	return s, nil
+}
+
+func networkOrder(n uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
+}
+
+// run sends the probes and collects the answers. All of them are awaited: a duplicate may be the slower one.
+func (s *arpSocket) run(ctx context.Context, addrs []netip.Addr) {
+	for _, addr := range addrs {
+		s.stations[addr] = nil
+	}
+	for range arpTries {
+		for _, addr := range addrs {
+			if ctx.Err() != nil {
+				return
+			}
+			s.probe(addr)
+			time.Sleep(echoGap)
+		}
+		s.receive(ctx, time.Now().Add(arpTime))
+	}
+}
+
+// The format of ARP for IPv4 over Ethernet, in bytes.
+const (
+	ethernetAddress = 6
+	arpLength       = 28
+	arpOperation    = 6
+	arpSource       = 8
+	arpSourceIP     = 14
+	arpTargetIP     = 24
+
+	arpRequest = 1
+	arpReply   = 2
+)
+
+// arpHeader is hardware type Ethernet, protocol IPv4, and the lengths of their addresses.
+var arpHeader = []byte{0, 1, 8, 0, ethernetAddress, 4}
+
+// probe asks for an address, without a source address. An error has the effect that nothing answers.
+func (s *arpSocket) probe(addr netip.Addr) {
+	b := make([]byte, arpLength)
+	copy(b, arpHeader)
+	binary.BigEndian.PutUint16(b[arpOperation:], arpRequest)
+	copy(b[arpSource:], s.hardware)
+	copy(b[arpTargetIP:], addr.AsSlice())
+	to := unix.SockaddrLinklayer{
+		Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: s.index, Halen: ethernetAddress,
+		Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	}
+	_ = unix.Sendto(s.fd, b, 0, &to)
+}
+
+// receive takes answers until the deadline has passed.
+func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
+	buf := make([]byte, 1<<16)
+	for ctx.Err() == nil {
+		if !receiveUntil(s.fd, deadline) {
+			return
+		}
+		if n, _, err := unix.Recvfrom(s.fd, buf, 0); err == nil {
+			s.answer(buf[:n])
+		}
+	}
+}
+
+// maxStations bounds the stations of an address.
+const maxStations = 8
+
+// answer takes an answer to a probe. Other packets are ignored.
+func (s *arpSocket) answer(b []byte) {
+	if len(b) < arpLength || !slices.Equal(b[:len(arpHeader)], arpHeader) ||
+		binary.BigEndian.Uint16(b[arpOperation:]) != arpReply {
+		return
+	}
+	addr, _ := netip.AddrFromSlice(b[arpSourceIP : arpSourceIP+4])
+	known, asked := s.stations[addr]
+	station := net.HardwareAddr(b[arpSource : arpSource+ethernetAddress]).String()
+	if asked && len(known) < maxStations && !slices.Contains(known, station) {
+		s.stations[addr] = append(known, station)
+	}
+}

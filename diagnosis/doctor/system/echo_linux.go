@@ -1,0 +1,192 @@
+package system
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+)
+
+const (
+	// echoTries is how often a request is sent, and echoTime how long each waits for an answer: long enough for ARP,
+	// whose entries fail after three seconds.
+	echoTries = 3
+	echoTime  = 1100 * time.Millisecond
+	// echoGap is between two requests, so that they are no burst.
+	echoGap = 200 * time.Microsecond
+)
+
+// echo sends two echo requests with DF on each path, a short one and one of the path's length, and adds what was answered.
+func echo(ctx context.Context, paths []doctor.Path) {
+	var sources []netip.Addr
+	for i := range paths {
+		if from := paths[i].From; !slices.Contains(sources, from) {
+			sources = append(sources, from)
+		}
+	}
+	for _, from := range sources {
+		s, err := openEcho(from)
+		for i := range paths {
+			if paths[i].From == from {
+				e := doctor.Known(doctor.Echo{}, err)
+				paths[i].Echo = &e
+			}
+		}
+		if err != nil {
+			continue
+		}
+		s.paths = paths
+		s.run(ctx)
+		unix.Close(s.fd)
+	}
+}
+
+// echoSocket sends echo requests from one address.
+type echoSocket struct {
+	fd    int
+	from  netip.Addr
+	raw   bool // answers come with the header of IPv4, and those of other programs come as well
+	id    int
+	paths []doctor.Path
+}
+
+// openEcho opens a ping socket if this user may, or a raw one.
+func openEcho(from netip.Addr) (*echoSocket, error) {
+	family, protocol, level, discover, do := unix.AF_INET, unix.IPPROTO_ICMP, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
+	if from.Is6() {
+		family, protocol, level, discover, do = unix.AF_INET6, unix.IPPROTO_ICMPV6, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
+	}
+	s := &echoSocket{from: from, id: os.Getpid() & 0xFFFF}
+	var err error
+	if s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, protocol); err != nil {
+		s.raw = true
+		if s.fd, err = unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol); err != nil {
+			return nil, errors.New("this user may not send ICMP echo requests: " + err.Error())
+		}
+	}
+	if err = unix.SetsockoptInt(s.fd, level, discover, do); err == nil {
+		err = unix.Bind(s.fd, sockaddr(from, 0))
+	}
+	if err != nil {
+		unix.Close(s.fd)
+		return nil, errors.New("cannot send ICMP echo requests: " + err.Error())
+	}
+	return s, nil
+}
+
+// run sends the requests, again those that were not answered, until all are, or ctx is done.
+func (s *echoSocket) run(ctx context.Context) {
+	for range echoTries {
+		if ctx.Err() != nil || s.complete() {
+			return
+		}
+		for i := range s.paths {
+			if s.paths[i].From != s.from {
+				continue
+			}
+			if !s.paths[i].Echo.Value.Long {
+				s.send(i, false, doctor.ShortEcho)
+				s.send(i, true, s.paths[i].Length)
+				time.Sleep(echoGap)
+			}
+		}
+		s.receive(ctx, time.Now().Add(echoTime))
+	}
+}
+
+// complete reports whether all requests were answered.
+func (s *echoSocket) complete() bool {
+	return !slices.ContainsFunc(s.paths, func(p doctor.Path) bool { return p.From == s.from && !p.Echo.Value.Long })
+}
+
+// headers are the lengths in bytes of the headers of IP in front of that of ICMP.
+func (s *echoSocket) headers() int {
+	if s.from.Is4() {
+		return 20
+	}
+	return 40
+}
+
+// icmpHeader is the length in bytes of the header of an echo request.
+const icmpHeader = 8
+
+// send sends a request in a packet of the given length. An error has an effect that is seen: there is no answer, or the
+// kernel knows a smaller MTU.
+func (s *echoSocket) send(path int, long bool, length int) {
+	sequence := path << 1
+	if long {
+		sequence |= 1
+	}
+	m := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: s.id, Seq: sequence & 0xFFFF, Data: make([]byte, max(length-s.headers()-icmpHeader, 0))}}
+	if s.from.Is6() {
+		m.Type = ipv6.ICMPTypeEchoRequest
+	}
+	packet, err := m.Marshal(nil)
+	if err != nil {
+		return
+	}
+	_ = unix.Sendto(s.fd, packet, 0, sockaddr(s.paths[path].To, 0))
+}
+
+// receiveUntil bounds the next receive from a socket, and reports false if the deadline has passed.
+func receiveUntil(fd int, deadline time.Time) bool {
+	left := time.Until(deadline)
+	if left <= 0 {
+		return false
+	}
+	wait := unix.NsecToTimeval(int64(max(left, time.Microsecond)))
+	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) == nil
+}
+
+// receive takes answers until all have come, or the deadline has passed.
+func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
+	buf := make([]byte, 1<<16)
+	for !s.complete() && ctx.Err() == nil {
+		if !receiveUntil(s.fd, deadline) {
+			return
+		}
+		n, from, err := unix.Recvfrom(s.fd, buf, 0)
+		if err == nil {
+			s.answer(buf[:n], from)
+		}
+	}
+}
+
+// answer takes an answer. A packet that is none is ignored.
+func (s *echoSocket) answer(b []byte, from unix.Sockaddr) {
+	var source netip.Addr
+	switch a := from.(type) {
+	case *unix.SockaddrInet4:
+		source = netip.AddrFrom4(a.Addr)
+	case *unix.SockaddrInet6:
+		source = netip.AddrFrom16(a.Addr)
+	}
+	reply := byte(ipv6.ICMPTypeEchoReply)
+	if s.from.Is4() {
+		reply = byte(ipv4.ICMPTypeEchoReply)
+		if s.raw && len(b) > 0 {
+			b = b[min(int(b[0]&0xF)*4, len(b)):]
+		}
+	}
+	if len(b) < icmpHeader || b[0] != reply || s.raw && int(binary.BigEndian.Uint16(b[4:])) != s.id {
+		return
+	}
+	sequence := int(binary.BigEndian.Uint16(b[6:]))
+	path, long := sequence>>1, sequence&1 == 1
+	if path >= len(s.paths) || s.paths[path].To != source || s.paths[path].From != s.from {
+		return
+	}
+	e := &s.paths[path].Echo.Value
+	e.Short = true
+	e.Long = e.Long || long
+}

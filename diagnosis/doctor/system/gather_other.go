@@ -1,0 +1,24 @@
+//go:build !linux
+
+package system
+
+import (
+	"context"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+)
+
+// Gather knows no portable way to ask: all facts are unknown.
+func Gather(context.Context, *doctor.Plan, int) *doctor.Facts { return unknown() }
+
+// GatherQuick is the same.
+func GatherQuick(*doctor.Plan, int) *doctor.Facts { return unknown() }
+
+func unknown() *doctor.Facts {
+	const why = "this system is not Linux"
+	f := &doctor.Facts{}
+	for _, u := range []*string{&f.Interfaces.Unknown, &f.Buffer.Unknown, &f.Offload.Unknown, &f.Clock.Unknown, &f.Files.Unknown, &f.Firewall.Unknown, &f.Claims.Unknown} {
+		*u = why
+	}
+	return f
+}

@@ -1,0 +1,140 @@
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+	"github.com/zrlmpi/zrlmpid/transport/bindfault"
+)
+
+// ports returns who holds the ports of the local ranks.
+func ports(p *doctor.Plan) []doctor.Port {
+	all := p.NeededPorts()
+	for i := range all {
+		if s := bindfault.Bound(all[i].Network, all[i].Addr); s != nil {
+			all[i].Held, all[i].Holder, all[i].Drops = true, s.Holder, s.Drops
+		}
+	}
+	return all
+}
+
+// withSocket runs f with a UDP socket that is bound to nothing.
+func withSocket(family int, f func(fd int) error) error {
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	return f(fd)
+}
+
+// buffer returns what a socket of this process is granted of a receive buffer, as udp.SetReceiveBuffer requests it.
+func buffer(size int) (b doctor.Buffer, err error) {
+	if text, err := os.ReadFile("/proc/sys/net/core/rmem_max"); err == nil { // not in all network namespaces
+		b.Limit, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	return b, withSocket(unix.AF_INET, func(fd int) error {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size); err != nil {
+			return os.NewSyscallError("setsockopt SO_RCVBUF", err)
+		}
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) // needs CAP_NET_ADMIN
+		granted, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		b.Granted = granted / 2 // the kernel doubles it
+		return os.NewSyscallError("getsockopt SO_RCVBUF", err)
+	})
+}
+
+// offload returns what the kernel can do for a UDP socket.
+func offload() (o doctor.Offload, err error) {
+	return o, withSocket(unix.AF_INET, func(fd int) error {
+		o.Segmentation = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil
+		o.Coalescing = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
+		return nil
+	})
+}
+
+// pathMTU returns what the kernel knows of the path MTU, or 0. Connecting a socket sends nothing.
+func pathMTU(from, to netip.Addr) (mtu int) {
+	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
+	if to.Is6() {
+		family, level, option = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_MTU
+	}
+	err := withSocket(family, func(fd int) (err error) {
+		if err = unix.Bind(fd, sockaddr(from, 0)); err == nil {
+			if err = unix.Connect(fd, sockaddr(to, discard)); err == nil {
+				mtu, err = unix.GetsockoptInt(fd, level, option)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0
+	}
+	return mtu
+}
+
+// discard is the port of a socket that is connected and sends nothing.
+const discard = 9
+
+func sockaddr(ip netip.Addr, port int) unix.Sockaddr {
+	if ip.Is4() {
+		return &unix.SockaddrInet4{Addr: ip.As4(), Port: port}
+	}
+	return &unix.SockaddrInet6{Addr: ip.As16(), Port: port}
+}
+
+// clock reads the clocksource, and whether the kernel takes the wall clock for synchronized.
+func clock() (c doctor.Clock, err error) {
+	text, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	if err != nil {
+		return c, err
+	}
+	c.Source = strings.TrimSpace(string(text))
+	var t unix.Timex // modes 0: nothing is set
+	_, err = unix.Adjtimex(&t)
+	c.Synchronized = doctor.Known(t.Status&unix.STA_UNSYNC == 0, os.NewSyscallError("adjtimex", err))
+	return c, nil
+}
+
+// files returns the limit of open files of a process, and how many it has. Without one it is the limit that this process
+// could have: the runtime of Go raises it to the hard limit.
+func files(pid int) (doctor.Files, error) {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
+		return doctor.Files{}, os.NewSyscallError("prlimit", err)
+	}
+	if pid == 0 {
+		return doctor.Files{Limit: limit.Max}, nil
+	}
+	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)) // of other users only for root
+	return doctor.Files{Limit: limit.Cur, Open: len(open)}, nil
+}
+
+// firewall returns the rules of nftables, which has those of iptables-nft as well.
+func firewall(ctx context.Context) (json.RawMessage, error) {
+	if names, err := os.ReadFile("/proc/thread-self/net/ip_tables_names"); err == nil && len(names) > 0 {
+		return nil, fmt.Errorf("iptables-legacy has tables, which nft does not show: %s", strings.Join(strings.Fields(string(names)), ", "))
+	}
+	program, err := exec.LookPath("nft")
+	if err != nil {
+		if program, err = exec.LookPath("/usr/sbin/nft"); err != nil {
+			return nil, errors.New("the program nft is not installed, or not in PATH")
+		}
+	}
+	out, err := exec.CommandContext(ctx, program, "-j", "list", "ruleset").Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		line, _, _ := strings.Cut(strings.TrimSpace(string(failed.Stderr)), "\n")
+		return nil, fmt.Errorf("nft: %s", line)
+	}
+	return out, err
+}

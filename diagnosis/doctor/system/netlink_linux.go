@@ -1,0 +1,248 @@
+package system
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+)
+
+// dump returns the messages of a table of the kernel.
+func dump(request, family int) ([]syscall.NetlinkMessage, error) {
+	table, err := syscall.NetlinkRIB(request, family)
+	if err != nil {
+		return nil, os.NewSyscallError("netlink", err)
+	}
+	return syscall.ParseNetlinkMessage(table)
+}
+
+// attributes calls each for the attributes behind the header of a netlink message.
+func attributes(data []byte, header int, each func(kind uint16, value []byte)) {
+	if len(data) < header {
+		return
+	}
+	for b := data[header:]; len(b) >= unix.SizeofRtAttr; {
+		length := int(binary.NativeEndian.Uint16(b))
+		if length < unix.SizeofRtAttr || length > len(b) {
+			return
+		}
+		each(binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), b[unix.SizeofRtAttr:length])
+		b = b[min((length+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(b)):]
+	}
+}
+
+// interfaces returns the interfaces with their addresses and counters.
+func interfaces() ([]doctor.Interface, error) {
+	links, err := dump(unix.RTM_GETLINK, unix.AF_UNSPEC)
+	if err != nil {
+		return nil, err
+	}
+	var all []doctor.Interface
+	for _, m := range links {
+		if m.Header.Type == unix.RTM_NEWLINK && len(m.Data) >= unix.SizeofIfInfomsg {
+			all = append(all, link(m.Data))
+		}
+	}
+	addresses, err := dump(unix.RTM_GETADDR, unix.AF_UNSPEC)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range addresses {
+		if m.Header.Type != unix.RTM_NEWADDR || len(m.Data) < unix.SizeofIfAddrmsg {
+			continue
+		}
+		index := int(binary.NativeEndian.Uint32(m.Data[4:]))
+		own := addressOf(m.Data)
+		for i := range all {
+			if all[i].Index == index && own.IsValid() {
+				all[i].Addresses = append(all[i].Addresses, own)
+				if m.Data[2]&unix.IFA_F_DADFAILED != 0 {
+					all[i].Duplicates = append(all[i].Duplicates, own)
+				}
+			}
+		}
+	}
+	for i := range all {
+		all[i].ReversePath = doctor.Known(reversePath(all[i].Name))
+	}
+	return all, nil
+}
+
+// addressOf returns the host's address in a message: IFA_LOCAL where the link is point-to-point.
+func addressOf(data []byte) (own netip.Addr) {
+	attributes(data, unix.SizeofIfAddrmsg, func(kind uint16, value []byte) {
+		if ip, ok := netip.AddrFromSlice(value); ok && (kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !own.IsValid()) {
+			own = ip
+		}
+	})
+	return own
+}
+
+// Where counters are in struct rtnl_link_stats64, by 8 bytes.
+const (
+	rxPackets, txPackets = 0, 1
+	rxErrors, txErrors   = 4, 5
+	txDropped            = 7
+	rxMissed             = 14
+)
+
+func link(data []byte) doctor.Interface {
+	flags := binary.NativeEndian.Uint32(data[8:])
+	i := doctor.Interface{
+		Index: int(int32(binary.NativeEndian.Uint32(data[4:]))), Loopback: flags&unix.IFF_LOOPBACK != 0,
+		Up: flags&unix.IFF_UP != 0, Carrier: flags&unix.IFF_LOWER_UP != 0,
+	}
+	attributes(data, unix.SizeofIfInfomsg, func(kind uint16, value []byte) {
+		switch {
+		case kind == unix.IFLA_IFNAME:
+			i.Name = unix.ByteSliceToString(value)
+		case kind == unix.IFLA_MTU && len(value) >= 4:
+			i.MTU = int(binary.NativeEndian.Uint32(value))
+		case kind == unix.IFLA_STATS64 && len(value) >= (rxMissed+1)*8:
+			count := func(at int) uint64 { return binary.NativeEndian.Uint64(value[at*8:]) }
+			i.Counters = doctor.Counters{
+				Received: count(rxPackets), Sent: count(txPackets),
+				ReceiveErrors: count(rxErrors) + count(rxMissed), SendErrors: count(txErrors) + count(txDropped),
+			}
+		}
+	})
+	return i
+}
+
+// reversePath returns the mode of the reverse path filter of an interface: the kernel takes the higher one of its own
+// setting and of that of all. IPv6 has none.
+func reversePath(name string) (mode doctor.ReversePath, err error) {
+	for _, of := range []string{"all", name} {
+		text, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + of + "/rp_filter")
+		if err != nil {
+			return 0, err
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return 0, err
+		}
+		mode = max(mode, doctor.ReversePath(n))
+	}
+	return mode, nil
+}
+
+// routes adds the routes of paths and the states of their next hops.
+func routes(paths []doctor.Path, known []doctor.Interface) {
+	neighbours := neighbours()
+	for i := range paths {
+		p := &paths[i]
+		r, index, err := route(p.From, p.To)
+		if errno, ok := errors.AsType[syscall.Errno](err); ok {
+			r, err = doctor.Route{Refused: errno.Error()}, nil
+		}
+		for j := range known {
+			if known[j].Index == index {
+				r.Interface = known[j].Name
+			}
+		}
+		if r.Refused == "" && err == nil {
+			r.MTU = pathMTU(p.From, p.To)
+		}
+		p.Route = doctor.Known(r, err)
+		hop := p.To
+		if r.Gateway.IsValid() {
+			hop = r.Gateway
+		}
+		p.Neighbour = neighbours[neighbour{index, hop}]
+	}
+}
+
+// neighbour is the key of an entry of the table of ARP and neighbour discovery.
+type neighbour struct {
+	index int
+	addr  netip.Addr
+}
+
+// neighbours returns the states of the entries; nil if they cannot be read.
+func neighbours() map[neighbour]doctor.Neighbour {
+	messages, err := dump(unix.RTM_GETNEIGH, unix.AF_UNSPEC)
+	if err != nil {
+		return nil
+	}
+	states := make(map[neighbour]doctor.Neighbour)
+	for _, m := range messages {
+		if m.Header.Type != unix.RTM_NEWNEIGH || len(m.Data) < unix.SizeofNdMsg {
+			continue
+		}
+		at := neighbour{index: int(int32(binary.NativeEndian.Uint32(m.Data[4:])))}
+		state := doctor.NeighbourKnown
+		if binary.NativeEndian.Uint16(m.Data[8:])&(unix.NUD_FAILED|unix.NUD_INCOMPLETE) != 0 {
+			state = doctor.NeighbourFailed
+		}
+		attributes(m.Data, unix.SizeofNdMsg, func(kind uint16, value []byte) {
+			if ip, ok := netip.AddrFromSlice(value); ok && kind == unix.NDA_DST {
+				at.addr = ip
+			}
+		})
+		states[at] = state
+	}
+	return states
+}
+
+// route asks the kernel for the route between two addresses. The error is a syscall.Errno if there is none.
+func route(from, to netip.Addr) (r doctor.Route, index int, err error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return r, 0, fmt.Errorf("netlink socket: %s", err.Error()) // no Errno: the route is unknown
+	}
+	defer unix.Close(fd)
+	if err := unix.Sendto(fd, routeRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return r, 0, fmt.Errorf("netlink: %s", err.Error())
+	}
+	buf := make([]byte, 1<<14)
+	n, _, err := unix.Recvfrom(fd, buf, 0)
+	if err != nil {
+		return r, 0, fmt.Errorf("netlink: %s", err.Error())
+	}
+	messages, err := syscall.ParseNetlinkMessage(buf[:n])
+	if err != nil || len(messages) == 0 {
+		return r, 0, errors.New("netlink: the answer is not valid")
+	}
+	m := messages[0]
+	if m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4 {
+		return r, 0, syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+	}
+	attributes(m.Data, unix.SizeofRtMsg, func(kind uint16, value []byte) {
+		switch {
+		case kind == unix.RTA_OIF && len(value) >= 4:
+			index = int(int32(binary.NativeEndian.Uint32(value)))
+		case kind == unix.RTA_GATEWAY:
+			r.Gateway, _ = netip.AddrFromSlice(value)
+		}
+	})
+	return r, index, nil
+}
+
+// routeRequest returns the message that asks for a route.
+func routeRequest(from, to netip.Addr) []byte {
+	family := byte(unix.AF_INET)
+	if to.Is6() {
+		family = unix.AF_INET6
+	}
+	b := make([]byte, unix.SizeofNlMsghdr+unix.SizeofRtMsg)
+	message := (*unix.RtMsg)(unsafe.Pointer(&b[unix.SizeofNlMsghdr]))
+	message.Family, message.Dst_len, message.Src_len = family, byte(to.BitLen()), byte(from.BitLen())
+	for kind, ip := range map[uint16]netip.Addr{unix.RTA_DST: to, unix.RTA_SRC: from} {
+		value := ip.AsSlice()
+		b = binary.NativeEndian.AppendUint16(b, uint16(unix.SizeofRtAttr+len(value)))
+		b = binary.NativeEndian.AppendUint16(b, kind)
+		b = append(b, value...)
+	}
+	header := (*unix.NlMsghdr)(unsafe.Pointer(&b[0]))
+	header.Len, header.Type, header.Flags, header.Seq = uint32(len(b)), unix.RTM_GETROUTE, unix.NLM_F_REQUEST, 1
+	return b
+}

@@ -1,0 +1,120 @@
+package modeltest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// captures is the directory of the captures, seen from a package beside this
+// one.
+const captures = "../../capture/testdata/captures"
+
+// Recorded is one packet of a capture. At is the time since its first packet;
+// From and To are ranks.
+type Recorded struct {
+	At       time.Duration
+	From, To int
+	Bytes    []byte
+}
+
+// ReadCapture decodes the capture with that name. The last byte of a rank's
+// address is one more than the rank.
+func ReadCapture(t *testing.T, name string) []Recorded {
+	t.Helper()
+	f, err := os.Open(filepath.Join(captures, name+".pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := pcapgo.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packets []Recorded
+	var first time.Time
+	for {
+		frame, ci, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return packets
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.IsZero() {
+			first = ci.Timestamp
+		}
+		p := gopacket.NewPacket(frame, r.LinkType(), gopacket.NoCopy)
+		ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+		udp, ok2 := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
+		if !ok || !ok2 || udp.SrcPort != protocol.Port || udp.DstPort != protocol.Port {
+			t.Fatalf("packet %d is not ZRLMPI over UDP: %v", len(packets), p)
+		}
+		packets = append(packets, Recorded{
+			At:   ci.Timestamp.Sub(first),
+			From: int(ip.SrcIP.To4()[3]) - 1, To: int(ip.DstIP.To4()[3]) - 1,
+			Bytes: udp.Payload,
+		})
+	}
+}
+
+// CheckCoverage fails the test unless names are those of all captures.
+func CheckCoverage(t *testing.T, names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(captures, "*.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have, want []string
+	for _, f := range files {
+		have = append(have, filepath.Base(f))
+	}
+	for _, name := range names {
+		want = append(want, name+".pcap")
+	}
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Fatalf("captures %q, replays %q", have, want)
+	}
+}
+
+// Sent is a packet that a model sent to a rank.
+type Sent struct {
+	To    int
+	At    time.Duration
+	Bytes []byte
+}
+
+// Compare fails the test unless a rank sent the recorded packets, byte for byte
+// and in order, each at most slack before it was recorded.
+func Compare(t *testing.T, rank int, sent []Sent, want []Recorded, slack time.Duration) {
+	t.Helper()
+	for i, w := range want {
+		if i >= len(sent) {
+			t.Fatalf("rank %d: packet %d at %v is missing: %s", rank, i, w.At, Describe(w.Bytes))
+		}
+		g := sent[i]
+		if g.To != w.To || !bytes.Equal(g.Bytes, w.Bytes) {
+			t.Fatalf("rank %d: packet %d: got %s to %d at %v, recorded %s to %d at %v",
+				rank, i, Describe(g.Bytes), g.To, g.At, Describe(w.Bytes), w.To, w.At)
+		}
+		if late := w.At - g.At; late < 0 || late > slack {
+			t.Errorf("rank %d: packet %d (%s): sent at %v, recorded at %v", rank, i, Describe(w.Bytes), g.At, w.At)
+		}
+	}
+	if len(sent) > len(want) {
+		p := sent[len(want)]
+		t.Fatalf("rank %d: sent %s at %v, which was not recorded", rank, Describe(p.Bytes), p.At)
+	}
+}

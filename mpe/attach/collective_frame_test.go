@@ -1,0 +1,182 @@
+package attach
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// described is a call as a client describes it, on the ranks 1 to c.Ranks of a larger
+// world.
+func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operation) {
+	m := &collective.Operation{Call: c, Comm: 5, Tag: 6, Algorithm: algorithm}
+	for i := range c.Ranks {
+		m.Members = append(m.Members, 1+i)
+	}
+	send, recv := collcheck.Buffers(&c)
+	m.Send, m.Recv = pattern(1, send), pattern(2, recv)
+	x := new(collectiveOp)
+	x.begin(9, m, c.Ranks+1)
+	return x, m
+}
+
+// written is all that a client writes of a call.
+func written(x *collectiveOp, chunk int) (b []byte) {
+	for more := true; more; {
+		var payload []byte
+		if b, payload, more = x.next(b, len(b) > 0, chunk); true {
+			b = append(b, payload...)
+		}
+	}
+	return b
+}
+
+// TestCallFrames: what is written of a call is what is read, in pieces of any size.
+func TestCallFrames(t *testing.T) {
+	for i, calls := range everyCall(5, []int{0, 38, copyLen + 2}) {
+		for r := range calls {
+			c := calls[r]
+			x, m := described(c, "name")
+			chunk := []int{40, 1000, chunkLen}[i%3]
+			r := newFrameReader(bytes.NewReader(written(x, chunk)))
+			var got call
+			var b []byte
+			for uint64(len(b)) < x.length || len(b) == 0 {
+				if err := r.next(); err != nil {
+					t.Fatal(err)
+				}
+				var err error
+				if b == nil {
+					got, err = r.readCall()
+				} else {
+					_, err = r.readID()
+				}
+				if err != nil || r.left > chunk || b != nil && r.left == 0 {
+					t.Fatalf("%+v: %d bytes, %v", c, r.left, err)
+				}
+				b = append(b, make([]byte, r.left)...)
+				if err := r.read(b[len(b)-r.left:]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != x.call || uint64(len(b)) != got.length {
+				t.Fatalf("%+v, and not %+v", got, x.call)
+			}
+			asked := got.asked()
+			length := int(got.description())
+			d, _, ok := got.readDescription(b[:length], &asked, nil)
+			if !ok || string(d.name) != "name" || len(d.members) != 4*c.Ranks || order.Uint32(d.members[4:]) != 2 {
+				t.Fatalf("%+v: %+v, %v", c, d, ok)
+			}
+			if err := asked.Check(); err != nil {
+				t.Fatal(err)
+			}
+			// The daemon's buffers are as long as the checker wants those of the call.
+			s := shapeOf(&asked)
+			send, recv := collcheck.Buffers(&asked)
+			if c.Collective == coll.Exscan && c.Rank == 0 && !c.InPlace {
+				recv = 0
+			}
+			if s != shapeOf(&m.Call) || s.recv != recv || !s.inRecv && s.payload != send || s.payload != len(b)-length || s.result > s.recv {
+				t.Fatalf("%+v has the shape %+v, and buffers of %d and %d bytes", c, s, send, recv)
+			}
+		}
+	}
+}
+
+// TestCallFrame: a call of a few bytes is one frame, which its payload is in.
+func TestCallFrame(t *testing.T) {
+	x, _ := described(coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 4, Elem: 4}, "")
+	head, payload, more := x.next(nil, false, chunkLen)
+	if len(head) != frameHeaderLen+callLen+16+4 || payload != nil || more {
+		t.Errorf("%d bytes, %d beside them, more: %v", len(head), len(payload), more)
+	}
+}
+
+// TestWork: no algorithm takes more memory than is counted for it.
+func TestWork(t *testing.T) {
+	tight := 0
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		for _, a := range coll.Algorithms(of) {
+			for _, ranks := range []int{1, 2, 3, 4, 5, 7, 8, 13} {
+				for kind := range 1 << 5 {
+					c := coll.Call{
+						Collective: of, Ranks: ranks, Elem: 2, Bytes: 10 + ranks*2, Flows: true, Form: coll.OrderForm(kind >> 3),
+						InPlace: kind&1 != 0, Ordered: kind&2 != 0, Vector: kind&4 != 0,
+					}
+					if kind&8 != 0 && of <= coll.Scatter && of != coll.Allreduce {
+						c.Root = ranks - 1
+					}
+					for r := range ranks {
+						if a.Name == "tree" && r != c.Root {
+							c.FPGAs = append(c.FPGAs, r)
+						}
+					}
+					for _, c := range callsOf(c) {
+						c.Send.Offsets, c.Recv.Offsets = nil, nil // as the daemon has it
+						var s coll.Schedule
+						made := c
+						if a.Make(&s, &made) != nil {
+							continue
+						}
+						x, _ := described(c, "")
+						if uint64(s.Scratch) > x.work() {
+							t.Fatalf("%s: %+v takes %d bytes, and %d are counted", a.Name, c, s.Scratch, x.work())
+						}
+						if uint64(s.Scratch) == x.work() {
+							tight++
+						}
+					}
+				}
+			}
+		}
+	}
+	if tight < 100 {
+		t.Errorf("of %d calls is counted what they take", tight)
+	}
+}
+
+// TestWorkOfNonsense: what a frame claims does not overflow.
+func TestWorkOfNonsense(t *testing.T) {
+	const most = 1<<64 - 1
+	for of := range coll.Collective(20) {
+		for _, flags := range []uint16{0, flagVector, flagOrdered} {
+			c := call{collective: of, flags: flags, ranks: 1<<32 - 1, bytes: most, length: most, result: most}
+			if w := c.work(); of > coll.Barrier && of <= coll.Exscan && w < 1<<60 && (w != 0 || flags != flagVector) {
+				t.Errorf("%v with flags %d: %d", of, flags, w)
+			}
+		}
+	}
+}
+
+func TestPieces(t *testing.T) {
+	buf := []byte("0123456789")
+	for _, tt := range []struct {
+		sizes, offsets []int
+		want           string
+	}{
+		{[]int{2, 3, 1}, nil, "[012345]"},
+		{[]int{2, 3, 1}, []int{0, 2, 5}, "[012345]"},
+		{[]int{2, 3, 1}, []int{1, 7, 5}, "[12 789 5]"},
+		{[]int{2, 0, 1}, []int{4, 99, 6}, "[456]"},
+		{[]int{0, 0, 0}, []int{4, 99, 6}, "[]"},
+		{[]int{1, 1, 1}, []int{3, 3, 3}, "[3 3 3]"},
+	} {
+		var p pieces
+		p.addBlocks(buf, &coll.Call{Ranks: 3, Vector: true}, &coll.Layout{Sizes: tt.sizes, Offsets: tt.offsets})
+		if got := fmt.Sprintf("%s", p.list); got != tt.want {
+			t.Errorf("%v at %v are %s, and not %s", tt.sizes, tt.offsets, got, tt.want)
+		}
+		n := p.left
+		for p.left > 0 {
+			n -= len(p.next(2))
+		}
+		if n != 0 || p.next(2) != nil {
+			t.Errorf("%v at %v: %d bytes are left", tt.sizes, tt.offsets, n)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package mpitest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/colltest"
+)
+
+// Options say what the devices of a Fabric are like.
+type Options struct {
+	// Eager is the largest message, in bytes, that is done for its sender
+	// before a receive has matched.
+	Eager int
+	// Between describes what the wire between two ranks carries. nil: all.
+	Between func(a, b int) mpe.PeerInfo
+}
+
+// Fabric is a cluster in memory. It matches messages in the most obvious way,
+// under one lock.
+type Fabric struct {
+	opts  Options
+	mu    sync.Mutex
+	ranks []*device
+	// kept counts operations that have been started and not freed.
+	kept atomic.Int64
+}
+
+// device is one rank.
+type device struct {
+	f    *Fabric
+	rank int
+	// posted are the receives that have not matched; arrived the messages. Both
+	// are in the order in which they came.
+	posted  []*op
+	arrived []*message
+	// probes are woken when a message arrives.
+	probes map[chan struct{}]struct{}
+	closed bool
+	claims int // tags of messages that were claimed
+}
+
+// message is what a receive may match.
+type message struct {
+	from int
+	// send is the sender's operation, if it has not ended; its buffer is the
+	// payload. Otherwise data is.
+	send *op
+	data []byte
+	op   mpe.Operation
+}
+
+// New makes the devices of a cluster of n ranks.
+func New(n int, opts Options) []mpe.Device {
+	f := &Fabric{opts: opts}
+	devices := make([]mpe.Device, n)
+	for r := range n {
+		d := &device{f: f, rank: r, probes: make(map[chan struct{}]struct{})}
+		f.ranks = append(f.ranks, d)
+		devices[r] = d
+	}
+	return devices
+}
+
+// World is New for the suite: it closes what is left open, and checks that every operation
+// of a test that has passed has been freed.
+func World(opts Options) func(t *testing.T, n int) []mpe.Device {
+	return func(t *testing.T, n int) []mpe.Device {
+		devices := New(n, opts)
+		t.Cleanup(func() {
+			for _, d := range devices {
+				_ = d.Close(context.Background()) // closed by the test already
+			}
+			if kept := devices[0].(*device).f.kept.Load(); kept != 0 && !t.Failed() {
+				t.Errorf("%d operations were not freed", kept)
+			}
+		})
+		return devices
+	}
+}
+
+func (d *device) Rank() int { return d.rank }
+func (d *device) Size() int { return len(d.f.ranks) }
+
+func (d *device) Peer(rank int) (mpe.PeerInfo, error) {
+	if rank < 0 || rank >= d.Size() {
+		return mpe.PeerInfo{}, fmt.Errorf("rank %d: %w", rank, mpe.ErrRank)
+	}
+	return d.wire(rank), nil
+}
+
+// wire is what the wire to another rank carries.
+func (d *device) wire(rank int) mpe.PeerInfo {
+	info := mpe.PeerInfo{Profile: "extended"}
+	if d.f.opts.Between != nil && rank != d.rank {
+		info = d.f.opts.Between(d.rank, rank)
+	}
+	info.Kind, info.Address = "memory", fmt.Sprintf("memory:%d", rank)
+	return info
+}
+
+func (d *device) Start(o mpe.Operation) (mpe.Op, error) {
+	f := d.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("rank %d: %w", d.rank, mpe.ErrClosed)
+	}
+	if err := d.check(o); err != nil {
+		return nil, err
+	}
+	f.kept.Add(1)
+	x := &op{dev: d, o: o, done: make(chan struct{})}
+	if o.Kind == mpe.OpRecv {
+		d.receive(x)
+	} else {
+		d.send(x)
+	}
+	return x, nil
+}
+
+// check refuses what the wire cannot carry.
+func (d *device) check(o mpe.Operation) error {
+	if o.Peer == mpe.AnySource && o.Kind == mpe.OpRecv {
+		for r := range d.f.ranks {
+			if o.Comm == 0 && o.Tag > 0 && d.wire(r).NoTags {
+				return fmt.Errorf("rank %d, tag %d: %w", d.rank, o.Tag, mpe.ErrWildcard)
+			}
+		}
+		return nil
+	}
+	w, err := d.Peer(o.Peer)
+	switch {
+	case err != nil:
+		return err
+	case w.Words && len(o.Buf)%4 != 0:
+		return fmt.Errorf("%d bytes: %w", len(o.Buf), mpe.ErrLength)
+	case w.NoEmpty && o.Kind != mpe.OpRecv && len(o.Buf) == 0:
+		return fmt.Errorf("rank %d: %w", o.Peer, handshake.ErrEmpty)
+	case w.SmallTags && o.Tag > 255:
+		return fmt.Errorf("tag %d: %w", o.Tag, mpe.ErrTag)
+	case w.NoComms && o.Comm != 0:
+		return fmt.Errorf("communicator %d: %w", o.Comm, mpe.ErrComm)
+	}
+	return nil
+}
+
+func (d *device) send(x *op) {
+	dst := d.f.ranks[x.o.Peer]
+	m := &message{from: d.rank, send: x, op: x.o}
+	for i, r := range dst.posted {
+		if dst.matches(r.o, m) {
+			dst.posted = append(dst.posted[:i], dst.posted[i+1:]...)
+			r.take(m)
+			return
+		}
+	}
+	if x.o.Kind == mpe.OpSend && len(x.o.Buf) <= d.f.opts.Eager {
+		m.send, m.data = nil, append([]byte(nil), x.o.Buf...)
+		x.end(mpe.Status{Send: true, Peer: x.o.Peer}, nil)
+	}
+	dst.arrived = append(dst.arrived, m)
+	for p := range dst.probes {
+		notify(p)
+	}
+}
+
+func (d *device) receive(x *op) {
+	for i, m := range d.arrived {
+		if d.matches(x.o, m) {
+			d.arrived = append(d.arrived[:i], d.arrived[i+1:]...)
+			x.take(m)
+			return
+		}
+	}
+	d.posted = append(d.posted, x)
+}
+
+// matches reports whether a receive gets a message.
+func (d *device) matches(r mpe.Operation, m *message) bool {
+	w := d.wire(m.from)
+	return r.Comm == m.op.Comm &&
+		(r.Peer == mpe.AnySource || r.Peer == m.from) &&
+		(r.Tag == mpe.AnyTag || r.Tag == m.op.Tag || w.NoTags) &&
+		(!w.NoTags || r.AnyDatatype || r.Datatype == m.op.Datatype)
+}
+
+// status describes a message as its receiver sees it.
+func (d *device) status(m *message) mpe.Status {
+	st := mpe.Status{Peer: m.from, Bytes: int64(len(m.payload())), Comm: m.op.Comm, Datatype: m.op.Datatype, Tag: m.op.Tag}
+	if d.wire(m.from).NoTags {
+		st.Tag = 0
+	}
+	return st
+}
+
+func (m *message) payload() []byte {
+	if m.send != nil {
+		return m.send.o.Buf
+	}
+	return m.data
+}
+
+func (d *device) Probe(ctx context.Context, match mpe.Match, wait bool) (mpe.Status, bool, error) {
+	arrival := make(chan struct{}, 1)
+	d.f.mu.Lock()
+	defer d.f.mu.Unlock()
+	d.probes[arrival] = struct{}{}
+	defer delete(d.probes, arrival)
+	for {
+		if d.closed {
+			return mpe.Status{}, false, fmt.Errorf("rank %d: %w", d.rank, mpe.ErrClosed)
+		}
+		r := mpe.Operation{Kind: mpe.OpRecv, Peer: match.Source, Tag: match.Tag, Comm: match.Comm, AnyDatatype: true}
+		for _, m := range d.arrived {
+			if d.matches(r, m) {
+				st := d.status(m)
+				if d.wire(m.from).NoLength {
+					st.Bytes = mpe.UnknownLength
+				}
+				if match.Claim {
+					d.claims++
+					m.op.Comm, m.op.Tag, st.Claim = mpe.ClaimComm, d.claims, d.claims
+				}
+				return st, true, nil
+			}
+		}
+		if !wait {
+			return mpe.Status{}, false, nil
+		}
+		d.f.mu.Unlock()
+		select {
+		case <-arrival:
+			d.f.mu.Lock()
+		case <-ctx.Done():
+			d.f.mu.Lock()
+			return mpe.Status{}, false, fmt.Errorf("rank %d waits for a message: %w", d.rank, ctxerr.Of(ctx))
+		}
+	}
+}
+
+func (d *device) Close(context.Context) error {
+	d.f.mu.Lock()
+	defer d.f.mu.Unlock()
+	if d.closed {
+		return mpe.ErrClosed
+	}
+	d.closed = true
+	for _, r := range d.posted {
+		r.end(mpe.Status{}, mpe.ErrClosed)
+	}
+	d.posted = nil
+	// What it sent and has not ended goes; what has ended still arrives.
+	for _, other := range d.f.ranks {
+		kept := other.arrived[:0]
+		for _, m := range other.arrived {
+			if m.send != nil && m.send.dev == d {
+				m.send.end(mpe.Status{Send: true}, mpe.ErrClosed)
+				continue
+			}
+			kept = append(kept, m)
+		}
+		other.arrived = kept
+	}
+	for p := range d.probes {
+		notify(p)
+	}
+	return nil
+}
+
+// notify sends to c unless it is full.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (d *device) Await(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	}
+}
+
+// StartCollective carries the call out by messages of the fabric.
+func (d *device) StartCollective(c *collective.Operation) (mpe.Op, error) {
+	return colltest.StartOn(d, c)
+}
+
+// Wire implements collective.Caller.
+func (d *device) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(d.Peer(rank)) }

@@ -1,0 +1,146 @@
+// Package bindfault explains why a rank could not be bound to its address: who
+// holds the port, or which addresses this machine has instead and which ranks
+// they belong to. It searches only when a bind has failed, and must never try to
+// repair anything.
+package bindfault
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+)
+
+// ListenError is a failed bind: who has the port, which addresses the machine
+// has instead, and what to do.
+type ListenError struct {
+	// Network is "udp" or "tcp".
+	Network string
+	Rank    int
+	Addr    netip.AddrPort
+	// Holder is the process that has the port, where that is the trouble and
+	// the system reports it; else nil.
+	Holder *Process
+	// Here lists this machine's addresses, where the trouble is that Addr is
+	// none of them.
+	Here []Address
+	// Err is the system's error.
+	Err error
+}
+
+// Process is a process of this machine.
+type Process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+}
+
+// Socket is a socket that is bound to an address.
+type Socket struct {
+	// Holder is the process that has it; nil if the system does not report that.
+	Holder *Process
+	// Drops counts datagrams for which its receive buffer had no room.
+	Drops uint64
+
+	inode string
+}
+
+// Address is an address of this machine, and the rank that the map gives it.
+type Address struct {
+	IP netip.Addr
+	// Rank is rankmap.NoRank if the address is in no map or shared.
+	Rank int
+}
+
+// New explains err, which binding the given rank of m has returned.
+func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
+	f := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		if s := Bound(network, f.Addr); s != nil {
+			f.Holder = s.Holder
+		}
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		f.Here = here(m)
+	}
+	return f
+}
+
+// here returns this machine's addresses, as far as they can be read.
+func here(m *rankmap.Map) []Address {
+	ifAddrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var list []Address
+	for _, a := range ifAddrs {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err != nil {
+			continue
+		}
+		ip := prefix.Addr().Unmap()
+		list = append(list, Address{ip, m.Resolve(netip.AddrPortFrom(ip, 0))})
+	}
+	return list
+}
+
+// Unwrap returns the system's error.
+func (f *ListenError) Unwrap() error { return f.Err }
+
+// Error says what happened, where, and what to do.
+func (f *ListenError) Error() string {
+	text := fmt.Sprintf("rank %d cannot listen on %s %v: ", f.Rank, f.Network, f.Addr)
+	switch {
+	case errors.Is(f.Err, syscall.EADDRINUSE):
+		return text + f.inUse()
+	case errors.Is(f.Err, syscall.EADDRNOTAVAIL):
+		return text + f.notHere()
+	case errors.Is(f.Err, syscall.EACCES) || errors.Is(f.Err, syscall.EPERM):
+		return text + f.forbidden()
+	}
+	return text + f.Err.Error()
+}
+
+func (f *ListenError) inUse() string {
+	switch {
+	case f.Holder == nil:
+		return fmt.Sprintf("another process holds the port: find it as root with \"ss -lnp --%s 'sport = :%d'\" and stop it, or change the port in the rank map",
+			f.Network, f.Addr.Port())
+	case f.Holder.PID == os.Getpid():
+		return "this process holds the port already: it listens for the rank twice, or another of its listeners is on that port"
+	}
+	return fmt.Sprintf("process %d (%s) holds the port: stop it, or change the port in the rank map", f.Holder.PID, f.Holder.Name)
+}
+
+// maxListed bounds a message on machines with very many addresses.
+const maxListed = 16
+
+func (f *ListenError) notHere() string {
+	var b strings.Builder
+	b.WriteString("this machine does not have that address")
+	for i, a := range f.Here {
+		switch {
+		case i == maxListed:
+			fmt.Fprintf(&b, " and %d more", len(f.Here)-i)
+		case i > maxListed:
+			continue
+		case i == 0:
+			fmt.Fprintf(&b, "; it has %v", a.IP)
+		default:
+			fmt.Fprintf(&b, ", %v", a.IP)
+		}
+		if i < maxListed && a.Rank != rankmap.NoRank {
+			fmt.Fprintf(&b, " (rank %d)", a.Rank)
+		}
+	}
+	fmt.Fprintf(&b, ": the rank map may be shifted, or rank %d is to run on another machine", f.Rank)
+	return b.String()
+}
+
+func (f *ListenError) forbidden() string {
+	return fmt.Sprintf("%v: ports below 1024 need root or CAP_NET_BIND_SERVICE; otherwise a sandbox or security policy forbids it", f.Err)
+}

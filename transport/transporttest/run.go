@@ -1,0 +1,225 @@
+package transporttest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+)
+
+// Kind is a kind of transport.
+type Kind struct {
+	// Listen opens the transport of a rank.
+	Listen func(m *rankmap.Map, rank int) (mpe.Transport, error)
+	// FromUnknown reaches the given address from another, which it returns, and
+	// says as what that arrives.
+	FromUnknown func(t *testing.T, from netip.Addr, to netip.AddrPort) (netip.AddrPort, mpe.RxKind)
+}
+
+// Run tests a kind of transport.
+func Run(t *testing.T, k Kind) {
+	t.Run("headers", k.headers)
+	t.Run("data", k.data)
+	t.Run("order", k.order)
+	t.Run("both ways at once", k.concurrent)
+	t.Run("unknown source", k.unknownSource)
+	t.Run("close", k.closed)
+	t.Run("wrong use", k.wrongUse)
+	t.Run("port taken", k.portTaken)
+	t.Run("wrong address", k.wrongAddress)
+}
+
+// Pair returns the connected ends of the two ranks of a map.
+func (k Kind) Pair(t *testing.T) (a, b *End) {
+	t.Helper()
+	m := Map(t, 2)
+	ends := [2]*End{}
+	for rank := range ends {
+		tr, err := k.Listen(m, rank)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tr.LocalAddr() != m.Addr(rank) {
+			t.Errorf("rank %d is bound to %v instead of %v", rank, tr.LocalAddr(), m.Addr(rank))
+		}
+		ends[rank] = Start(t, tr)
+	}
+	ends[0].WaitConnected(t, 1)
+	ends[1].WaitConnected(t, 0)
+	return ends[0], ends[1]
+}
+
+// numbered returns a header that carries a number and nothing else.
+func numbered(src, dst int, number uint32) []byte {
+	return protocol.CloudFPGA.Append(nil, protocol.Header{
+		Src: uint32(src), Dst: uint32(dst), Size: number, Type: protocol.SendRequest})
+}
+
+// wantHeader checks that the next arrival is the given header of a peer.
+func (e *End) wantHeader(t *testing.T, peer int, header []byte) {
+	t.Helper()
+	a := e.Next(t)
+	kind := mpe.RxDatagram
+	if e.Reliable() {
+		kind = mpe.RxHeader
+	}
+	if a.Kind != kind || a.Peer != peer || !bytes.Equal(a.Bytes, header) {
+		t.Fatalf("got %d from %d: %x, want %d from %d: %x", a.Kind, a.Peer, a.Bytes, kind, peer, header)
+	}
+}
+
+func (k Kind) headers(t *testing.T) {
+	a, b := k.Pair(t)
+	for i := range uint32(20) {
+		there, back := numbered(0, 1, i), numbered(1, 0, i)
+		if err := a.SendHeader(1, there); err != nil {
+			t.Fatal(err)
+		}
+		b.wantHeader(t, 0, there)
+		if err := b.SendHeader(0, back); err != nil {
+			t.Fatal(err)
+		}
+		a.wantHeader(t, 1, back)
+	}
+}
+
+func (k Kind) data(t *testing.T) {
+	a, b := k.Pair(t)
+	for name, shape := range map[string]protocol.Shape{
+		"cpu": protocol.CPUShape(), "fpga": protocol.FPGAShape(true), "split": protocol.FPGAShape(false),
+	} {
+		for _, words := range []uint32{0, 1, 2, 3, 345, 346, 347, 348, 700, 1000, 1056, 65537, 262160} {
+			t.Run(fmt.Sprintf("%s %d", name, words), func(t *testing.T) {
+				header := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: words, Type: protocol.Data})
+				payload := make([]byte, words*protocol.WordLen)
+				for i := range payload {
+					payload[i] = byte(i*7 + i>>8 + 1)
+				}
+				// Datagrams may be lost, be it on a loaded machine only.
+				for try := 1; ; try++ {
+					if err := a.SendData(1, header, payload, shape); err != nil {
+						t.Fatal(err)
+					}
+					err := b.collect(header, payload, shape)
+					if err == nil {
+						return
+					}
+					if b.Reliable() || try == 3 {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// collect receives one message from rank 0 and compares it.
+func (e *End) collect(header, payload []byte, shape protocol.Shape) error {
+	want := bytes.Clone(append(bytes.Clone(header), payload...))
+	words := uint32(len(payload) / protocol.WordLen)
+	var lengths []int64
+	if !e.Reliable() {
+		total := shape.PayloadBytes(words)
+		want = append(want, make([]byte, total-int64(len(payload)))...)
+		for off := int64(0); off < total || len(lengths) == 0; {
+			n := shape.Next(off, total)
+			off += n
+			if len(lengths) == 0 {
+				n += protocol.HeaderLen
+			}
+			lengths = append(lengths, n)
+		}
+	}
+	var got []byte
+	for len(got) < len(want) {
+		a, ok := e.within(Timeout / 5)
+		if !ok {
+			return fmt.Errorf("%d of %d bytes arrived", len(got), len(want))
+		}
+		if err := checkPiece(a, e.Reliable(), len(got), lengths); err != nil {
+			return err
+		}
+		if !e.Reliable() {
+			lengths = lengths[1:]
+		}
+		got = append(got, a.Bytes...)
+	}
+	if !bytes.Equal(got, want) {
+		return errors.New("the bytes changed on the way")
+	}
+	return nil
+}
+
+// checkPiece checks one arrival of a message of which some bytes are there.
+func checkPiece(a mpe.RxPacket, stream bool, there int, lengths []int64) error {
+	kind := mpe.RxDatagram
+	switch {
+	case stream && there == 0:
+		kind = mpe.RxHeader
+	case stream:
+		kind = mpe.RxPayload
+	case len(lengths) == 0 || int64(len(a.Bytes)) != lengths[0]:
+		return fmt.Errorf("a datagram of %d bytes after %d, want %v", len(a.Bytes), there, lengths)
+	}
+	if a.Kind != kind || a.Peer != 0 {
+		return fmt.Errorf("got %d from %d after %d bytes, want %d from 0", a.Kind, a.Peer, there, kind)
+	}
+	return nil
+}
+
+func (k Kind) order(t *testing.T) {
+	a, b := k.Pair(t)
+	payload := make([]byte, 1000*protocol.WordLen)
+	data := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Size: 1000, Type: protocol.Data})
+	for i := range uint32(10) {
+		err := errors.Join(
+			a.SendHeader(1, numbered(0, 1, 2*i)),
+			a.SendData(1, data, payload, protocol.CPUShape()),
+			a.SendHeader(1, numbered(0, 1, 2*i+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range uint32(10) {
+		b.wantHeader(t, 0, numbered(0, 1, 2*i))
+		if err := b.collect(data, payload, protocol.CPUShape()); err != nil {
+			t.Fatal(err)
+		}
+		b.wantHeader(t, 0, numbered(0, 1, 2*i+1))
+	}
+}
+
+func (k Kind) concurrent(t *testing.T) {
+	a, b := k.Pair(t)
+	const rounds = 40
+	sent := make(chan error, 2)
+	send := func(from *End, rank, peer int) {
+		payload := make([]byte, 346*protocol.WordLen)
+		data := protocol.CloudFPGA.Append(nil, protocol.Header{Src: uint32(rank), Dst: uint32(peer), Size: 346, Type: protocol.Data})
+		for i := range uint32(rounds) {
+			if err := errors.Join(from.SendHeader(peer, numbered(rank, peer, i)), from.SendData(peer, data, payload, protocol.CPUShape())); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- nil
+	}
+	go send(a, 0, 1)
+	go send(b, 1, 0)
+	for range 2 {
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range []*End{a, b} {
+		want := rounds * (2*protocol.HeaderLen + 346*protocol.WordLen)
+		for got := 0; got < want; {
+			got += len(e.Next(t).Bytes)
+		}
+	}
+}
