@@ -33,6 +33,7 @@ type pkg struct {
 	ImportPath string
 	Dir        string
 	Imports    []string
+	Doc        string // the first sentence of its doc comment
 	Standard   bool
 }
 
@@ -117,6 +118,130 @@ func TestFloors(t *testing.T) {
 	compare(t, "an import that goes up", up, upward)
 }
 
+// below reports whether path is one of folders, or below one.
+func below(path string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
+}
+
+// TestBarred: no package imports what its floor bars.
+func TestBarred(t *testing.T) {
+	var found []string
+	for _, p := range list(t, "./...") {
+		of, _ := floorOf(p.path())
+		for _, path := range p.Imports {
+			is := below(path, []string{"go.yaml.in/yaml"}) && of == rank && !slices.Contains(readsYAML, p.path())
+			for f := of; f <= evidence; f++ {
+				is = is || below(path, barred[f])
+			}
+			if is {
+				found = append(found, p.path()+" imports "+path)
+			}
+		}
+	}
+	compare(t, "an import that the floor bars", found, excepted)
+}
+
+// TestImports: every import of this module's packages, and of others that are not of the standard library, is listed; of
+// pure packages those of the standard library are as well. -update writes the list.
+func TestImports(t *testing.T) {
+	var text strings.Builder
+	for _, p := range list(t, "./...") {
+		of, _ := floorOf(p.path())
+		if of == outside {
+			continue
+		}
+		folders := slices.DeleteFunc(slices.Clone(p.Imports), func(path string) bool {
+			standard := !strings.Contains(path, ".")
+			return standard && of != pure
+		})
+		fmt.Fprintf(&text, "%s: %s\n", p.path(), strings.ReplaceAll(strings.Join(folders, " "), module+"/", ""))
+	}
+	golden(t, "imports", text.String())
+}
+
+// TestPage: the list of packages in docs/architecture.md is up to date: their doc comments, and rules. -update writes it.
+func TestPage(t *testing.T) {
+	const begin, end = "<!-- packages: begin -->\n", "<!-- packages: end -->\n"
+	file := filepath.Join(root, "docs/architecture.md")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(page), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s: no %q, or no %q", file, begin, end)
+	}
+	want := before + begin + packageList(t) + end + after
+	switch {
+	case want == string(page):
+	case !*update:
+		t.Errorf("the list of packages in %s is out of date: go -C internal/tools test ./architecture -update", file)
+	default:
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// packageList lists the packages of each floor in Markdown.
+func packageList(t *testing.T) string {
+	var text strings.Builder
+	packages := list(t, "-tags", "manual", "./...")
+	listed := map[string]bool{}
+	for f, name := range floorNames[:outside] {
+		fmt.Fprintf(&text, "\n### %s\n\n", strings.ToUpper(name[:1])+name[1:])
+		for _, p := range packages {
+			if of, _ := floorOf(p.path()); of != floor(f) || p.Doc == "" || below(p.path(), []string{"examples"}) {
+				continue
+			}
+			listed[p.path()] = true
+			item := "- `" + p.path() + "`: " + isClause(p.Doc)
+			if n := never[p.path()]; n != "" {
+				item += " *Never*: " + n + "."
+			}
+			text.WriteString(wrap(item, 120, "  "))
+		}
+	}
+	for path := range never {
+		if !listed[path] {
+			t.Errorf("never has %s, which is no package", path)
+		}
+	}
+	text.WriteString("\n")
+	return text.String()
+}
+
+// isClause is the first sentence of a doc comment without "Package x is" or "Command x".
+func isClause(doc string) string {
+	words := strings.SplitN(doc, " ", 4)
+	if len(words) < 4 || words[0] != "Package" && words[0] != "Command" {
+		return doc
+	}
+	if words[2] == "is" {
+		return words[3]
+	}
+	return words[2] + " " + words[3]
+}
+
+// wrap breaks a text into lines of at most width characters; all but the first begin with indent.
+func wrap(text string, width int, indent string) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case len([]rune(line))+1+len([]rune(word)) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = indent + word
+		}
+	}
+	return strings.Join(append(lines, line), "\n") + "\n"
+}
+
 // TestFolders: no two folders at the top import each other, and there are no more of them, nor packages, than before.
 func TestFolders(t *testing.T) {
 	imports, product, top := map[[2]string]bool{}, 0, map[string]bool{}
@@ -166,22 +291,45 @@ func TestDependencies(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 		slices.Sort(lines)
 		want := strings.Join(lines, "\n") + "\n"
-		file := filepath.Join("testdata", strings.ReplaceAll(name, "/", "_")+".txt")
-		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		known, err := os.ReadFile(file)
-		if err != nil {
+		golden(t, strings.ReplaceAll(name, "/", "_"), want)
+	}
+}
+
+// golden compares text with a file in testdata. -update writes the file.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if string(known) != want {
-			t.Errorf("the dependencies of %s are not those of %s: go -C internal/tools test ./architecture -update, and "+
-				"look at the difference", name, file)
+		return
+	}
+	known, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(known) != text {
+		t.Errorf("%s has changed:\n%sgo -C internal/tools test ./architecture -update writes it anew; read the difference", file,
+			difference(string(known), text))
+	}
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(known, found string) string {
+	var text strings.Builder
+	in := func(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }
+	for _, line := range in(known) {
+		if !slices.Contains(in(found), line) {
+			fmt.Fprintln(&text, "-", line)
 		}
 	}
+	for _, line := range in(found) {
+		if !slices.Contains(in(known), line) {
+			fmt.Fprintln(&text, "+", line)
+		}
+	}
+	return text.String()
 }
 
 // TestMethods: types have no more methods than before.

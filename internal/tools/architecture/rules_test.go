@@ -1,0 +1,144 @@
+package architecture
+
+// The rules of packages: their floors, what each floor may import, and what single packages must never do. TestImports
+// holds the source to them, and TestPage generates the list in docs/architecture.md from them.
+
+// floor is a floor of the house: a package imports its own floor and those below.
+type floor int
+
+const (
+	pure     floor = iota // no input, output, clock, goroutine or lock
+	rank                  // what a rank consists of, and what programs link with
+	evidence              // what reads states, packets and the system
+	service               // the daemon, and what it measures
+	tools                 // programs, and what is deployed
+	outside               // test kits and integration tests: no rule
+)
+
+var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "outside"}
+
+// floors are the floors of folders, with all below them but for those that are named themselves.
+var floors = map[string]floor{
+	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/coll": pure, "mpe/collective": pure,
+	"internal/bytesize": pure, "internal/version": pure,
+
+	"mpe": rank, "udp": rank, "transport": rank, "mpi": rank, "config": rank, "node": rank, "metrics/phases": rank,
+	"lib": rank, "examples": rank, "internal": rank,
+
+	"capture": evidence, "diagnosis": evidence, "protocol/layer": evidence,
+
+	"daemon": service, "metrics": service,
+
+	"cmd": tools, "deploy": tools, "internal/sim": tools, "lib/gen": tools, "lib/manual": tools, "internal/manual": tools,
+
+	// Test kits are beside what they test.
+	"capture/capturetest": outside, "capture/reporttest": outside, "daemon/daemontest": outside,
+	"daemon/standin/wedgetest": outside, "deploy/cosim/simulators": outside, "handshake/cpumodel": outside,
+	"handshake/modeltest": outside, "handshake/mpemodel": outside, "handshake/schedule": outside,
+	"mpe/coll/collcheck": outside, "mpe/colltest": outside, "mpi/mpitest": outside, "node/statetest": outside,
+	"transport/memnet": outside, "transport/transporttest": outside,
+	"internal/testkit": outside, "internal/integration": outside,
+}
+
+// barred lists what packages of a floor, and of those below it, do not import: paths, with all below them.
+var barred = map[floor][]string{
+	pure: {
+		"context", "crypto", "io/fs", "log", "math/rand", "net/url", "os", "runtime", "sync", "syscall",
+		"go.yaml.in/yaml",
+	},
+	rank:     {"net/http", "go.uber.org/zap", "github.com/google/gopacket", "github.com/spf13"},
+	evidence: {"github.com/prometheus"},
+}
+
+// excepted lists the imports that a floor bars, and one package has all the same.
+var excepted = []string{
+	"internal/version imports runtime/debug", // the build information
+	"mpe/coll/choice imports sync",           // a table is prepared once
+}
+
+// readsYAML lists the packages of the floor rank that may import the YAML library.
+var readsYAML = []string{"config", "config/collectives", "internal/strictyaml"}
+
+// never has what packages must never do. Their doc comments say what they are.
+var never = map[string]string{
+	"protocol":                "keep state between packets, import another package of this module",
+	"handshake":               "have a goroutine, clock, socket, randomness, or a payload",
+	"extended":                "have a goroutine, clock, socket or randomness of its own",
+	"mpe/match":               "lock, or read what it stores",
+	"mpe/coll":                "have a goroutine, clock or socket; send anything",
+	"mpe/coll/op":             "depend on more than the order of operands",
+	"mpe/coll/choice":         "read a file, measure, learn from calls, choose differently on different ranks; allocate for a choice",
+	"mpe/collective":          "import `mpe`; have a goroutine, clock, lock or randomness",
+	"mpe":                     "interpret a packet, log, allocate by what the wire claims",
+	"mpe/waitreport":          "have payload, a path or the environment in one; believe a rank what it says of another",
+	"internal/progress":       "allocate or read the clock for a wait that ends while its caller polls; know what is polled",
+	"internal/poller":         "read a descriptor, hold a thread",
+	"udp":                     "know the handshake",
+	"transport/tcp":           "know the handshake",
+	"transport/shm":           "wait for a peer, or trust what it writes",
+	"mpi":                     "know a wire, or what a device is made of",
+	"mpi/caching":             "know what an object is; call a function under its lock",
+	"mpi/datatype":            "take time or memory in proportion to the number of elements, but to copy them; interpret an element",
+	"mpe/attach":              "trust a program, wait for one while another waits",
+	"internal/version":        "import anything of this module",
+	"node":                    "decide anything about the protocol",
+	"daemon/standin":          "import anything below the engine and `mpi/`",
+	"daemon/standin/cosim":    "trust a simulator; have a goroutine, clock or socket",
+	"lib":                     "convert a handle in C",
+	"lib/manual":              "know what an option does",
+	"lib/gen":                 "know what a call does",
+	"config":                  "open a socket",
+	"config/collectives":      "decide what a table says",
+	"internal/bytesize":       "know YAML",
+	"metrics":                 "cost the packet path more than an increment; allocate by what peers do",
+	"metrics/phases":          "know Prometheus; allocate for a message",
+	"daemon":                  "decide anything about the protocol",
+	"daemon/control":          "use an engine but by its API",
+	"daemon/web":              "change what the daemon does, delay its end",
+	"daemon/statuspage":       "ask the daemon more often because it has many viewers; need other hosts",
+	"diagnosis":               "ask anybody, read a clock; guess at a state that is not known",
+	"diagnosis/doctor":        "have a socket, run a program, read a file; guess at what is unknown",
+	"diagnosis/doctor/system": "send a rank a datagram; change anything",
+	"diagnosis/doctor/bundle": "have a secret in it",
+	"transport/impair":        "have a goroutine, clock, socket, or randomness without a seed",
+	"cmd/zrlctl/relay":        "interpret more of a packet than its type",
+	"capture":                 "store more than it needs to continue; trust a length in a file",
+	"node/recorder":           "allocate or read the clock for a packet; take more memory than it was given, whatever peers send",
+	"capture/vcd":             "need memory that grows with the waves",
+	"capture/htmlreport":      "load anything from elsewhere; send what is not in the capture",
+	"capture/perfetto":        "load anything from elsewhere; send what is not in the capture",
+	"capture/replay":          "load anything from elsewhere; send what is not in the capture",
+	"cmd/zrlmpid":             "have logic that another package could test",
+	"cmd/zrlctl":              "have logic that another package could test",
+	"deploy/cosim":            "change a file that exists",
+	"internal/anonmem":        "unmap an address that may still be used by mistake",
+	"internal/ctxerr":         "hide the cause or `ctx.Err`",
+	"internal/sharedmem":      "map memory that another process can make shorter",
+	"daemon/connlimit":        "keep a new connection waiting",
+	"transport/bindfault":     "search unless a bind has failed",
+	"internal/rlimit":         "change a limit; blame one that was not reached",
+	"internal/pmi":            "believe the length of what the other side sends; start a process",
+	"internal/launch":         "leave a process behind; take a job for a success of which a rank has failed",
+	"internal/rendezvous":     "wait for a process; remove a socket that a process listens on",
+	"internal/jobs":           "keep a rank waiting; believe a socket of another user; read more of an answer than its caller allows; act on what a tool sends, but to reset a peer",
+	"internal/privatedir":     "follow a link that another user can have made; trust what was not checked by a descriptor",
+	"node/kept":               "make a system call to keep something; believe a file before it is checked",
+	"internal/spool":          "have more bytes than that at any time; delete what is not its own",
+	"internal/netns":          "change the namespace of the process",
+	"internal/strictyaml":     "know what a file is about; open one",
+	"internal/sim":            "have a goroutine, a clock or randomness without a seed; have a copy of a schedule",
+	"internal/manual":         "be part of a program that is shipped",
+}
+
+// upward lists the imports that go up.
+var upward = []string{
+	"diagnosis imports daemon/control",
+	"diagnosis imports daemon/statuspage/digest",
+	"diagnosis/doctor imports daemon/control",
+	"diagnosis/doctor imports daemon/statuspage/digest",
+	"node imports capture",
+	"node/recorder imports capture",
+}
+
+// mutual lists the folders at the top that import each other.
+var mutual = []string{"config internal", "daemon diagnosis", "internal mpe"}
