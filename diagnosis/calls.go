@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -105,7 +105,7 @@ func mismatch(receiver int, at *mpe.PeerSnapshot, wait *mpe.WaitSnapshot, m *mpe
 	return proof{
 		why: fmt.Sprintf("rank %d has sent with %s, and rank %d receives with %s", at.Rank, sent, receiver, expected),
 		evidence: []string{fmt.Sprintf("rank %d has %s of rank %d that no receive has matched, the oldest with %s%s", receiver,
-			digest.Plural(max(at.Unexpected, 1), "message"), at.Rank, sent, bytesText(" and ", m.Bytes))},
+			words.Plural(max(at.Unexpected, 1), "message"), at.Rank, sent, bytesText(" and ", m.Bytes))},
 		step: fmt.Sprintf("use the same %s in the send of rank %d and the receive of rank %d", what, at.Rank, receiver),
 		rank: new(receiver),
 	}

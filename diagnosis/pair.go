@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -41,7 +41,7 @@ func lastHeard(p *mpe.PeerSnapshot) string {
 	case p.Heard == nil:
 		return fmt.Sprintf("packets have come from %s", p.Address)
 	}
-	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, digest.Duration(*p.Heard))
+	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.Heard))
 }
 
 // both returns what the two ranks of a wait know of each other; nil for one that has not answered.
@@ -100,7 +100,7 @@ func dropEvidence(rank, peer int, p *mpe.PeerSnapshot) string {
 	for _, count := range p.Dropped {
 		n += count
 	}
-	s := fmt.Sprintf("rank %d has dropped %s from the address of rank %d, the last %s ago: %s", rank, digest.Plural(int(n), "packet"), peer, digest.Duration(d.Seconds), d.Reason)
+	s := fmt.Sprintf("rank %d has dropped %s from the address of rank %d, the last %s ago: %s", rank, words.Plural(int(n), "packet"), peer, words.Duration(d.Seconds), d.Reason)
 	if d.Profile != "" {
 		s += ", a packet of profile " + d.Profile
 	}
@@ -206,7 +206,7 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 	if w := to.Receiving; w.State == handshake.WaitData.String() && e.wait.Envelope.Bytes >= longData {
 		return proof{
 			why:      fmt.Sprintf("short packets pass between ranks %d and %d, and DATA does not: the path carries no datagrams as long as that", e.from, e.to),
-			evidence: []string{fmt.Sprintf("rank %d has cleared rank %d to send %s ago, and none of its DATA has arrived", e.to, e.from, digest.Duration(w.Seconds)), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
+			evidence: []string{fmt.Sprintf("rank %d has cleared rank %d to send %s ago, and none of its DATA has arrived", e.to, e.from, words.Duration(w.Seconds)), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
 			step:     step,
 		}, true
 	}
@@ -276,22 +276,22 @@ func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 
 // packetsOut returns what was sent to a peer, by type.
 func packetsOut(p *mpe.PeerSnapshot) string {
-	var words []string
+	var parts []string
 	for t, n := range p.PacketsOut {
 		if p.Extended != nil && protocol.Type(t) == protocol.Ack {
 			n -= min(n, p.Extended.Hellos) // a HELLO is an ACK
 		}
 		if n > 0 {
-			words = append(words, fmt.Sprintf("%d %v", n, protocol.Type(t)))
+			parts = append(parts, fmt.Sprintf("%d %v", n, protocol.Type(t)))
 		}
 	}
 	if p.Extended != nil && p.Extended.Hellos > 0 {
-		words = append(words, digest.Plural(int(p.Extended.Hellos), "HELLO"))
+		parts = append(parts, words.Plural(int(p.Extended.Hellos), "HELLO"))
 	}
-	if len(words) == 0 {
+	if len(parts) == 0 {
 		return "nothing"
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // oneWay returns in which direction nothing has come since the wait began, although both ranks run and the other side has sent:
@@ -355,7 +355,7 @@ func findLostAck(v *view, e *edge) (p proof, ok bool) {
 	switch {
 	case to != nil && (to.Receiving == nil || to.Receiving.State == handshake.WaitRequest.String()) && to.Received > 0:
 		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost", e.to)
-		p.evidence = []string{fmt.Sprintf("rank %d is in no message of rank %d, and has received %s from it", e.to, e.from, digest.Plural(int(to.Received), "message"))}
+		p.evidence = []string{fmt.Sprintf("rank %d is in no message of rank %d, and has received %s from it", e.to, e.from, words.Plural(int(to.Received), "message"))}
 	case v.ranks[e.to] == nil && fragmented(e):
 		p.why = fmt.Sprintf("the ACK of rank %d was lost, or one of the datagrams of the message: a deployed node acknowledges a message once, and one of several datagrams is not retransmitted", e.to)
 	default:
@@ -401,8 +401,8 @@ func findSilent(v *view, e *edge) (p proof, ok bool) {
 	}
 	return proof{
 		why: fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its host is down, or packets are dropped in transit", e.to, from.Address),
-		evidence: []string{lastHeard(from), fmt.Sprintf("%s to it not acknowledged, %s", digest.Plural(from.Extended.InFlight, "packet"),
-			digest.Plural(int(from.Extended.Retransmissions), "retransmission"))},
+		evidence: []string{lastHeard(from), fmt.Sprintf("%s to it not acknowledged, %s", words.Plural(from.Extended.InFlight, "packet"),
+			words.Plural(int(from.Extended.Retransmissions), "retransmission"))},
 		step: fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the firewalls", e.to, hostOf(from.Address)),
 	}, true
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // findStopped: the process of the peer is stopped.
@@ -62,7 +62,7 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 		}
 		return proof{
 			why:      fmt.Sprintf("the program of rank %d has ended: no process is attached to the rank", e.to),
-			evidence: []string{fmt.Sprintf("its last operation ended %s ago", digest.Duration(*r.Engine.Ended))},
+			evidence: []string{fmt.Sprintf("its last operation ended %s ago", words.Duration(*r.Engine.Ended))},
 			step:     fmt.Sprintf("look for the exit code, or a core file, of the program of rank %d; then start all ranks again", e.to),
 		}, true
 	}
@@ -156,7 +156,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 				"posts none", many, e.from, e.to),
 			evidence: []string{fmt.Sprintf("the message credit of rank %d is %d; rank %d has %s of it that no "+
 				"receive has matched", e.from, e.peer.Extended.MessageCredit, e.to,
-				digest.Plural(v.unexpected(e), "message"))},
+				words.Plural(v.unexpected(e), "message"))},
 			step: fmt.Sprintf("look why rank %d does not receive: it computes, or is in another part of the program; or send less ahead of it", e.to),
 		}
 	}
@@ -202,12 +202,12 @@ func (v *view) computes(e *edge, r *rankState) (p proof) {
 	if r.Engine.Ended == nil {
 		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d has ended yet, and none is pending", e.to))
 	} else {
-		p.evidence = append(p.evidence, fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to, digest.Duration(*r.Engine.Ended)))
+		p.evidence = append(p.evidence, fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to, words.Duration(*r.Engine.Ended)))
 	}
 	for i := range v.out[e.to] {
 		if o := v.out[e.to][i]; !v.old(o) && !o.idle {
 			p.why = fmt.Sprintf("rank %d exchanges messages with other ranks, and has not %s", e.to, missing(e))
-			p.evidence = []string{fmt.Sprintf("its longest wait is %s old", digest.Duration(o.seconds))}
+			p.evidence = []string{fmt.Sprintf("its longest wait is %s old", words.Duration(o.seconds))}
 			break
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/diagnosis/waitgraph"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // After is the age from which waits count for people.
@@ -269,7 +269,7 @@ func (r *roots) cycle(rank int) *Finding {
 		}
 	}
 	f := r.v.finding(oldest, Cycle, proof{
-		why:      fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks), digest.Duration(youngest.seconds)),
+		why:      fmt.Sprintf("cycle %s, closed for %s: each of these ranks waits for the next", cycleText(ranks), words.Duration(youngest.seconds)),
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -14,7 +14,7 @@ import (
 // sentence puts a wait into words: who waits in which call, for which packet, since when.
 func (v *view) sentence(e *edge) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rank %d has waited %s", e.from, digest.Duration(e.seconds))
+	fmt.Fprintf(&b, "rank %d has waited %s", e.from, words.Duration(e.seconds))
 	if c := e.call; c != nil {
 		fmt.Fprintf(&b, " in %s", callText(c.Collective, c.Number, c.Comm))
 	}
@@ -56,7 +56,7 @@ func operationText(e *edge) string {
 	if v.Comm != 0 {
 		of += fmt.Sprintf(" in communicator %d", v.Comm)
 	}
-	what := digest.Plural(int(v.Bytes), "byte")
+	what := words.Plural(int(v.Bytes), "byte")
 	switch {
 	case e.send:
 		return fmt.Sprintf(" to send %s%s to rank %d", what, of, e.to)
@@ -71,7 +71,7 @@ func missingText(e *edge) string {
 	switch {
 	case e.missing != "":
 	case e.peer != nil && e.peer.Extended != nil && e.peer.Extended.PeerSession == 0 && e.peer.Extended.Hellos > 0:
-		return fmt.Sprintf("the answer to HELLO is missing despite %s", digest.Plural(int(e.peer.Extended.Hellos), "transmission"))
+		return fmt.Sprintf("the answer to HELLO is missing despite %s", words.Plural(int(e.peer.Extended.Hellos), "transmission"))
 	default:
 		return ""
 	}
@@ -86,7 +86,7 @@ func missingText(e *edge) string {
 		s += fmt.Sprintf(" (%d of %d bytes are acknowledged)", w.Got, w.Envelope.Bytes)
 	}
 	if e.wait != nil && e.wait.Retransmissions > 0 {
-		s += fmt.Sprintf(" despite %s", digest.Plural(e.wait.Retransmissions, "retransmission"))
+		s += fmt.Sprintf(" despite %s", words.Plural(e.wait.Retransmissions, "retransmission"))
 	}
 	return s
 }
@@ -103,7 +103,7 @@ func bytesText(before string, n int64) string {
 	if n < 0 {
 		return ""
 	}
-	return before + digest.Plural(int(n), "byte")
+	return before + words.Plural(int(n), "byte")
 }
 
 // maxRanks bounds the ranks that a text names.
@@ -143,9 +143,9 @@ func cycleText(ranks []int) string {
 func (d *Diagnosis) Text() string {
 	var b strings.Builder
 	if len(d.Findings) == 0 && len(d.Doubts) > 0 {
-		fmt.Fprintf(&b, "no rank is known to have waited for longer than %s\n", digest.Duration(d.After))
+		fmt.Fprintf(&b, "no rank is known to have waited for longer than %s\n", words.Duration(d.After))
 	} else if len(d.Findings) == 0 {
-		fmt.Fprintf(&b, "no rank has waited for longer than %s\n", digest.Duration(d.After))
+		fmt.Fprintf(&b, "no rank has waited for longer than %s\n", words.Duration(d.After))
 	}
 	for i := range d.Findings {
 		f := &d.Findings[i]
@@ -156,13 +156,13 @@ func (d *Diagnosis) Text() string {
 	}
 	for i, u := range d.Unknown {
 		if i == maxUnknown {
-			fmt.Fprintf(&b, "state not known: %s more\n", digest.Plural(len(d.Unknown)-i, "rank"))
+			fmt.Fprintf(&b, "state not known: %s more\n", words.Plural(len(d.Unknown)-i, "rank"))
 			break
 		}
 		fmt.Fprintf(&b, "state not known: rank %d at %s: %s\n", u.Rank, u.Address, u.Reason)
 	}
 	for _, doubt := range d.Doubts {
-		fmt.Fprintf(&b, "not certain: %s\n", digest.Clean(doubt, maxText))
+		fmt.Fprintf(&b, "not certain: %s\n", words.Clean(doubt, maxText))
 	}
 	for _, u := range d.Unanswered {
 		fmt.Fprintf(&b, "no answer: %s: %s\n", u.Name, u.Error)
@@ -173,14 +173,14 @@ func (d *Diagnosis) Text() string {
 // Block returns the finding in some lines.
 func (f *Finding) Block() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, digest.Clean(digest.Sentence(f.Text), maxText))
+	fmt.Fprintln(&b, words.Clean(words.Sentence(f.Text), maxText))
 	for _, fact := range f.Evidence {
-		fmt.Fprintf(&b, "  evidence: %s\n", digest.Clean(fact, maxText))
+		fmt.Fprintf(&b, "  evidence: %s\n", words.Clean(fact, maxText))
 	}
 	if others := f.others(); len(others) > 0 {
 		fmt.Fprintf(&b, "  also waiting because of it: %s\n", ranksText(others))
 	}
-	fmt.Fprintf(&b, "  next: %s\n", digest.Clean(f.Step, maxText))
+	fmt.Fprintf(&b, "  next: %s\n", words.Clean(f.Step, maxText))
 	return b.String()
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/htmlreport"
 	"github.com/zrlmpi/zrlmpid/capture/perfetto"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 type analyzeFlags struct {
@@ -171,7 +171,7 @@ func (r *reporting) Next(u *capture.Unit) error {
 		if now := time.Now(); err != nil || now.Sub(r.last) >= time.Second {
 			r.last = now
 			s := r.Stats()
-			fmt.Fprintf(r.out, "%d packets, %s, %.0f s\n", s.Packets, digest.Bytes(float64(s.Bytes)), now.Sub(r.start).Seconds())
+			fmt.Fprintf(r.out, "%d packets, %s, %.0f s\n", s.Packets, words.Bytes(float64(s.Bytes)), now.Sub(r.start).Seconds())
 		}
 	}
 	return err
@@ -199,7 +199,7 @@ func printMessages(out io.Writer, r *capture.Report) {
 		printMessage(out, &r.Messages[i])
 	}
 	if n := r.Summary.MessagesNotListed; n > 0 {
-		fmt.Fprintf(out, "… and %s\n", digest.Plural(int(n), "more message"))
+		fmt.Fprintf(out, "… and %s\n", words.Plural(int(n), "more message"))
 	}
 	fmt.Fprintln(out)
 }
@@ -226,16 +226,16 @@ func micros(s *float64) string {
 func printSummary(out io.Writer, r *capture.Report) {
 	s := &r.Summary
 	fmt.Fprintf(out, "%s: %s in %.3f s, %s, %d complete, %s\n",
-		r.Source, digest.Plural(int(s.Packets), "packet"), s.Seconds, digest.Plural(int(s.All.Messages), "message"), s.All.Complete,
-		digest.Plural(int(s.All.Retransmissions), "retransmission"))
+		r.Source, words.Plural(int(s.Packets), "packet"), s.Seconds, words.Plural(int(s.All.Messages), "message"), s.All.Complete,
+		words.Plural(int(s.All.Retransmissions), "retransmission"))
 	if r.Comment != "" {
-		fmt.Fprintln(out, digest.Clean(r.Comment, maxReason))
+		fmt.Fprintln(out, words.Clean(r.Comment, maxReason))
 	}
 	if reasons := s.Ignored(); len(reasons) > 0 {
 		fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
 	if s.NotFollowed > 0 {
-		fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", digest.Plural(int(s.NotFollowed), "packet"))
+		fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", words.Plural(int(s.NotFollowed), "packet"))
 	}
 	if s.Truncated != "" {
 		fmt.Fprintln(out, s.Truncated)
@@ -289,7 +289,7 @@ func printFindings(out io.Writer, r *capture.Report) {
 		printFinding(out, &r.Findings[i])
 	}
 	if n := r.Summary.FindingsNotListed; n > 0 {
-		fmt.Fprintf(out, "… and %s\n", digest.Plural(int(n), "more finding"))
+		fmt.Fprintf(out, "… and %s\n", words.Plural(int(n), "more finding"))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // printExtended prints a row for each direction of each pair that used the
@@ -40,7 +40,7 @@ func printExtended(out io.Writer, pairs []capture.ExtendedPair) {
 			{p.NotFollowed, "packet", "ignored: too many messages"},
 		} {
 			if c.n > 0 {
-				fmt.Fprintf(out, "from %d to %d: %s %s\n", p.Src, p.Dst, digest.Plural(int(c.n), c.what), c.how)
+				fmt.Fprintf(out, "from %d to %d: %s %s\n", p.Src, p.Dst, words.Plural(int(c.n), c.what), c.how)
 			}
 		}
 	}

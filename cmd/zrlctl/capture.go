@@ -11,8 +11,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -121,7 +121,7 @@ func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.W
 	if a.json {
 		return writeJSON(stdout, c)
 	}
-	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, digest.Plural(int(c.Packets), "packet"), c.Seconds, digest.Plural(c.Findings, "finding"))
+	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(c.Packets), "packet"), c.Seconds, words.Plural(c.Findings, "finding"))
 	if c.Packets > 0 {
 		flag := ""
 		if profile == protocol.V09 {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/vcd"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // wavesFlags are the flags of cosim waves.
@@ -91,7 +91,7 @@ func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdi
 	if a.json {
 		return writeJSON(stdout, r)
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File, digest.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
+	_, err = fmt.Fprintf(stdout, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File, words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/capture"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -114,7 +114,7 @@ func printIgnored(out io.Writer, s *capture.Stats, notFollowed int64, asJSON boo
 		_, err = fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))
 	}
 	if notFollowed > 0 && err == nil {
-		_, err = fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", digest.Plural(int(notFollowed), "packet"))
+		_, err = fmt.Fprintf(out, "ignored: %s (too many pairs of addresses)\n", words.Plural(int(notFollowed), "packet"))
 	}
 	return err
 }

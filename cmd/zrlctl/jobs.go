@@ -11,7 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
@@ -159,12 +159,12 @@ const maxJobs = 16
 
 // jobsText lists jobs in a sentence.
 func jobsText(list []*control.Job) string {
-	words := make([]string, min(len(list), maxJobs))
-	for i := range words {
-		words[i] = fmt.Sprintf("%s (%s here)", list[i].Name, digest.Plural(len(list[i].Ranks), "rank"))
+	parts := make([]string, min(len(list), maxJobs))
+	for i := range parts {
+		parts[i] = fmt.Sprintf("%s (%s here)", list[i].Name, words.Plural(len(list[i].Ranks), "rank"))
 	}
 	if more := len(list) - maxJobs; more > 0 {
-		words = append(words, fmt.Sprintf("and %d more", more))
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -33,7 +33,7 @@ func fromFlag(fl *pflag.FlagSet, rank *int) {
 
 func (a *app) sendCommand() *cobra.Command {
 	var hexText, file, datatype string
-	var words int
+	var length int
 	req := control.SendRequest{}
 	cmd := &cobra.Command{
 		Use: "send RANK (--data HEX | --file FILE | --words N)", Short: "Send a message to a rank",
@@ -62,7 +62,7 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 				}
 				data = input
 			default:
-				data, err = counting(words, req.Datatype)
+				data, err = counting(length, req.Datatype)
 			}
 			if err != nil {
 				return err
@@ -76,14 +76,14 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 			if a.json {
 				return writeJSON(cmd.OutOrStdout(), m)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "sent %s from rank %d to rank %d in %.1f µs\n", digest.Plural(int(m.Words), "word"), m.From, m.To, m.Elapsed)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "sent %s from rank %d to rank %d in %.1f µs\n", words.Plural(int(m.Words), "word"), m.From, m.To, m.Elapsed)
 			return err
 		}),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&hexText, "data", "", "message as hex digits; spaces are allowed")
 	fl.StringVar(&file, "file", "", "file with the message (-: standard input)")
-	fl.IntVar(&words, "words", 0, "send this many words that count from 0")
+	fl.IntVar(&length, "words", 0, "send this many words that count from 0")
 	fl.StringVar(&datatype, "datatype", "int", "datatype: int or float")
 	fl.IntVar(&req.Tag, "tag", 0, "tag of the message: not sent by cloudfpga, 0 to 255 with v0.9")
 	fromFlag(fl, &req.From)
@@ -104,7 +104,7 @@ func hexMessage(text string) (io.Reader, error) {
 	}
 	const wordDigits = 2 * protocol.WordLen
 	if len(digits)%wordDigits != 0 {
-		return nil, usagef("--data: %s: a message is whole words of %d digits each", digest.Plural(len(digits), "hex digit"), wordDigits)
+		return nil, usagef("--data: %s: a message is whole words of %d digits each", words.Plural(len(digits), "hex digit"), wordDigits)
 	}
 	data := make([]byte, len(digits)/2)
 	if _, err := hex.Decode(data, digits); err != nil {

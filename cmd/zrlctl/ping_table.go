@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // The table is printed row by row, as the series end, so its columns are of
@@ -29,7 +29,7 @@ func (s *series) row() string {
 	}
 	verified := fmt.Sprintf("%d/%d", len(good), len(s.trips))
 	if late > 0 {
-		verified += fmt.Sprintf(" (%s skipped)", digest.Plural(late, "late message"))
+		verified += fmt.Sprintf(" (%s skipped)", words.Plural(late, "late message"))
 	}
 	if len(good) == 0 {
 		return fmt.Sprintf(tableRow, s.to, s.words, "-", "-", "-", "-", "-", "-", "-", "-", verified)
@@ -68,7 +68,7 @@ func median(sorted []float64) float64 {
 // failed returns the first error of the series, or nil.
 func (s *series) failed() error {
 	if s.err != nil {
-		return fmt.Errorf("rank %d, %s: %w", s.to, digest.Plural(s.words, "word"), s.err)
+		return fmt.Errorf("rank %d, %s: %w", s.to, words.Plural(s.words, "word"), s.err)
 	}
 	bad := slices.DeleteFunc(slices.Clone(s.trips), func(t control.Trip) bool { return t.Error == "" })
 	if len(bad) == 0 {
@@ -78,5 +78,5 @@ func (s *series) failed() error {
 	if len(bad) > 1 {
 		text = fmt.Sprintf("%d failures, the first: ", len(bad))
 	}
-	return fmt.Errorf("rank %d, %s: %s%w", s.to, digest.Plural(s.words, "word"), text, first)
+	return fmt.Errorf("rank %d, %s: %s%w", s.to, words.Plural(s.words, "word"), text, first)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/replay"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -71,7 +71,7 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 				if result.Difference != nil {
 					text = result.Difference.String()
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s sent, %d received: %s\n", digest.Plural(result.Sent, "packet"), result.Received, text)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s sent, %d received: %s\n", words.Plural(result.Sent, "packet"), result.Received, text)
 			}
 			if err == nil && result.Difference != nil {
 				return errDiffers

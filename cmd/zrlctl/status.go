@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -79,11 +80,11 @@ func statusText(s *control.Status) string {
 			fmt.Fprintln(&b, l)
 		}
 	}
-	where := fmt.Sprintf("%s (local: %s, %s)", digest.Plural(len(s.Cluster), "rank"), digest.Plural(d.Hosts, "host"), digest.Plural(d.StandIns, "stand-in"))
+	where := fmt.Sprintf("%s (local: %s, %s)", words.Plural(len(s.Cluster), "rank"), words.Plural(d.Hosts, "host"), words.Plural(d.StandIns, "stand-in"))
 	if s.Job != "" {
-		fmt.Fprintf(&b, "\njob %s, uptime %s, %s\n", s.Job, digest.Duration(s.Uptime), where)
+		fmt.Fprintf(&b, "\njob %s, uptime %s, %s\n", s.Job, words.Duration(s.Uptime), where)
 	} else {
-		fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s\n", s.Version, s.PID, digest.Duration(s.Uptime), s.Config, where)
+		fmt.Fprintf(&b, "\nzrlmpid %s, process %d, uptime %s, configuration %s, %s\n", s.Version, s.PID, words.Duration(s.Uptime), s.Config, where)
 	}
 	if s.HTTP != "" {
 		fmt.Fprintf(&b, "status page at %s, metrics at %smetrics\n", s.HTTP, s.HTTP)
@@ -110,7 +111,7 @@ func unexpected(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {
 		if p := &d.Peers[i]; p.Unexpected > 0 && p.Deferred == nil {
-			lines = append(lines, fmt.Sprintf("rank %d has %s from rank %d without a matching receive", p.Rank, digest.Plural(p.Unexpected, "message"), p.Peer))
+			lines = append(lines, fmt.Sprintf("rank %d has %s from rank %d without a matching receive", p.Rank, words.Plural(p.Unexpected, "message"), p.Peer))
 		}
 	}
 	return lines
@@ -121,7 +122,7 @@ func attached(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Ranks {
 		for _, a := range d.Ranks[i].Attached {
-			lines = append(lines, fmt.Sprintf("process %d has used rank %d for %s, %s pending", a.PID, d.Ranks[i].Rank, digest.Duration(a.Seconds), digest.Plural(a.Operations, "operation")))
+			lines = append(lines, fmt.Sprintf("process %d has used rank %d for %s, %s pending", a.PID, d.Ranks[i].Rank, words.Duration(a.Seconds), words.Plural(a.Operations, "operation")))
 		}
 	}
 	return lines

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // shownFailures is how many failures status prints.
@@ -23,7 +23,7 @@ func failures(s *control.Status) []string {
 		if f.Count > 1 {
 			times = fmt.Sprintf(" (%d times)", f.Count)
 		}
-		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", f.Time.Local().Format(time.DateTime), f.Rank, f.What(), digest.Clean(f.Reason, maxReason), times))
+		lines = append(lines, fmt.Sprintf("  %s  rank %d: %s: %s%s", f.Time.Local().Format(time.DateTime), f.Rank, f.What(), words.Clean(f.Reason, maxReason), times))
 		if f.Record != "" {
 			lines = append(lines, "    packets before it: zrlctl analyze "+f.Record)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // minInterval is the minimum time between two queries.
@@ -76,7 +77,7 @@ type sample struct {
 // next queries the daemon. Rates are computed from the sample before, which may be nil.
 func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTime,
-		control.Errorf(control.Timeout, "no answer from the daemon for %s", digest.Duration(answerTime.Seconds())))
+		control.Errorf(control.Timeout, "no answer from the daemon for %s", words.Duration(answerTime.Seconds())))
 	defer cancel()
 	s, err := t.query(ctx)
 	if err != nil {

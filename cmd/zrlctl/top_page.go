@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // topPage is a sample as it is shown.
@@ -22,7 +23,7 @@ func (p *topPage) head() []text {
 	if s.Job != "" {
 		daemon = "job " + s.Job
 	}
-	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", digest.Duration(s.Uptime), digest.Plural(len(s.Cluster), "rank"), len(s.Ranks))
+	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(s.Uptime), words.Plural(len(s.Cluster), "rank"), len(s.Ranks))
 	sums := fmt.Sprintf("%s messages/s, %s/s, %s retransmissions/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), bytesRate(&d.Total),
 		rate(&d.Total, d.Total.Retransmissions), rate(&d.Total, d.Total.Drops))
 	sums += fmt.Sprintf("%d posted, %d unexpected", d.Posted, d.Unexpected)
@@ -53,10 +54,10 @@ func (p *topPage) causes() []text {
 	lines := heading("CAUSES")
 	for i := range p.sample.causes[:min(len(p.sample.causes), maxCauses)] {
 		f := &p.sample.causes[i]
-		lines = append(lines, text{{"  " + digest.Sentence(f.Text), loud}, {" (" + f.Step + ")", plain}})
+		lines = append(lines, text{{"  " + words.Sentence(f.Text), loud}, {" (" + f.Step + ")", plain}})
 	}
 	if more := len(p.sample.causes) - maxCauses; more > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s: zrlctl why", digest.Plural(more, "more cause")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s: zrlctl why", words.Plural(more, "more cause")), faint}})
 	}
 	return lines
 }
@@ -76,11 +77,11 @@ func (p *topPage) waits() []text {
 		if w.Peer == digest.AnyRank {
 			peer = "any"
 		}
-		t.add(style, digest.Duration(w.Seconds), fmt.Sprint(w.Rank), "→", peer, waitText(w))
+		t.add(style, words.Duration(w.Seconds), fmt.Sprint(w.Rank), "→", peer, waitText(w))
 	}
 	lines := heading("WAITING RANKS")
 	for _, c := range p.digest.Cycles {
-		lines = append(lines, text{{"  possible deadlock: " + c.Text + " for " + digest.Duration(c.Seconds), loud}})
+		lines = append(lines, text{{"  possible deadlock: " + c.Text + " for " + words.Duration(c.Seconds), loud}})
 	}
 	if len(t.rows) > 0 {
 		lines = append(lines, t.lines()...)
@@ -92,10 +93,10 @@ func (p *topPage) waits() []text {
 		lines = append(lines, text{{none, plain}})
 	}
 	if hidden > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", digest.Plural(hidden, "wait")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", words.Plural(hidden, "wait")), faint}})
 	}
 	if brief := p.digest.Brief(); brief > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s in progress for less than 1 s", digest.Plural(brief, "message")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s in progress for less than 1 s", words.Plural(brief, "message")), faint}})
 	}
 	return lines
 }
@@ -149,7 +150,7 @@ func (p *topPage) ranks() []text {
 	}
 	lines := append(heading("LOCAL RANKS"), t.lines()...)
 	if len(idle) > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s: %s", digest.Plural(len(idle), "idle rank"), digest.RankList(idle)), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s: %s", words.Plural(len(idle), "idle rank"), digest.RankList(idle)), faint}})
 	}
 	return lines
 }
@@ -161,15 +162,15 @@ func (p *topPage) peers() []text {
 	for _, peer := range ps {
 		state, style := peerState(peer)
 		t.add(style, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages), bytesRate(&peer.Rates),
-			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(digest.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
+			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(words.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
 			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), peer.Kind, peer.Profile, dash(peer.Transport), peer.Address)
 	}
 	lines := append(heading("PEERS, sorted by %v", p.order), t.lines()...)
 	if silent > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s not shown", digest.Plural(silent, "silent peer")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s not shown", words.Plural(silent, "silent peer")), faint}})
 	}
 	if hidden > 0 {
-		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", digest.Plural(hidden, "peer")), faint}})
+		lines = append(lines, text{{fmt.Sprintf("  %s hidden by the filter", words.Plural(hidden, "peer")), faint}})
 	}
 	return lines
 }
@@ -182,9 +183,9 @@ func peerState(p *digest.Peer) (string, style) {
 	case p.NetworkError != "":
 		return "network error", red
 	case age == digest.Long:
-		return "waiting " + digest.Duration(p.OldestWait), red
+		return "waiting " + words.Duration(p.OldestWait), red
 	case age == digest.Medium:
-		return "waiting " + digest.Duration(p.OldestWait), yellow
+		return "waiting " + words.Duration(p.OldestWait), yellow
 	case p.Unexpected > 0:
 		return fmt.Sprintf("%d unexpected", p.Unexpected), plain
 	case p.Rates.Messages > 0:
@@ -198,12 +199,12 @@ func rate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"
 	}
-	return digest.Quantity(value)
+	return words.Quantity(value)
 }
 
 func bytesRate(r *digest.Rates) string {
 	if !r.Known {
 		return "-"
 	}
-	return digest.Bytes(r.Bytes)
+	return words.Bytes(r.Bytes)
 }

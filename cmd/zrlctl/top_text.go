@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // maxLine bounds a piece of a line, in characters.
@@ -39,7 +39,7 @@ func plainText(lines []text) string {
 	for _, l := range lines {
 		var line strings.Builder
 		for _, s := range l {
-			line.WriteString(digest.Clean(s.text, maxLine))
+			line.WriteString(words.Clean(s.text, maxLine))
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
@@ -52,7 +52,7 @@ func (l text) draw(b *strings.Builder, width int, colours bool) {
 		if width <= 0 {
 			return
 		}
-		cut := digest.Clean(s.text, maxLine)
+		cut := words.Clean(s.text, maxLine)
 		if n := utf8.RuneCountInString(cut); n > width {
 			cut = string([]rune(cut)[:width-1]) + "…"
 		}

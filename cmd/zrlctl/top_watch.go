@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // terminal is the terminal of an interactive top.
@@ -214,7 +215,7 @@ func (w *watcher) foot(end, of int) text {
 		line = append(line, span{"  filter: " + w.page.filter, yellow})
 	}
 	if below := of - end; below > 0 {
-		line = append(line, span{fmt.Sprintf("  %s below", digest.Plural(below, "line")), faint})
+		line = append(line, span{fmt.Sprintf("  %s below", words.Plural(below, "line")), faint})
 	}
 	return line
 }

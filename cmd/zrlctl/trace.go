@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/perfetto"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 type traceFlags struct {
@@ -109,6 +109,6 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 		return writeJSON(stdout, t)
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
-		t.File, digest.Plural(int(t.Messages), "message"), digest.Plural(int(t.Calls), "call"), t.Seconds, digest.Plural(int(t.Findings), "finding"))
+		t.File, words.Plural(int(t.Messages), "message"), words.Plural(int(t.Calls), "call"), t.Seconds, words.Plural(int(t.Findings), "finding"))
 	return err
 }

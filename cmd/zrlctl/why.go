@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -118,7 +118,7 @@ func result(d *diagnosis.Diagnosis) error {
 
 // ask asks all daemons at the same time. Without any answer it fails.
 func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, control.Errorf(control.Timeout, "no answer for %s", digest.Duration(answerTime.Seconds())))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTime.Seconds())))
 	defer cancel()
 	sources := make([]diagnosis.Source, len(w.daemons)+1)
 	var asked sync.WaitGroup

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // The size of a chart's picture, and of a trace's, in units of their own.
@@ -76,7 +76,7 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 	}
 	top := axis(highest)
 	c := chart{
-		Max: digest.Quantity(highest), Last: digest.Quantity(points[len(points)-1].value), Top: digest.Quantity(top), Middle: digest.Quantity(top / 2),
+		Max: words.Quantity(highest), Last: words.Quantity(points[len(points)-1].value), Top: words.Quantity(top), Middle: words.Quantity(top / 2),
 		Times: times(span), Span: int(span.Seconds()), End: now.UnixMilli(),
 	}
 	y := func(v float64) float64 { return chartHeight - 1 - v/top*(chartHeight-2) }
@@ -100,7 +100,7 @@ func chartOf(points []point, now time.Time, span, step time.Duration) chart {
 		}
 		fmt.Fprintf(&line, "%s%.0f %.1f", to, x, y(p.value))
 		fmt.Fprintf(&area, "%s%.0f %.1f", to, x, y(p.value))
-		fmt.Fprintf(&values, ";%.0f:%s", x, digest.Quantity(p.value))
+		fmt.Fprintf(&values, ";%.0f:%s", x, words.Quantity(p.value))
 		last, before = x, p.at
 	}
 	end()
@@ -136,5 +136,5 @@ func traceOf(points []point) trace {
 		}
 		fmt.Fprintf(&b, "%s%d %d", to, traceWidth-2*(len(points)-1-i), int(traceHeight-2-at*(traceHeight-4)+0.5))
 	}
-	return trace{Line: b.String(), Min: digest.Latency(low), Max: digest.Latency(high)}
+	return trace{Line: b.String(), Min: words.Latency(low), Max: words.Latency(high)}
 }

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // Entry is a line of the log.
@@ -90,7 +90,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
 		text += fieldText(f)
 	}
-	c.log.add(Entry{Time: e.Time, Level: e.Level.String(), Text: digest.Clean(text, maxText), Count: 1})
+	c.log.add(Entry{Time: e.Time, Level: e.Level.String(), Text: words.Clean(text, maxText), Count: 1})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // query is what a client asks for.
@@ -22,7 +23,7 @@ const maxFilter = 100
 // queryOf reads a request. Invalid values are ignored.
 func queryOf(r *http.Request) query {
 	values := r.URL.Query()
-	q := query{Filter: digest.Clean(values.Get("q"), maxFilter), All: values.Get("show") == "all"}
+	q := query{Filter: words.Clean(values.Get("q"), maxFilter), All: values.Get("show") == "all"}
 	q.Order, _ = digest.ParseOrder(values.Get("sort"))
 	return q
 }

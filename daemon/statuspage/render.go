@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 //go:embed assets
@@ -37,7 +38,7 @@ var static = sync.OnceValue(func() parts {
 	}
 	css, js := read("style.css"), read("live.js")
 	return parts{
-		template: template.Must(template.New("").Funcs(words).ParseFS(assets, "assets/*.html")),
+		template: template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html")),
 		style:    template.CSS(css), script: template.JS(js),
 		// Only the embedded script and style sheet are allowed, by their hashes.
 		policy: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
@@ -50,11 +51,11 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// words are the functions of the templates.
-var words = template.FuncMap{
-	"duration": digest.Duration, "latency": digest.Latency, "quantity": digest.Quantity, "plural": digest.Plural,
-	"count": count, "sentence": digest.Sentence, "ranklist": digest.RankList,
-	"bytesrate": digest.Bytes, "clean": func(s string) string { return digest.Clean(s, maxWords) },
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"duration": words.Duration, "latency": words.Latency, "quantity": words.Quantity, "plural": words.Plural,
+	"count": count, "sentence": words.Sentence, "ranklist": digest.RankList,
+	"bytesrate": words.Bytes, "clean": func(s string) string { return words.Clean(s, maxWords) },
 	"join":   func(words []string) string { return strings.Join(words, ", ") },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },
 	"day":    func(t time.Time) string { return t.Format("2\u00a0Jan") },

@@ -3,10 +3,10 @@ package doctor
 import (
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-func plural(n int, what string) string { return digest.Plural(n, what) }
+func plural(n int, what string) string { return words.Plural(n, what) }
 
 // list returns the names of elements in a sentence.
 func list[T any](all []T, name func(T) string) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // Severity is how bad a problem is.
@@ -54,7 +55,7 @@ func NoProblems(s *control.Status) string {
 		least = "at least "
 	}
 	return fmt.Sprintf("%s%s failed, the last one at %s; no other problems found",
-		least, Plural(n, "operation"), s.Failures[0].Time.Local().Format(time.DateTime))
+		least, words.Plural(n, "operation"), s.Failures[0].Time.Local().Format(time.DateTime))
 }
 
 // problems returns the problems of a status, failures first.
@@ -67,7 +68,7 @@ func problems(s *control.Status) []Problem {
 		ps = append(ps, Problem{Warning, -1, doubt, ""})
 	}
 	if n := s.LostLogLines; n > 0 {
-		ps = append(ps, Problem{Warning, -1, Plural(int(n), "log line") + " lost", "make sure that the log can be written and is read fast enough"})
+		ps = append(ps, Problem{Warning, -1, words.Plural(int(n), "log line") + " lost", "make sure that the log can be written and is read fast enough"})
 	}
 	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(b.Severity, a.Severity) })
 	return ps
@@ -82,7 +83,7 @@ func rankProblems(r *control.LocalRank) []Problem {
 		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: its role, in simulation, breaks the rules of its interface: %s", r.Rank, r.KernelHolds), "correct the role, and restart zrlmpid"})
 	}
 	if n := r.Engine.Disagreements; n > 0 {
-		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives settings and use the built-in table", r.Rank, Plural(int(n), "communicator")),
+		ps = append(ps, Problem{Warning, r.Rank, fmt.Sprintf("rank %d: members of %s have different collectives settings and use the built-in table", r.Rank, words.Plural(int(n), "communicator")),
 			"give all ranks the same collectives section and table"})
 	}
 	for i := range r.Engine.Peers {

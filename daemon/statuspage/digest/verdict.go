@@ -2,7 +2,8 @@ package digest
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
 // Verdict is a digest in a line.
@@ -28,7 +29,7 @@ func (d *Digest) Verdict() Verdict {
 		v = Verdict{Level: "warn", Text: "No wait is known", Announcement: "No wait is known."}
 	}
 	if brief > 0 {
-		v.More = Plural(brief, "message") + " in progress"
+		v.More = words.Plural(brief, "message") + " in progress"
 	}
 	var failures []Problem
 	for _, p := range d.Problems {
@@ -40,45 +41,29 @@ func (d *Digest) Verdict() Verdict {
 	case len(d.Cycles) > 0:
 		c := d.Cycles[0]
 		v.Level, v.Text = "bad", "Possible deadlock: "+c.Text
-		v.More = "For " + Duration(c.Seconds)
+		v.More = "For " + words.Duration(c.Seconds)
 		if len(d.Cycles) > 1 {
-			v.More += fmt.Sprintf(", and %s", Plural(len(d.Cycles)-1, "more cycle"))
+			v.More += fmt.Sprintf(", and %s", words.Plural(len(d.Cycles)-1, "more cycle"))
 		}
 		v.Announcement = v.Text + "."
 	case len(old) > 0:
-		v.Level, v.Text = "warn", Plural(len(old), "wait")
+		v.Level, v.Text = "warn", words.Plural(len(old), "wait")
 		if old[0].Age() == Long {
 			v.Level = "bad"
 		}
-		v.Text += ", longest " + Duration(old[0].Seconds)
+		v.Text += ", longest " + words.Duration(old[0].Seconds)
 		v.More = "" // the list of waits says what for
-		v.Announcement = Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
+		v.Announcement = words.Plural(len(old), "wait") + ". Longest: " + old[0].Text + "."
 	}
 	if n := len(failures); n > 0 {
 		if len(old) == 0 {
-			v.Level, v.Text, v.More = "bad", Sentence(failures[0].Text), failures[0].Action
+			v.Level, v.Text, v.More = "bad", words.Sentence(failures[0].Text), failures[0].Action
 		}
-		v.Announcement += fmt.Sprintf(" %s: %s.", Plural(n, "failure"), failures[0].Text)
+		v.Announcement += fmt.Sprintf(" %s: %s.", words.Plural(n, "failure"), failures[0].Text)
 	} else if len(d.Problems) > 0 && len(old) == 0 {
 		v.Level = "warn"
-		v.Text += ", " + Plural(len(d.Problems), "warning")
+		v.Text += ", " + words.Plural(len(d.Problems), "warning")
 	}
-	v.Text, v.More, v.Announcement = Clean(v.Text, maxVerdict), Clean(v.More, maxVerdict), Clean(v.Announcement, maxVerdict)
+	v.Text, v.More, v.Announcement = words.Clean(v.Text, maxVerdict), words.Clean(v.More, maxVerdict), words.Clean(v.Announcement, maxVerdict)
 	return v
-}
-
-// Plural returns "1 wait" or "2 waits".
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// Sentence returns a text with a capital letter at its beginning.
-func Sentence(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -79,27 +80,27 @@ func (w *Wait) Age() Age { return AgeOf(w.Seconds) }
 
 // Detail returns what Text does not say: length, retransmissions, queue.
 func (w *Wait) Detail() string {
-	var words []string
+	var parts []string
 	if w.Bytes > 0 {
-		words = append(words, Bytes(float64(w.Bytes)))
+		parts = append(parts, words.Bytes(float64(w.Bytes)))
 	}
 	if w.Retransmissions > 0 {
-		words = append(words, Plural(w.Retransmissions, "retransmission"))
+		parts = append(parts, words.Plural(w.Retransmissions, "retransmission"))
 	}
 	if w.Queued > 0 {
-		words = append(words, Plural(w.Queued, "message")+" queued behind it")
+		parts = append(parts, words.Plural(w.Queued, "message")+" queued behind it")
 	}
 	if w.Also > 0 {
-		words = append(words, "and "+Plural(w.Also, "later operation"))
+		parts = append(parts, "and "+words.Plural(w.Also, "later operation"))
 	}
 	if w.Remote {
 		known := protocol.SendRequest
 		if w.Direction == Receive {
 			known = protocol.ClearToSend
 		}
-		words = append(words, fmt.Sprintf("known from its %v", known))
+		parts = append(parts, fmt.Sprintf("known from its %v", known))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // waits returns the waits of a status, the oldest first: of a rank for a peer one, which counts the

@@ -1,4 +1,7 @@
-package digest
+// Package words puts quantities and lists into words for people: times, numbers of bytes, counts.
+//
+// It must never know what a number is of.
+package words
 
 import (
 	"fmt"
@@ -95,4 +98,20 @@ func Clean(text string, limit int) string {
 		clean = string(runes[:limit-1]) + "…"
 	}
 	return clean
+}
+
+// Plural returns "1 wait" or "2 waits".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Sentence returns a text with a capital letter at its beginning.
+func Sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }
