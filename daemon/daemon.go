@@ -24,6 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -269,7 +270,7 @@ func (d *Daemon) startEngines() error {
 // kernelFailed ends what the hosts of this process wait for of a stand-in whose exchange is broken.
 func (d *Daemon) kernelFailed(failed *localRank, err error) {
 	if !errors.Is(err, mpe.ErrTruncated) { // a failed receive of the stand-in, which is noted
-		d.noteFailure(failed.cfg.Rank, -1, control.OperationKernel, err)
+		d.noteFailure(failed.cfg.Rank, -1, state.OperationKernel, err)
 	}
 	for _, r := range d.ranks {
 		if r.port != nil {

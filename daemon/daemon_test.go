@@ -16,6 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -72,7 +73,7 @@ func TestSharedLink(t *testing.T) {
 			t.Errorf("rank %d is on %s, want %s", rank, got, want)
 		}
 	}
-	if m := s.Member(1); m.Transport != "tcp" || m.Profile != "v0.9" || m.Role != control.RoleStandin || m.Kernel != "echo" || m.Kind != "fpga" {
+	if m := s.Member(1); m.Transport != "tcp" || m.Profile != "v0.9" || m.Role != state.RoleStandin || m.Kernel != "echo" || m.Kind != "fpga" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -305,7 +306,7 @@ func TestKernelEnds(t *testing.T) {
 			t.Fatal(m, err)
 		}
 	}
-	await(t, "the kernel to end", func() bool { return r.Status().Ranks[1].KernelState == control.KernelEnded })
+	await(t, "the kernel to end", func() bool { return r.Status().Ranks[1].KernelState == state.KernelEnded })
 	if s := r.Status().Ranks[1]; s.Engine.Peers[0].Sent != 2 || s.KernelError != "" {
 		t.Errorf("%+v", s)
 	}

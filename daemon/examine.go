@@ -6,18 +6,18 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/system"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // examineHost logs what is wrong with this host, as far as that is found without waiting, a line for each check: zrlctl doctor
 // examines more, and has all. It takes some milliseconds, once the daemon serves.
 func (d *Daemon) examineHost() {
 	p := doctor.FromConfig(d.opts.Source, d.cfg)
-	status := control.Status{PID: os.Getpid()} // of a large cluster, the states of all peers would take memory
+	status := state.Status{PID: os.Getpid()} // of a large cluster, the states of all peers would take memory
 	for _, r := range d.ranks {
-		s := control.LocalRank{RankInfo: control.RankInfo{Rank: r.cfg.Rank}}
+		s := state.Rank{RankInfo: state.RankInfo{Rank: r.cfg.Rank}}
 		s.ReceiveBufferRequested, s.ReceiveBuffer = r.ReceiveBuffer()
 		if o, ok := r.Offload(); ok {
 			s.Offload = offloadStatus(o)

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // explain completes the error of a wait for a stand-in of this daemon with what holds its kernel up. The caller must
@@ -45,12 +45,12 @@ func endedWait(err error) (w handshake.Wait, ok bool) {
 // holdsUp describes what a stand-in's messages with a peer wait for in its kernel, or returns an empty string.
 func (r *localRank) holdsUp(peer int) string {
 	r.mu.Lock()
-	state, failure := r.kernelState, r.kernelErr
+	kernel, failure := r.kernelState, r.kernelErr
 	r.mu.Unlock()
-	switch state {
-	case control.KernelFailed:
+	switch kernel {
+	case state.KernelFailed:
 		return fmt.Sprintf("its kernel %v has failed: %v", r.kernel, failure)
-	case control.KernelEnded:
+	case state.KernelEnded:
 		return fmt.Sprintf("its kernel %v has ended", r.kernel)
 	}
 	for _, w := range r.Engine.Waits(0) {

@@ -7,21 +7,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
 // failures are the last operations that have failed.
 type failures struct {
 	mu   sync.Mutex
-	list []control.Failure // the newest last
+	list []state.Failure // the newest last
 }
 
 // add adds a failure, or counts it with the one before if it is the same.
-func (f *failures) add(one control.Failure) {
+func (f *failures) add(one state.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one.Count = 1
@@ -30,30 +30,30 @@ func (f *failures) add(one control.Failure) {
 		f.list[n-1] = one
 		return
 	}
-	if len(f.list) == control.MaxFailures {
+	if len(f.list) == state.MaxFailures {
 		f.list = slices.Delete(f.list, 0, 1)
 	}
 	f.list = append(f.list, one)
 }
 
 // sameFailure reports whether two failures differ in time only.
-func sameFailure(a, b *control.Failure) bool {
+func sameFailure(a, b *state.Failure) bool {
 	peers := a.Peer == nil && b.Peer == nil || a.Peer != nil && b.Peer != nil && *a.Peer == *b.Peer
 	return peers && a.Rank == b.Rank && a.Operation == b.Operation && a.State == b.State && a.Reason == b.Reason && a.Record == b.Record
 }
 
 // recent returns them, the newest first.
-func (f *failures) recent() []control.Failure {
+func (f *failures) recent() []state.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := append([]control.Failure{}, f.list...) // empty and not null
+	list := append([]state.Failure{}, f.list...) // empty and not null
 	slices.Reverse(list)
 	return list
 }
 
 // failureOf returns the failure of an operation with a peer; -1 if it has none in particular.
-func failureOf(now time.Time, rank, peer int, operation string, err error) control.Failure {
-	f := control.Failure{Time: now, Rank: rank, Operation: operation, State: waitState(err), Reason: err.Error()}
+func failureOf(now time.Time, rank, peer int, operation string, err error) state.Failure {
+	f := state.Failure{Time: now, Rank: rank, Operation: operation, State: waitState(err), Reason: err.Error()}
 	if peer >= 0 {
 		f.Peer = new(peer)
 	}
@@ -76,7 +76,7 @@ func (d *Daemon) noteFailure(rank, peer int, operation string, err error) {
 }
 
 // recentFailures returns the last failures, the newest first, with the records that there still are.
-func (d *Daemon) recentFailures() []control.Failure {
+func (d *Daemon) recentFailures() []state.Failure {
 	list := d.failures.recent()
 	for i := range list {
 		if f := &list[i]; f.Record != "" && !d.recording.spool.Has(f.Record) {

@@ -1,11 +1,11 @@
 package daemon
 
 import (
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/metrics"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // rankObserver is the Observer of a rank whose messages are counted by their phases.
@@ -73,7 +73,7 @@ func (d *Daemon) stateOf(r *localRank) metrics.State {
 	if r.kernel != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		s.Kernel, s.KernelUp = r.kernel.String(), r.kernelState == control.KernelRunning
+		s.Kernel, s.KernelUp = r.kernel.String(), r.kernelState == state.KernelRunning
 	}
 	return s
 }

@@ -13,9 +13,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -129,7 +129,7 @@ func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
 // Noted implements mpe.Observer.
 func (o *Observer) Noted(rank, peer int, n mpe.Note) {
 	if n.Event == mpe.EventUnreachable {
-		o.failed(rank, peer, control.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
+		o.failed(rank, peer, state.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
 	}
 	if !o.log.Core().Enabled(eventLevel(n.Event)) {
 		return
@@ -152,9 +152,9 @@ func (o *Observer) Done(rank int, s mpe.Status, err error) {
 	if err == nil || byCaller(err) {
 		return
 	}
-	operation := control.OperationReceive
+	operation := state.OperationReceive
 	if s.Send {
-		operation = control.OperationSend
+		operation = state.OperationSend
 	}
 	o.failed(rank, s.Peer, operation, err)
 	o.take(&line{topic: topic{kind: lineFailed, rank: rank, peer: s.Peer}, peer: s.Peer, send: s.Send, err: err})
@@ -163,7 +163,7 @@ func (o *Observer) Done(rank int, s mpe.Status, err error) {
 // CallFailed implements mpe.Observer. The log has the failures of the call's messages.
 func (o *Observer) CallFailed(rank int, err error) {
 	if !byCaller(err) {
-		o.failed(rank, -1, control.OperationCollective, err)
+		o.failed(rank, -1, state.OperationCollective, err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/udp"
@@ -44,7 +45,7 @@ func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failur
 		env := standin.Env{Log: log, FPGAs: cfg.UpstreamFPGAs(), FailureLimit: failureLimit, Failed: func(err error) { r.failed(err) }}
 		kernel, err := newKernel(cfg, rank, env)
 		errs = append(errs, err)
-		r.kernel, r.kernelState = kernel, control.KernelRunning
+		r.kernel, r.kernelState = kernel, state.KernelRunning
 	}
 	return r, errors.Join(errs...)
 }
@@ -95,10 +96,10 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kernelState, r.kernelErr = control.KernelEnded, err
+	r.kernelState, r.kernelErr = state.KernelEnded, err
 	if err != nil {
 		err = fmt.Errorf("kernel %v of stand-in %d: %w", r.kernel, r.cfg.Rank, err)
-		r.kernelState = control.KernelFailed
+		r.kernelState = state.KernelFailed
 		log.Error("kernel failed: its rank no longer answers, restart zrlmpid", zap.Int("rank", r.cfg.Rank), zap.Stringer("kernel", r.kernel), zap.Error(r.kernelErr))
 	}
 	return err
@@ -123,17 +124,17 @@ func (r *localRank) idles(w mpe.Waiting) bool {
 }
 
 // offloadStatus returns a socket's offload for the control socket.
-func offloadStatus(o udp.Offload) *control.Offload {
-	s := &control.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Disabled: o.Off}
+func offloadStatus(o udp.Offload) *state.Offload {
+	s := &state.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Disabled: o.Off}
 	for _, refused := range o.Refused {
-		s.Refused = append(s.Refused, control.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
+		s.Refused = append(s.Refused, state.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
 	}
 	return s
 }
 
 // status returns the rank's state for the control socket.
-func (r *localRank) status() control.LocalRank {
-	s := control.LocalRank{Engine: r.Engine.Snapshot(), RankInfo: control.RankInfo{
+func (r *localRank) status() state.Rank {
+	s := state.Rank{Engine: r.Engine.Snapshot(), RankInfo: state.RankInfo{
 		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
 		Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(),
 	}}

@@ -23,6 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/spool"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -47,7 +48,7 @@ func TestRecordOfAFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name, ranks string
 		fail        func(t *testing.T, c cluster, r *running)
-		failure     control.Failure // of which Rank and Peer are the same in all
+		failure     state.Failure // of which Rank and Peer are the same in all
 		finding     capture.Kind
 		text        string
 	}{
@@ -58,7 +59,7 @@ func TestRecordOfAFailure(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			control.Failure{Operation: control.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1: rank 1 has not posted the matching receive, is not running",
+			state.Failure{Operation: state.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1: rank 1 has not posted the matching receive, is not running",
 		},
 		{
 			"the caller's time-out", "peer: cpu",
@@ -68,7 +69,7 @@ func TestRecordOfAFailure(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			control.Failure{Operation: control.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1",
+			state.Failure{Operation: state.OperationSend, State: "WAIT_CLEAR"}, capture.NeverCleared, "for CLEAR_TO_SEND from rank 1",
 		},
 		{
 			"not acknowledged", "peer: fpga, link: {deadlines: {ack: 250ms}}",
@@ -85,7 +86,7 @@ func TestRecordOfAFailure(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			control.Failure{Operation: control.OperationSend, State: "WAIT_ACK"}, capture.Waiting, "for ACK from rank 1",
+			state.Failure{Operation: state.OperationSend, State: "WAIT_ACK"}, capture.Waiting, "for ACK from rank 1",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	near.observer.Noted(0, 1, mpe.Note{Event: mpe.EventUnreachable}) // as the engine does, without its time
 	near.log.waitFor(t, "record of a failure written")
 	f := near.recentFailures()[0]
-	if f.Operation != control.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 is not running or cannot be reached") {
+	if f.Operation != state.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 is not running or cannot be reached") {
 		t.Fatalf("%+v", f)
 	}
 	src, err := capture.Options{}.OpenFile(f.Record)
@@ -280,12 +281,12 @@ func TestRecordsCannotBeWritten(t *testing.T) {
 func TestFailures(t *testing.T) {
 	var f failures
 	now := time.Unix(0, 0)
-	for i := range 3 * control.MaxFailures {
-		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%control.MaxFailures*2, control.OperationSend, errors.New("refused")))
+	for i := range 3 * state.MaxFailures {
+		f.add(failureOf(now.Add(time.Duration(i)), 0, i/2%state.MaxFailures*2, state.OperationSend, errors.New("refused")))
 	}
-	f.add(failureOf(now, 1, -1, control.OperationCollective, &mpe.PeerLostError{Rank: 3}))
+	f.add(failureOf(now, 1, -1, state.OperationCollective, &mpe.PeerLostError{Rank: 3}))
 	list := f.recent()
-	if len(list) != control.MaxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 || list[1].Time != now.Add(3*control.MaxFailures-1) {
+	if len(list) != state.MaxFailures || list[0].Peer != nil || list[0].Count != 1 || list[1].Count != 2 || list[1].Time != now.Add(3*state.MaxFailures-1) {
 		t.Errorf("%d failures, %+v, %+v", len(list), list[0], list[1])
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -19,14 +20,14 @@ import (
 var _ control.Backend = (*Daemon)(nil)
 
 // Status implements control.Backend.
-func (d *Daemon) Status() control.Status {
-	s := control.Status{
+func (d *Daemon) Status() state.Status {
+	s := state.Status{
 		Version: version.String(), PID: os.Getpid(), Config: d.opts.Source,
 		Started: d.started, Uptime: time.Since(d.started).Seconds(), LostLogLines: d.lostLogLines(), HTTP: d.webURL(),
-		Cluster: make([]control.Member, len(d.cfg.Ranks)), Failures: d.recentFailures(),
+		Cluster: make([]state.Member, len(d.cfg.Ranks)), Failures: d.recentFailures(),
 	}
 	for _, r := range d.current.Load().Ranks {
-		m := control.Member{Rank: r.Rank, Address: r.Address.String(), Kind: string(r.Peer), Role: string(r.Run)}
+		m := state.Member{Rank: r.Rank, Address: r.Address.String(), Kind: string(r.Peer), Role: string(r.Run)}
 		if r.Run == config.RunStandin {
 			m.Kernel = r.Kernel.String()
 		}
@@ -40,7 +41,7 @@ func (d *Daemon) Status() control.Status {
 		local := r.status()
 		for _, a := range attached {
 			if a.Rank == local.Rank {
-				local.Attached = append(local.Attached, control.Program{
+				local.Attached = append(local.Attached, state.Program{
 					PID: a.PID, UID: a.UID, Seconds: time.Since(a.Since).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
 					Stopped: control.Stopped(a.PID),
 				})

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -42,8 +42,8 @@ func TestStatusOfConnections(t *testing.T) {
 
 func TestOffloadStatus(t *testing.T) {
 	got := offloadStatus(udp.Offload{Batches: true, Segments: true, Refused: []udp.Refusal{{Peer: 3, Err: syscall.EIO}, {Peer: 5, Err: errors.New("no")}}})
-	want := &control.Offload{Batches: true, Segmentation: true,
-		Refused: []control.OffloadRefused{{Peer: 3, Error: syscall.EIO.Error()}, {Peer: 5, Error: "no"}}}
+	want := &state.Offload{Batches: true, Segmentation: true,
+		Refused: []state.OffloadRefused{{Peer: 3, Error: syscall.EIO.Error()}, {Peer: 5, Error: "no"}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

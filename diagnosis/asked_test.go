@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // asked is what a rank has answered over a link.
-func asked(r control.LocalRank) waitreport.Asked {
+func asked(r state.Rank) waitreport.Asked {
 	report := &waitreport.Report{Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState, KernelHolds: r.KernelHolds, Engine: r.Engine}
 	for _, p := range r.Attached {
 		report.Programs = append(report.Programs, waitreport.Program{PID: p.PID, Stopped: p.Stopped})
@@ -21,7 +21,7 @@ func asked(r control.LocalRank) waitreport.Asked {
 
 // TestAsked: ranks that were asked over links count like others, and why one has not answered is said.
 func TestAsked(t *testing.T) {
-	waits := func(rank int) control.LocalRank {
+	waits := func(rank int) state.Rank {
 		return host(rank, peer(1-rank, receiving(9), extended(mpe.ExtendedSnapshot{PeerSession: 1})))
 	}
 	idle := host(1, peer(0, extended(mpe.ExtendedSnapshot{PeerSession: 1})))
@@ -29,9 +29,9 @@ func TestAsked(t *testing.T) {
 	cut.Report.CutShort = true
 	noProgram, stopped := idle, idle
 	noProgram.Attached = nil
-	stopped.Attached = []control.Program{{PID: 17, Stopped: true}}
+	stopped.Attached = []state.Program{{PID: 17, Stopped: true}}
 	ended := standin(1)
-	ended.KernelState = control.KernelEnded
+	ended.KernelState = state.KernelEnded
 	role := standin(1)
 	role.KernelHolds = "soMPIif_tvalid since cycle 16 (now 99): low: the role makes no call"
 	for name, tt := range map[string]struct {

@@ -9,17 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // status is one of the given local ranks, of a world of so many.
-func status(size int, ranks ...control.LocalRank) *control.Status {
-	s := &control.Status{Ranks: ranks, Cluster: make([]control.Member, size)}
+func status(size int, ranks ...state.Rank) *state.Status {
+	s := &state.Status{Ranks: ranks, Cluster: make([]state.Member, size)}
 	for i := range s.Cluster {
-		s.Cluster[i] = control.Member{Rank: i, Address: address(i), Kind: "software"}
+		s.Cluster[i] = state.Member{Rank: i, Address: address(i), Kind: "software"}
 	}
 	for i := range ranks {
 		s.Cluster[ranks[i].Rank].Role = ranks[i].Role
@@ -30,21 +30,21 @@ func status(size int, ranks ...control.LocalRank) *control.Status {
 func address(rank int) string { return fmt.Sprintf("10.0.0.%d:2718", rank+1) }
 
 // host is a rank with a program, and standin one with a kernel.
-func host(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
+func host(rank int, peers ...mpe.PeerSnapshot) state.Rank {
 	for i := range peers {
 		if peers[i].Address == "" {
 			peers[i].Address = address(peers[i].Rank)
 		}
 	}
-	return control.LocalRank{
-		RankInfo: control.RankInfo{Rank: rank, Role: control.RoleHost, Address: address(rank), Attached: []control.Program{{PID: 4700 + rank}}},
+	return state.Rank{
+		RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost, Address: address(rank), Attached: []state.Program{{PID: 4700 + rank}}},
 		Engine:   mpe.Snapshot{Rank: rank, Peers: peers},
 	}
 }
 
-func standin(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
+func standin(rank int, peers ...mpe.PeerSnapshot) state.Rank {
 	r := host(rank, peers...)
-	r.Role, r.Kernel, r.KernelState, r.Attached = control.RoleStandin, "echo", control.KernelRunning, nil
+	r.Role, r.Kernel, r.KernelState, r.Attached = state.RoleStandin, "echo", state.KernelRunning, nil
 	return r
 }
 
@@ -90,22 +90,22 @@ func call(name string, number int, root *int, waitsFor ...int) collective.Snapsh
 	return collective.Snapshot{Collective: name, Algorithm: "flat", Comm: 1, Number: number, Seconds: 9, Root: root, Bytes: 16, WaitsFor: waitsFor}
 }
 
-func inCall(r control.LocalRank, c collective.Snapshot) control.LocalRank {
+func inCall(r state.Rank, c collective.Snapshot) state.Rank {
 	r.Engine.Calls = append(r.Engine.Calls, c)
 	return r
 }
 
-func had(r control.LocalRank, c collective.Ended) control.LocalRank {
+func had(r state.Rank, c collective.Ended) state.Rank {
 	r.Engine.EndedCalls = append(r.Engine.EndedCalls, c)
 	return r
 }
 
-func stopped(r control.LocalRank) control.LocalRank {
+func stopped(r state.Rank) state.Rank {
 	r.Attached[0].Stopped = true
 	return r
 }
 
-func detached(r control.LocalRank, ended *float64) control.LocalRank {
+func detached(r state.Rank, ended *float64) state.Rank {
 	r.Attached, r.Engine.Ended = nil, ended
 	return r
 }
@@ -117,13 +117,13 @@ func TestCauses(t *testing.T) {
 	anySource.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2)}
 	anyTag := anySource
 	anyTag.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2, with(func(p *mpe.PeerSnapshot) { p.Unexpected, p.Unmatched = 7, []mpe.Envelope{{Tag: new(6), Bytes: 4}} }))}
-	after := func(s *control.Status, failed float64) *control.Status {
-		s.Uptime, s.Failures = 100, []control.Failure{{Rank: 1, Time: s.Started.Add(time.Duration((100 - failed) * float64(time.Second))), Operation: control.OperationCollective, Reason: "it has 4 bytes"}}
+	after := func(s *state.Status, failed float64) *state.Status {
+		s.Uptime, s.Failures = 100, []state.Failure{{Rank: 1, Time: s.Started.Add(time.Duration((100 - failed) * float64(time.Second))), Operation: state.OperationCollective, Reason: "it has 4 bytes"}}
 		s.Ranks[1].Engine.Ended = new(5.0)
 		return s
 	}
 	failed := standin(1)
-	failed.KernelState, failed.KernelError = control.KernelFailed, "exit status 1"
+	failed.KernelState, failed.KernelError = state.KernelFailed, "exit status 1"
 	holds := standin(1)
 	holds.Kernel, holds.KernelHolds = "rtl:./role", "siMPI_data_tready since cycle 70 (now 900): low, with line 1 of 2 offered"
 	program := standin(1)
@@ -131,18 +131,18 @@ func TestCauses(t *testing.T) {
 	unknown := host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard))
 	unknown.Engine.LastDrop = &mpe.DropSnapshot{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
 	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
-	job.Job, job.Silent, job.SilentProcesses = "zrlctl_1", []int{2}, []control.SilentProcess{{Rank: 2, PID: 99}}
+	job.Job, job.Silent, job.SilentProcesses = "zrlctl_1", []int{2}, []state.SilentProcess{{Rank: 2, PID: 99}}
 	for i := range job.Cluster {
 		job.Cluster[i].Address = fmt.Sprintf("10.0.0.1:%d", 2718+i)
 	}
 	silentJob := *job
-	silentJob.Ranks = []control.LocalRank{host(0, peer(1), peer(2, receiving(9)))}
+	silentJob.Ranks = []state.Rank{host(0, peer(1), peer(2, receiving(9)))}
 	stoppedJob := silentJob
-	stoppedJob.SilentProcesses = []control.SilentProcess{{Rank: 2, PID: 99, Stopped: true}}
+	stoppedJob.SilentProcesses = []state.SilentProcess{{Rank: 2, PID: 99, Stopped: true}}
 	unknownJob := silentJob
 	unknownJob.SilentProcesses = nil
 	for name, tt := range map[string]struct {
-		status *control.Status
+		status *state.Status
 		cause  string
 		rank   int
 		// text and step are parts of what is said.
@@ -245,7 +245,7 @@ func TestCauses(t *testing.T) {
 
 // TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where others have.
 func TestStoppedAlone(t *testing.T) {
-	job := &control.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []control.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
+	job := &state.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []state.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
 	d := Of([]Source{{Status: job}}, After)
 	want := "process 99, which is rank 5, is stopped by a signal or a debugger; which ranks wait for it is known on their hosts\n" +
 		"  evidence: its state in /proc/99/stat is T\n  next: continue process 99 on this host: kill -CONT 99, or in " +
@@ -276,9 +276,9 @@ func TestDeployed(t *testing.T) {
 		s.Cluster[1].Kind = "fpga"
 		// A stand-in with an MPE of its own is as silent.
 		simulated := status(2, host(0, peer(1, tt.wait, fpga)), standin(1, peer(0)))
-		simulated.Ranks[1].Kernel, simulated.Ranks[1].KernelState = "rtl-net:./role", control.KernelRunning
+		simulated.Ranks[1].Kernel, simulated.Ranks[1].KernelState = "rtl-net:./role", state.KernelRunning
 		simulated.Cluster[1].Kind, simulated.Cluster[1].Kernel = "fpga", "rtl-net:./role"
-		for _, s := range []*control.Status{s, simulated} {
+		for _, s := range []*state.Status{s, simulated} {
 			d := Of([]Source{{Status: s}}, After)
 			if len(d.Findings) != 1 || d.Findings[0].Cause != tt.cause || d.Findings[0].Certain {
 				t.Errorf("%s: %s", name, d.Text())
@@ -355,7 +355,7 @@ func TestForeign(t *testing.T) {
 	s.Ranks = append(s.Ranks, host(0))
 	s.Ranks[2].Rank = 1000
 	s.Silent = []int{-4, 2000}
-	if d := Of([]Source{{Status: s}, {Status: &control.Status{}}}, 0); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
+	if d := Of([]Source{{Status: s}, {Status: &state.Status{}}}, 0); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
 		t.Errorf("%s", d.Text())
 	}
 }

@@ -3,10 +3,10 @@ package diagnosis
 import (
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -38,7 +38,7 @@ func (v *view) old(e *edge) bool { return e.seconds >= v.after }
 
 // addEdges adds the waits of a rank that has answered.
 func (v *view) addEdges(r *rankState) {
-	standin := r.Role == control.RoleStandin
+	standin := r.Role == state.RoleStandin
 	from := len(v.edges)
 	if w := r.Engine.AnySource; w != nil {
 		v.addWait(r, &edge{from: r.Rank, to: AnyRank, wait: w, idle: standin})

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // findStopped: the process of the peer is stopped.
@@ -57,7 +57,7 @@ func (v *view) stoppedAlone() (list []Finding) {
 // findEnded: the process of the peer is not there any more.
 func findEnded(v *view, e *edge) (p proof, ok bool) {
 	if r := v.ranks[e.to]; r != nil {
-		if r.Role != control.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.Ended == nil || len(v.out[e.to]) > 0 {
+		if r.Role != state.RoleHost || r.job != "" || len(r.Attached) > 0 || r.Engine.Ended == nil || len(v.out[e.to]) > 0 {
 			return p, false
 		}
 		return proof{
@@ -114,7 +114,7 @@ func (v *view) end(e *edge) (cause string, p proof) {
 
 // endKnown is end for a rank that has answered.
 func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
-	if r.KernelState == control.KernelFailed || r.KernelState == control.KernelEnded {
+	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
 			why: fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, e.to), evidence: []string{"its state is " + r.KernelState + errorText(r.KernelError)},
 			step: "restart zrlmpid, with the kernel for this program",
@@ -134,7 +134,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 			step:     "look at the signal in the waves at this cycle, correct the role, and restart zrlmpid (docs/cosim.md has the rules)",
 		}
 	}
-	if r.Role == control.RoleHost && r.job == "" && len(r.Attached) == 0 {
+	if r.Role == state.RoleHost && r.job == "" && len(r.Attached) == 0 {
 		return NotAttached, proof{
 			why:      fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),
 			evidence: []string{fmt.Sprintf("rank %d has run: host, and no process is attached to it", e.to)},

@@ -3,7 +3,7 @@ package diagnosis
 import (
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
@@ -12,7 +12,7 @@ type Source struct {
 	// Name says who was asked: the URL of a daemon, "this host's daemon", "job zrlctl_4711".
 	Name string
 	// Status is nil if there was no answer; then Err says why.
-	Status *control.Status
+	Status *state.Status
 	Err    error
 	// Asked are what ranks have answered to its questions over the links to them, and AskErr why it has not asked them. Both nil: it was not asked to.
 	Asked  []waitreport.Asked

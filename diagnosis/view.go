@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // view is what all sources together know.
 type view struct {
-	members []control.Member
+	members []state.Member
 	ranks   map[int]*rankState
 	silent  map[int]silentRank
 	// hosts are the IP addresses of which all ranks that run are known: those of a job's ranks on a host.
@@ -33,18 +33,19 @@ type view struct {
 
 // rankState is the state of a rank that has answered.
 type rankState struct {
-	*control.LocalRank
-	job string // or empty: it is a daemon's, or was asked over a link
+	*state.RankInfo
+	Engine *mpe.Snapshot
+	job    string // or empty: it is a daemon's, or was asked over a link
 	// cutShort: it has more peers and calls than it has reported.
 	cutShort bool
 	peers    map[int]*mpe.PeerSnapshot
 	// failed is the last operation, if it has failed.
-	failed *control.Failure
+	failed *state.Failure
 }
 
 // silentRank is a rank of a job whose process is there and does not answer.
 type silentRank struct {
-	process control.SilentProcess
+	process state.SilentProcess
 	job     string
 }
 
@@ -75,14 +76,14 @@ func newView(sources []Source, after float64) *view {
 }
 
 // add joins a status with those before.
-func (v *view) add(s *control.Status) {
+func (v *view) add(s *state.Status) {
 	v.members = append(v.members, s.Cluster[min(len(v.members), len(s.Cluster)):]...)
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
 		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) || simulatedMPE(r) {
 			continue
 		}
-		state := &rankState{LocalRank: r, job: s.Job, peers: make(map[int]*mpe.PeerSnapshot, len(r.Engine.Peers))}
+		state := &rankState{RankInfo: &r.RankInfo, Engine: &r.Engine, job: s.Job, peers: make(map[int]*mpe.PeerSnapshot, len(r.Engine.Peers))}
 		for j := range r.Engine.Peers {
 			if p := &r.Engine.Peers[j]; p.Rank >= 0 && p.Rank < len(s.Cluster) {
 				state.peers[p.Rank] = p
@@ -103,7 +104,7 @@ func (v *view) add(s *control.Status) {
 }
 
 // lastFailed returns the last operation of a rank that has failed, unless one has ended since.
-func lastFailed(s *control.Status, r *control.LocalRank) *control.Failure {
+func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
 	for i := range s.Failures { // the newest first
 		f := &s.Failures[i]
 		if f.Rank != r.Rank {
@@ -127,13 +128,13 @@ func (v *view) addAsked(asked []waitreport.Asked) {
 		case r == nil:
 			v.reasons[a.Rank] = a.Reason
 		default:
-			local := control.LocalRank{Engine: r.Engine, RankInfo: control.RankInfo{
+			local := state.Rank{Engine: r.Engine, RankInfo: state.RankInfo{
 				Rank: a.Rank, Role: r.Role, Address: r.Address, Kernel: r.Kernel, KernelState: r.KernelState, KernelHolds: r.KernelHolds,
 			}}
 			for _, p := range r.Programs {
-				local.Attached = append(local.Attached, control.Program{PID: p.PID, Stopped: p.Stopped})
+				local.Attached = append(local.Attached, state.Program{PID: p.PID, Stopped: p.Stopped})
 			}
-			v.add(&control.Status{Cluster: v.members, Ranks: []control.LocalRank{local}})
+			v.add(&state.Status{Cluster: v.members, Ranks: []state.Rank{local}})
 			v.ranks[a.Rank].cutShort = r.CutShort
 			delete(v.reasons, a.Rank)
 		}
@@ -178,8 +179,8 @@ func (v *view) deployed(rank int) bool {
 func onWire(kernel string) bool { return strings.HasPrefix(kernel, config.KernelRTLNet+":") }
 
 // simulatedMPE reports whether all that is known of a rank is that its MPE is simulated, and runs.
-func simulatedMPE(r *control.LocalRank) bool {
-	return onWire(r.Kernel) && r.KernelHolds == "" && r.KernelState == control.KernelRunning
+func simulatedMPE(r *state.Rank) bool {
+	return onWire(r.Kernel) && r.KernelHolds == "" && r.KernelState == state.KernelRunning
 }
 
 // unknown returns why the state of a rank is not known, and false if it is.

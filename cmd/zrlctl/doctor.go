@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/system"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -56,10 +57,10 @@ Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is 
 // examination is what doctor and bundle examine.
 type examination struct {
 	plan   *doctor.Plan
-	config *config.Config  // nil if it cannot be read
-	status *control.Status // nil without a daemon
-	facts  *doctor.Facts   // once report has gathered them
-	socket string          // of the daemon
+	config *config.Config // nil if it cannot be read
+	status *state.Status  // nil without a daemon
+	facts  *doctor.Facts  // once report has gathered them
+	socket string         // of the daemon
 }
 
 // examination reads the given configuration, or that of the running daemon.

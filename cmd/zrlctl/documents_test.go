@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -27,7 +28,7 @@ var updateDocuments = flag.Bool("update-documents", false, "write testdata/docum
 func TestDocuments(t *testing.T) {
 	for name, document := range map[string]any{
 		"status":   digest.Document{},
-		"control":  control.Status{},
+		"control":  state.Status{},
 		"top":      topLine{},
 		"why":      diagnosis.Diagnosis{},
 		"reports":  node.AskedReports{},

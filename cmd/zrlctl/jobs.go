@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
@@ -40,7 +41,7 @@ func (a *app) targetFlags(cmd *cobra.Command) *target {
 }
 
 // open returns a function that queries the target, after what the command line says.
-func (t *target) open(cmd *cobra.Command) func(context.Context) (control.Status, error) {
+func (t *target) open(cmd *cobra.Command) func(context.Context) (state.Status, error) {
 	t.findNamed(cmd)
 	return t.status
 }
@@ -87,11 +88,11 @@ func soleJob(list []*control.Job, err, listErr error) (string, error) {
 }
 
 // status queries the target.
-func (t *target) status(ctx context.Context) (control.Status, error) {
+func (t *target) status(ctx context.Context) (state.Status, error) {
 	if t.job != "" {
 		j, err := onlyJob(ctx, t.job)
 		if err != nil {
-			return control.Status{}, err
+			return state.Status{}, err
 		}
 		return j.Status(), nil
 	}
@@ -114,7 +115,7 @@ func (t *target) status(ctx context.Context) (control.Status, error) {
 }
 
 // askReports has the daemon, or the job, whose status this is, ask the ranks of other hosts what they wait for.
-func (t *target) askReports(ctx context.Context, s *control.Status) ([]waitreport.Asked, error) {
+func (t *target) askReports(ctx context.Context, s *state.Status) ([]waitreport.Asked, error) {
 	if s.Job == "" {
 		client := t.app.client()
 		defer client.Close()

@@ -15,9 +15,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/internal/version"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
@@ -204,7 +204,7 @@ func TestUnreachable(t *testing.T) {
 
 // TestStatusText has all kinds of problems at once.
 func TestStatusText(t *testing.T) {
-	var s control.Status
+	var s state.Status
 	if err := json.Unmarshal([]byte(`{
 	  "version": "v1", "pid": 7, "config": "f.yaml", "uptime_seconds": 61.2, "lost_log_lines": 3,
 	  "cluster": [{"rank": 0}, {"rank": 1}],

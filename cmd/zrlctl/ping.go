@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // defaultTimeout is the default of --timeout: longer than a deployed node retransmits a
@@ -142,7 +143,7 @@ func allPeers(ctx context.Context, client *control.Client, from int) ([]int, err
 		return nil, err
 	}
 	for _, r := range s.Ranks {
-		if from == control.AnyRank && r.Role == control.RoleHost {
+		if from == control.AnyRank && r.Role == state.RoleHost {
 			from = r.Rank
 		}
 	}

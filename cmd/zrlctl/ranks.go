@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 func (a *app) ranksCommand() *cobra.Command {
@@ -40,7 +40,7 @@ with an error.`,
 
 // rankRow is a line of the table.
 type rankRow struct {
-	control.Member
+	state.Member
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
 	Failed   uint64 `json:"failed"`
@@ -58,7 +58,7 @@ func (r *rankRow) role() string {
 
 // rankRows counts each rank's messages: a local one's by its own engine, a
 // remote one's by what the local ranks have exchanged with it.
-func rankRows(s *control.Status) []rankRow {
+func rankRows(s *state.Status) []rankRow {
 	rows := make([]rankRow, len(s.Cluster))
 	for i, m := range s.Cluster {
 		rows[i].Member = m

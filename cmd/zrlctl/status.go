@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -50,7 +50,7 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 }
 
 // status returns what query does. With a time it waits that long for the daemon.
-func (a *app) status(ctx context.Context, wait time.Duration, query func(context.Context) (control.Status, error)) (control.Status, error) {
+func (a *app) status(ctx context.Context, wait time.Duration, query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {
 		return query(ctx)
 	}
@@ -68,7 +68,7 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // statusText returns the status as text: waits and problems come first.
-func statusText(s *control.Status) string {
+func statusText(s *state.Status) string {
 	d := digest.Of(s, nil)
 	page := topPage{sample: &sample{status: s, digest: d}}
 	var b strings.Builder
@@ -95,7 +95,7 @@ func statusText(s *control.Status) string {
 }
 
 // calls returns the pending collective calls.
-func calls(s *control.Status) []string {
+func calls(s *state.Status) []string {
 	var lines []string
 	for i := range s.Ranks {
 		for _, c := range s.Ranks[i].Engine.Calls {
@@ -129,7 +129,7 @@ func attached(d *digest.Digest) []string {
 }
 
 // drops returns how many packets each local rank has dropped, by reason.
-func drops(s *control.Status) []string {
+func drops(s *state.Status) []string {
 	var lines []string
 	for _, r := range s.Ranks {
 		sum := r.Engine.Dropped

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // shownFailures is how many failures status prints.
 const shownFailures = 10
 
 // failures returns the last operations that failed, the newest first, and nothing if there is none.
-func failures(s *control.Status) []string {
+func failures(s *state.Status) []string {
 	if len(s.Failures) == 0 {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // localTable writes how the local ranks are connected.
@@ -27,7 +27,7 @@ func localTable(out *strings.Builder, ranks []digest.Rank) {
 }
 
 // bufferText returns a rank's receive buffer, and the requested size if that is larger.
-func bufferText(r *control.RankInfo) string {
+func bufferText(r *state.RankInfo) string {
 	text := sizeText(r.ReceiveBuffer)
 	if r.ReceiveBuffer < r.ReceiveBufferRequested {
 		text += " of " + sizeText(r.ReceiveBufferRequested)
@@ -37,7 +37,7 @@ func bufferText(r *control.RankInfo) string {
 
 // singleCopyText returns the number of peers with single copy, of those with which a rank
 // shares memory.
-func singleCopyText(r *control.RankInfo) string {
+func singleCopyText(r *state.RankInfo) string {
 	if r.Ring == 0 {
 		return "-"
 	}

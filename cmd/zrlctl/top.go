@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // minInterval is the minimum time between two queries.
@@ -61,14 +62,14 @@ Without a terminal, print one snapshot after another, and with --json one object
 type top struct {
 	interval time.Duration
 	count    int
-	query    func(context.Context) (control.Status, error)
+	query    func(context.Context) (state.Status, error)
 	out      io.Writer
 }
 
 // sample is a status at one moment.
 type sample struct {
 	at     time.Time
-	status *control.Status
+	status *state.Status
 	digest *digest.Digest
 	// causes are why ranks wait.
 	causes []diagnosis.Finding
@@ -83,7 +84,7 @@ func (t *top) next(ctx context.Context, before *sample) (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	var past *control.Status
+	var past *state.Status
 	if before != nil {
 		past = before.status
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // oracle answers as a daemon in which rank 0 waits for rank 1 since the beginning, and
@@ -40,13 +41,13 @@ func (o *oracle) count() int {
 	return o.asked
 }
 
-func (o *oracle) status(context.Context) (control.Status, error) {
+func (o *oracle) status(context.Context) (state.Status, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asked++
 	up := time.Since(o.start).Seconds()
-	s := control.Status{Version: "v9\x1b[31m", PID: 77, Started: o.start, Uptime: up, Cluster: make([]control.Member, o.ranks)}
-	r := control.LocalRank{RankInfo: control.RankInfo{Rank: 0, Role: control.RoleHost, Address: "10.0.0.1:2718", Transports: []string{"udp"}}}
+	s := state.Status{Version: "v9\x1b[31m", PID: 77, Started: o.start, Uptime: up, Cluster: make([]state.Member, o.ranks)}
+	r := state.Rank{RankInfo: state.RankInfo{Rank: 0, Role: state.RoleHost, Address: "10.0.0.1:2718", Transports: []string{"udp"}}}
 	for i := 1; i < o.ranks; i++ {
 		n := uint64(up * 5)
 		r.Engine.Peers = append(r.Engine.Peers, mpe.PeerSnapshot{
@@ -54,7 +55,7 @@ func (o *oracle) status(context.Context) (control.Status, error) {
 		})
 	}
 	r.Engine.Peers[0].Receiving = &mpe.WaitSnapshot{WaitsFor: "SEND_REQUEST", Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}
-	s.Ranks = []control.LocalRank{r}
+	s.Ranks = []state.Rank{r}
 	return s, o.err
 }
 
@@ -326,9 +327,9 @@ func TestTopPrint(t *testing.T) {
 			t.Error(err)
 		}
 		// A daemon that does not answer is one that has gone.
-		w.query = func(ctx context.Context) (control.Status, error) {
+		w.query = func(ctx context.Context) (state.Status, error) {
 			<-ctx.Done()
-			return control.Status{}, context.Cause(ctx)
+			return state.Status{}, context.Cause(ctx)
 		}
 		if err := w.print(t.Context(), false); control.KindOf(err) != control.Timeout {
 			t.Error(err)

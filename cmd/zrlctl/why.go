@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -69,7 +70,7 @@ type why struct {
 	watch   bool
 	json    bool
 	target  *target
-	local   func(context.Context) (control.Status, error)
+	local   func(context.Context) (state.Status, error)
 	out     io.Writer
 }
 
@@ -94,7 +95,7 @@ var (
 )
 
 // causesText returns why ranks wait, as a part of the status.
-func causesText(s *control.Status) string {
+func causesText(s *state.Status) string {
 	d := diagnosis.Of([]diagnosis.Source{{Status: s}}, diagnosis.After)
 	if len(d.Findings) == 0 {
 		return ""
@@ -124,10 +125,10 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	var asked sync.WaitGroup
 	for i, name := range w.daemons {
 		asked.Go(func() {
-			sources[i+1] = source("daemon "+redacted(name), func() (control.Status, error) { return control.Ask(ctx, name) })
+			sources[i+1] = source("daemon "+redacted(name), func() (state.Status, error) { return control.Ask(ctx, name) })
 		})
 	}
-	sources[0] = source("this host", func() (control.Status, error) { return w.local(ctx) })
+	sources[0] = source("this host", func() (state.Status, error) { return w.local(ctx) })
 	asked.Wait()
 	if local := &sources[0]; local.Status != nil && unknown(sources) {
 		local.Asked, local.AskErr = w.target.askReports(ctx, local.Status)
@@ -184,7 +185,7 @@ func redacted(address string) string {
 const statusAge = time.Second
 
 // source asks for a state.
-func source(name string, ask func() (control.Status, error)) diagnosis.Source {
+func source(name string, ask func() (state.Status, error)) diagnosis.Source {
 	s, err := ask()
 	if err != nil {
 		return diagnosis.Source{Name: name, Err: err}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -54,7 +55,7 @@ func TestPlausible(t *testing.T) {
 
 // TestDoubts: a job is not said to be well if its ranks do not answer, or belong to another user.
 func TestDoubts(t *testing.T) {
-	for want, s := range map[string]Status{
+	for want, s := range map[string]state.Status{
 		"": {Job: "x"},
 		"job x@7 belongs to user 7, whose processes may answer anything": {Job: "x@7", Foreign: new(7)},
 		"do not answer: 1 2": {Job: "x", Silent: []int{1, 2}},

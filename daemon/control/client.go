@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -43,14 +44,14 @@ func newClient(socket string, reply time.Duration) *Client {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status returns the state of the daemon.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
+func (c *Client) Status(ctx context.Context) (state.Status, error) {
+	var s state.Status
 	err := c.call(ctx, http.MethodGet, "status", nil, &s)
 	if err == nil {
-		err = s.validate(c.socket)
+		err = validate(&s, c.socket)
 	}
 	if err != nil {
-		return Status{}, err
+		return state.Status{}, err
 	}
 	return s, nil
 }
@@ -66,7 +67,7 @@ var errSilent = errors.New("connection accepted, but no answer")
 
 // WaitReady queries the status until a daemon answers. If ctx ends first, the error is the
 // *UnreachableError of the last try.
-func (c *Client) WaitReady(ctx context.Context) (Status, error) {
+func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	last := &UnreachableError{Socket: c.socket, Err: errSilent}

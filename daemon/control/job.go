@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -32,7 +32,7 @@ type Job struct {
 	Unread  []int
 	Silent  []int
 	// Processes are those of Silent that could be found, in rank order.
-	Processes []SilentProcess
+	Processes []state.SilentProcess
 	jobs.Job
 }
 
@@ -135,7 +135,7 @@ func askJobs(ctx context.Context, name string, r request) ([]*Job, error) {
 	for _, j := range list {
 		slices.Sort(j.Silent)
 		slices.Sort(j.Unread)
-		slices.SortFunc(j.Processes, func(a, b SilentProcess) int { return a.Rank - b.Rank })
+		slices.SortFunc(j.Processes, func(a, b state.SilentProcess) int { return a.Rank - b.Rank })
 		slices.SortFunc(j.Reports, func(a, b node.Report) int { return a.Rank - b.Rank })
 	}
 	return list, nil
@@ -168,7 +168,7 @@ func (j *Job) ask(ctx context.Context, r request, all *jobs.Budget, gate chan st
 			default:
 				j.Silent = append(j.Silent, rank)
 				if pid != 0 {
-					j.Processes = append(j.Processes, SilentProcess{Rank: rank, PID: pid, Stopped: Stopped(pid)})
+					j.Processes = append(j.Processes, state.SilentProcess{Rank: rank, PID: pid, Stopped: Stopped(pid)})
 				}
 			}
 		})
@@ -248,9 +248,9 @@ func askRank(
 }
 
 // Status returns the job as a daemon's status: its ranks on this host are the local ones.
-func (j *Job) Status() Status {
-	s := Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread, SilentProcesses: j.Processes,
-		Cluster: []Member{}, Ranks: []LocalRank{}}
+func (j *Job) Status() state.Status {
+	s := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, Unread: j.Unread, SilentProcesses: j.Processes,
+		Cluster: []state.Member{}, Ranks: []state.Rank{}}
 	if j.UID != os.Geteuid() {
 		s.Foreign = new(j.UID)
 	}
@@ -261,7 +261,7 @@ func (j *Job) Status() Status {
 		}
 		for rank, peer := range r.Cluster {
 			if rank == len(s.Cluster) {
-				s.Cluster = append(s.Cluster, Member{Rank: rank, Address: peer.Address, Kind: peer.Kind})
+				s.Cluster = append(s.Cluster, state.Member{Rank: rank, Address: peer.Address, Kind: peer.Kind})
 			}
 			if m := &s.Cluster[rank]; m.Profile == "" {
 				m.Profile, m.Transport = peer.Profile, peer.Transport
@@ -282,22 +282,22 @@ func (j *Job) Status() Status {
 	return s
 }
 
-func localRank(r *node.Report) LocalRank {
-	l := LocalRank{Engine: r.Engine, RankInfo: RankInfo{
+func localRank(r *node.Report) state.Rank {
+	l := state.Rank{Engine: r.Engine, RankInfo: state.RankInfo{
 		Rank: r.Rank, Role: r.Role, Address: r.Address, Transports: r.Transports,
 		ReceiveBuffer: r.Buffer, ReceiveBufferRequested: r.BufferRequested,
 		Ring: r.Ring, Shared: r.Shared, SingleCopy: r.SingleCopy, Oversubscribed: r.Oversubscribed,
 	}}
 	if r.Kernel == "" {
-		l.Attached = []Program{{PID: r.PID, UID: r.UID, Seconds: time.Since(r.Started).Seconds(),
+		l.Attached = []state.Program{{PID: r.PID, UID: r.UID, Seconds: time.Since(r.Started).Seconds(),
 			Operations: r.Operations}}
 	} else {
-		l.Kernel, l.KernelState, l.KernelStats, l.KernelHolds = r.Kernel, KernelRunning, new(standin.Stats), r.KernelHolds
+		l.Kernel, l.KernelState, l.KernelStats, l.KernelHolds = r.Kernel, state.KernelRunning, new(state.Kernel), r.KernelHolds
 	}
 	if o := r.Offload; o != nil {
-		l.Offload = &Offload{Batches: o.Batches, Segmentation: o.Segmentation, Coalescing: o.Coalescing, Disabled: o.Disabled}
+		l.Offload = &state.Offload{Batches: o.Batches, Segmentation: o.Segmentation, Coalescing: o.Coalescing, Disabled: o.Disabled}
 		for _, peer := range slices.Sorted(maps.Keys(o.Refused)) {
-			l.Offload.Refused = append(l.Offload.Refused, OffloadRefused{Peer: peer, Error: o.Refused[peer]})
+			l.Offload.Refused = append(l.Offload.Refused, state.OffloadRefused{Peer: peer, Error: o.Refused[peer]})
 		}
 	}
 	return l

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -148,7 +149,7 @@ ranks:
 	if m := s.Cluster[1]; m.Kind != "fpga" || m.Role != "" || m.Profile != "cloudfpga" || m.Transport != "udp" {
 		t.Errorf("%+v", m)
 	}
-	if r := s.Ranks[1]; r.Rank != 2 || r.Role != RoleHost || len(r.Engine.Peers) != 2 || len(r.Attached) != 1 || r.Attached[0].Operations != 1 || r.Engine.Peers[0].Received != 1 {
+	if r := s.Ranks[1]; r.Rank != 2 || r.Role != state.RoleHost || len(r.Engine.Peers) != 2 || len(r.Attached) != 1 || r.Attached[0].Operations != 1 || r.Engine.Peers[0].Received != 1 {
 		t.Errorf("%+v", r)
 	}
 

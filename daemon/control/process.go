@@ -6,14 +6,6 @@ import (
 	"os"
 )
 
-// SilentProcess is the process of a rank that does not answer.
-type SilentProcess struct {
-	Rank int `json:"rank"`
-	PID  int `json:"pid"`
-	// Stopped: a signal or a debugger has stopped it.
-	Stopped bool `json:"stopped"`
-}
-
 // Stopped reports whether a process of this host is stopped by a signal or a debugger. It is false for one that does not exist,
 // and where the system has no /proc.
 func Stopped(pid int) bool {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // maxStatus bounds the length of a status that is read over HTTP, in bytes, and maxObjects how many objects it has:
@@ -20,7 +22,7 @@ const (
 
 // Ask returns the status of the daemon at an address: the URL of its HTTP server, such as http://10.12.0.2:9627, whose
 // /status.json it reads, or the path of its control socket.
-func Ask(ctx context.Context, address string) (s Status, err error) {
+func Ask(ctx context.Context, address string) (s state.Status, err error) {
 	if !strings.Contains(address, "://") {
 		client := NewClient(address)
 		defer client.Close()
@@ -39,13 +41,13 @@ func Ask(ctx context.Context, address string) (s Status, err error) {
 		return s, fmt.Errorf("GET %s: %s", req.URL.Redacted(), resp.Status)
 	}
 	if err := decodeStatus(resp.Body, &s); err != nil {
-		return Status{}, fmt.Errorf("GET %s: not the status of a zrlmpid: %w", req.URL.Redacted(), err)
+		return state.Status{}, fmt.Errorf("GET %s: not the status of a zrlmpid: %w", req.URL.Redacted(), err)
 	}
-	return s, s.validate("GET " + req.URL.Redacted())
+	return s, validate(&s, "GET "+req.URL.Redacted())
 }
 
 // decodeStatus reads a status of a server that may be any.
-func decodeStatus(r io.Reader, s *Status) error {
+func decodeStatus(r io.Reader, s *state.Status) error {
 	text, err := io.ReadAll(io.LimitReader(r, maxStatus+1))
 	switch {
 	case err != nil:

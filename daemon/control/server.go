@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -22,7 +23,7 @@ import (
 
 // Backend is what the server needs of the daemon. Its methods are called concurrently.
 type Backend interface {
-	Status() Status
+	Status() state.Status
 	Support() Support
 	// AskReports asks the ranks that are not the daemon's own what they wait for, over the links to them, within about a second.
 	AskReports(ctx context.Context) []waitreport.Asked

@@ -24,6 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -43,12 +44,12 @@ type fakeBackend struct {
 	asked  []string
 }
 
-func (b *fakeBackend) Status() Status {
-	return Status{Version: "test", PID: os.Getpid(), Cluster: []Member{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}}
+func (b *fakeBackend) Status() state.Status {
+	return state.Status{Version: "test", PID: os.Getpid(), Cluster: []state.Member{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}}
 }
 
 func (b *fakeBackend) AskReports(context.Context) []waitreport.Asked {
-	return []waitreport.Asked{{Rank: 1, Report: &waitreport.Report{Rank: 1, Role: RoleHost}}, {Rank: 2, Reason: "it has not answered"}}
+	return []waitreport.Asked{{Rank: 1, Report: &waitreport.Report{Rank: 1, Role: state.RoleHost}}, {Rank: 2, Reason: "it has not answered"}}
 }
 
 func (b *fakeBackend) Host(rank int) (Port, error) {
@@ -337,7 +338,7 @@ func TestAuthorize(t *testing.T) {
 // TestAskReports: the answers of other ranks reach the tool, also those that are none.
 func TestAskReports(t *testing.T) {
 	asked, err := fakeServer(t, &fakeBackend{}).AskReports(t.Context())
-	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != RoleHost || asked[1].Reason != "it has not answered" {
+	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != state.RoleHost || asked[1].Reason != "it has not answered" {
 		t.Errorf("%+v, %v", asked, err)
 	}
 }

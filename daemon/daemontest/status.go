@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -16,14 +16,14 @@ var Started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // Source is a source of statuses that a test makes.
 type Source struct {
 	// Value is what Status returns. Once Status may be called, Change changes it.
-	Value control.Status
+	Value state.Status
 
 	mu    sync.Mutex
 	times int
 }
 
 // Status returns the status.
-func (m *Source) Status() control.Status {
+func (m *Source) Status() state.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.times++
@@ -38,26 +38,26 @@ func (m *Source) Taken() int {
 }
 
 // Change changes the next status, which must not share what it changes with the last.
-func (m *Source) Change(f func(s *control.Status)) {
+func (m *Source) Change(f func(s *state.Status)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.Value)
 }
 
 // Cluster is a status of a host and of so many peers. Some wait, lose, fail.
-func Cluster(peers int, uptime float64, busy bool) control.Status {
-	s := control.Status{
-		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime, Cluster: make([]control.Member, peers+1),
+func Cluster(peers int, uptime float64, busy bool) state.Status {
+	s := state.Status{
+		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: Started, Uptime: uptime, Cluster: make([]state.Member, peers+1),
 		HTTP: "http://127.0.0.1:9627/",
 	}
-	r := control.LocalRank{
-		RankInfo: control.RankInfo{
-			Rank: 0, Role: control.RoleHost, Address: "10.12.0.1:2718", Transports: []string{"udp"}, ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
-			Offload: &control.Offload{Batches: true, Segmentation: true},
+	r := state.Rank{
+		RankInfo: state.RankInfo{
+			Rank: 0, Role: state.RoleHost, Address: "10.12.0.1:2718", Transports: []string{"udp"}, ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
+			Offload: &state.Offload{Batches: true, Segmentation: true},
 		},
 		Engine: mpe.Snapshot{Size: peers + 1, Posted: 3, Unexpected: 1},
 	}
-	s.Cluster[0] = control.Member{Role: control.RoleHost, Kind: "software", Address: r.Address}
+	s.Cluster[0] = state.Member{Role: state.RoleHost, Kind: "software", Address: r.Address}
 	for i := 1; i <= peers; i++ {
 		n := uint64(0)
 		if busy {
@@ -67,15 +67,15 @@ func Cluster(peers int, uptime float64, busy bool) control.Status {
 			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga", Transport: "udp",
 			Sent: n, Received: n, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: mpe.PacketCounts{protocol.Data: n},
 		}
-		s.Cluster[i] = control.Member{Rank: i, Kind: p.Kind, Address: p.Address}
+		s.Cluster[i] = state.Member{Rank: i, Kind: p.Kind, Address: p.Address}
 		r.Engine.Peers = append(r.Engine.Peers, p)
 	}
-	s.Ranks = []control.LocalRank{r}
+	s.Ranks = []state.Rank{r}
 	return s
 }
 
 // Waits lets rank 0 wait for a peer.
-func Waits(s *control.Status, peer int, seconds float64) {
+func Waits(s *state.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &mpe.WaitSnapshot{
 		State: "WAIT4REQ", WaitsFor: "SEND_REQUEST", Seconds: seconds,
 		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d", peer),

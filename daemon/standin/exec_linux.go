@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // execKernel runs a program of the user's that makes its calls over the MPE
@@ -36,8 +37,8 @@ func newExec(b base, command []string) (Kernel, error) {
 	return k, nil
 }
 
-// Stats implements Kernel.
-func (k *execKernel) Stats() Stats {
+// state.Kernel implements Kernel.
+func (k *execKernel) Stats() state.Kernel {
 	s := k.base.Stats()
 	s.Problem = k.state.problem()
 	return s

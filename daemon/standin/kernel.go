@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Rank is the rank on which a kernel runs. *mpe.Engine implements it. A kernel must not
@@ -19,22 +19,6 @@ type Rank interface {
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
-
-// Stats counts what the rank's engine does not count.
-type Stats struct {
-	// Errors counts failed operations, and a program's mistakes.
-	Errors uint64 `json:"errors"`
-	// Starts counts how often the program of an exec, rtl or rtl-net kernel was started.
-	Starts uint64 `json:"starts,omitempty"`
-	// Problem describes why the program of an exec kernel exchanges no messages, or is empty.
-	Problem string `json:"problem,omitempty"`
-	// Simulation is the state of the role of an rtl or rtl-net kernel.
-	Simulation *Simulation `json:"simulation,omitempty"`
-}
-
-// Holds returns what the role, as a program or in simulation, holds the exchange of messages up with, or an empty
-// string.
-func (s Stats) Holds() string { return cmp.Or(s.Problem, s.Simulation.Holds()) }
 
 // counters count failures, starts of programs, and what has gone well: calls of programs, and rounds of other kernels.
 type counters struct{ errors, starts, succeeded atomic.Uint64 }
@@ -47,9 +31,9 @@ type Kernel interface {
 	// have, a rank that is shut down (mpe.ErrClosed), and ErrKeepsFailing. Run is called
 	// once at a time. When it returns, no goroutine of the kernel is running.
 	Run(ctx context.Context, r Rank) error
-	// Stats returns what the kernel has done so far. It may be called at
+	// state.Kernel returns what the kernel has done so far. It may be called at
 	// any time.
-	Stats() Stats
+	Stats() state.Kernel
 	// String returns the specification that the kernel was made from, without the arguments
 	// of a program, which may be secret.
 	String() string

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -30,9 +31,9 @@ type base struct {
 // String implements Kernel.
 func (b *base) String() string { return b.name }
 
-// Stats implements Kernel.
-func (b *base) Stats() Stats {
-	return Stats{Errors: b.counters.errors.Load(), Starts: b.counters.starts.Load()}
+// state.Kernel implements Kernel.
+func (b *base) Stats() state.Kernel {
+	return state.Kernel{Errors: b.counters.errors.Load(), Starts: b.counters.starts.Load()}
 }
 
 // buffer returns a buffer for the longest message, and the function that frees it. The

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -78,7 +79,7 @@ type connections struct {
 	live   int // those with a reader
 	queue  batch
 	ending bool
-	stats  ConnectionStats
+	stats  state.Connections
 	failed string // logged last
 }
 
@@ -375,8 +376,8 @@ func (c *connections) warn(what string, err error, fields ...zap.Field) {
 	}
 }
 
-// Stats returns what was counted.
-func (c *connections) Stats() ConnectionStats {
+// state.Kernel returns what was counted.
+func (c *connections) Stats() state.Connections {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats

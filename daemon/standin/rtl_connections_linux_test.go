@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // tcpRole runs a program of the test as rank 1 at 127.x.y.2.
@@ -36,7 +36,7 @@ func tcpRoleIn(t *testing.T, network string, program ...string) *running {
 	return k
 }
 
-func tcpStats(k *running) (s standin.TCPStats) {
+func tcpStats(k *running) (s state.TCP) {
 	if sim := k.Kernel.Stats().Simulation; sim != nil && sim.TCP != nil {
 		s = *sim.TCP
 	}
@@ -83,7 +83,7 @@ func TestRTLNetTCP(t *testing.T) {
 		echoed(t, first, n)
 		echoed(t, second, n)
 	}
-	if s := tcpStats(k); s.Open != 2 || s.Accepted != 2 || s.Opened+s.Failed+s.Unknown+s.Limit+s.TCPStats.Refused != 0 || s.Received == 0 || s.Sent < s.Received {
+	if s := tcpStats(k); s.Open != 2 || s.Accepted != 2 || s.Opened+s.Failed+s.Unknown+s.Limit+s.Chunks.Refused != 0 || s.Received == 0 || s.Sent < s.Received {
 		t.Errorf("%+v", s)
 	}
 	// A port that the role has not opened.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // rtlKernel runs a simulator of the user's with the FPGA's role in it. A simulator that ends
@@ -90,18 +91,18 @@ func (k *rtlNetKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// Stats implements Kernel.
-func (k *rtlKernel) Stats() Stats {
+// state.Kernel implements Kernel.
+func (k *rtlKernel) Stats() state.Kernel {
 	s := k.base.Stats()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.port != nil {
 		w := k.port.Wait()
-		s.Simulation = &Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text, Fault: k.port.Faulty()}
+		s.Simulation = &state.Simulation{Cycle: k.port.Cycle(), Signal: w.Signal, Since: w.Since, Text: w.Text, Fault: k.port.Faulty()}
 		if n, ok := k.port.(*cosim.Network); ok {
 			s.Simulation.Datagrams = new(n.Stats())
 			if k.tcp != nil {
-				s.Simulation.TCP = &TCPStats{n.TCPStats(), k.tcp.Stats()}
+				s.Simulation.TCP = &state.TCP{Chunks: n.TCPStats(), Connections: k.tcp.Stats()}
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -92,7 +93,7 @@ func TestRTLNet(t *testing.T) {
 	defer c.close()
 	k, w := rtlNet(t, c, "net-echo")
 	c.start(1, k)
-	stats := func() *cosim.NetworkStats {
+	stats := func() *state.Datagrams {
 		if s := k.Kernel.Stats().Simulation; s != nil {
 			return s.Datagrams
 		}

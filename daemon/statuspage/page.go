@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Options configure a page.
@@ -31,7 +31,7 @@ type Latency struct {
 
 // Page serves the status. Its methods may be called concurrently.
 type Page struct {
-	source func() control.Status
+	source func() state.Status
 	opts   Options
 	mux    http.ServeMux
 	wake   chan struct{} // a watcher has come
@@ -54,7 +54,7 @@ const (
 
 // New returns a page of the statuses that source returns. source must be safe for
 // concurrent use.
-func New(source func() control.Status, opts Options) *Page {
+func New(source func() state.Status, opts Options) *Page {
 	if opts.Host == "" {
 		opts.Host, _ = os.Hostname() // may be empty
 	}
@@ -72,7 +72,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHT
 // sample is a status at one moment.
 type sample struct {
 	at     time.Time
-	status control.Status
+	status state.Status
 	digest *digest.Digest
 	// views are its views by query, guarded by the page's lock.
 	views map[query]*view
@@ -115,7 +115,7 @@ func (p *Page) take(oldest time.Duration) *sample {
 		return p.last
 	}
 	s := &sample{at: now, status: p.source(), views: make(map[query]*view)}
-	var before *control.Status
+	var before *state.Status
 	if p.last != nil {
 		before = &p.last.status
 	}

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // get asks a page without a network.
@@ -73,11 +73,11 @@ func TestPage(t *testing.T) {
 func TestStatusJSON(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(3, 10, true)}
 	w := get(t, statuspage.New(m.Status, statuspage.Options{}), "/status.json")
-	var s control.Status
+	var s state.Status
 	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s.PID != 4711 || len(s.Ranks[0].Engine.Peers) != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	m.Change(func(s *control.Status) { daemontest.Waits(s, 2, 12) })
+	m.Change(func(s *state.Status) { daemontest.Waits(s, 2, 12) })
 	body := get(t, statuspage.New(m.Status, statuspage.Options{}), "/status.json").Body.String()
 	expect(t, body, `"verdict":{"level":"bad","text":"1 wait, longest 12.0 s"`, `"waits":[{"rank":0,"peer":2,"direction":"receive","waits_for":"SEND_REQUEST","age_seconds":12,`,
 		`"cycles":[]`, `"problems":[]`)
@@ -89,8 +89,8 @@ func TestManyRanks(t *testing.T) {
 	m := &daemontest.Source{Value: daemontest.Cluster(64, 10, false)}
 	s := &m.Value
 	for rank := 1; rank <= 63; rank++ {
-		s.Ranks = append(s.Ranks, control.LocalRank{
-			RankInfo: control.RankInfo{Rank: rank, Role: control.RoleHost},
+		s.Ranks = append(s.Ranks, state.Rank{
+			RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost},
 			Engine:   mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{{Rank: 0, Refuses: "wedged"}}},
 		})
 	}
@@ -106,7 +106,7 @@ func TestManyRanks(t *testing.T) {
 }
 
 func TestOtherRequests(t *testing.T) {
-	p := statuspage.New((&daemontest.Source{Value: control.Status{}}).Status, statuspage.Options{})
+	p := statuspage.New((&daemontest.Source{Value: state.Status{}}).Status, statuspage.Options{})
 	for path, want := range map[string]int{"/": 200, "/nothing": 404, "/index.html": 404, "/events/x": 404} {
 		if got := get(t, p, path).Code; got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
@@ -126,7 +126,7 @@ func TestHostile(t *testing.T) {
 	s := &m.Value
 	s.Version, s.Config = evil, evil
 	r := &s.Ranks[0]
-	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, control.KernelFailed, evil, evil, []string{evil}
+	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, state.KernelFailed, evil, evil, []string{evil}
 	r.Engine.Peers[0] = mpe.PeerSnapshot{
 		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: mpe.DropCounts{mpe.DropStale: 3},
 		Sending: &mpe.WaitSnapshot{WaitsFor: evil, Seconds: 20, Text: evil},
@@ -240,7 +240,7 @@ func TestEvents(t *testing.T) {
 		if quiet.size > 4000 || len(quiet.L) != 0 || quiet.T == first.T {
 			t.Errorf("nothing has happened, and it takes %d bytes to say so: %+v", quiet.size, quiet)
 		}
-		m.Change(func(s *control.Status) {
+		m.Change(func(s *state.Status) {
 			*s = daemontest.Cluster(1000, 1000, true)
 			daemontest.Waits(s, 700, 5)
 		})
@@ -253,7 +253,7 @@ func TestEvents(t *testing.T) {
 		}
 		expect(t, e.P["verdict"], "1 wait, longest 5.0 s")
 		// Everything moves: what is sent stays bounded.
-		m.Change(func(s *control.Status) { *s = daemontest.Cluster(1000, 2000, true) })
+		m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 2000, true) })
 		if e := <-events; e.size > 200_000 {
 			t.Errorf("%d bytes", e.size)
 		} else if *e.L["waits"].O == nil || len(*e.L["waits"].O) != 0 {
@@ -329,10 +329,10 @@ func TestTooManyWatchers(t *testing.T) {
 
 // TestFailures: the page has the last failures, escaped, and the command that explains each.
 func TestFailures(t *testing.T) {
-	s := control.Status{Version: "v1"}
+	s := state.Status{Version: "v1"}
 	for i := range 30 {
-		s.Failures = append(s.Failures, control.Failure{
-			Peer: new(7), Operation: control.OperationSend, State: "WAIT_CLEAR", Reason: fmt.Sprintf("<b>reason %d", i), Count: 1, Record: "/spool/one.pcapng.gz",
+		s.Failures = append(s.Failures, state.Failure{
+			Peer: new(7), Operation: state.OperationSend, State: "WAIT_CLEAR", Reason: fmt.Sprintf("<b>reason %d", i), Count: 1, Record: "/spool/one.pcapng.gz",
 		})
 	}
 	for n, want := range map[int][]string{
@@ -341,7 +341,7 @@ func TestFailures(t *testing.T) {
 	} {
 		shown := s
 		shown.Failures = s.Failures[:n]
-		w := get(t, statuspage.New(func() control.Status { return shown }, statuspage.Options{}), "/")
+		w := get(t, statuspage.New(func() state.Status { return shown }, statuspage.Options{}), "/")
 		for _, text := range want {
 			if !strings.Contains(w.Body.String(), text) {
 				t.Errorf("with %d failures the page has no %q", n, text)

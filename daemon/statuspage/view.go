@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // The bounds of what is shown of each kind; the others are counted.
@@ -29,7 +29,7 @@ type shown struct {
 	query
 	Host    string
 	At      time.Time
-	Status  *control.Status
+	Status  *state.Status
 	Digest  *digest.Digest
 	Verdict digest.Verdict
 	Live    chart
@@ -50,7 +50,7 @@ type shown struct {
 	AllPeers, FitPeers        int // all, and those that match the filter
 	Silent                    int // of these, that never exchanged anything and are not listed
 	Latencies                 bool
-	Failures                  []control.Failure
+	Failures                  []state.Failure
 	Entries                   []Entry
 	HasLog                    bool
 }

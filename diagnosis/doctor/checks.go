@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Verdict is the result of a check.
@@ -40,7 +40,7 @@ type Check struct {
 type input struct {
 	*Plan
 	*Facts
-	status *control.Status
+	status *state.Status
 }
 
 // Checks are all checks, in the order in which they are printed.
@@ -81,16 +81,16 @@ type Report struct {
 }
 
 // Examine returns what the checks find. status is that of the running daemon, or nil.
-func Examine(p *Plan, f *Facts, status *control.Status) *Report {
+func Examine(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, Checks)
 }
 
 // ExamineQuick is Examine with the checks whose facts take no time, for the start of a daemon.
-func ExamineQuick(p *Plan, f *Facts, status *control.Status) *Report {
+func ExamineQuick(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, slices.DeleteFunc(slices.Clone(Checks), func(c Check) bool { return !c.quick }))
 }
 
-func examine(p *Plan, f *Facts, status *control.Status, checks []Check) *Report {
+func examine(p *Plan, f *Facts, status *state.Status, checks []Check) *Report {
 	r := &Report{Config: p.Source}
 	in := &input{p, f, status}
 	for i := range checks {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -80,7 +80,7 @@ func FromConfig(source string, cfg *config.Config) *Plan {
 
 // FromStatus returns the plan of a running daemon whose configuration cannot be read. The longest datagrams are those of
 // the profiles.
-func FromStatus(s *control.Status) *Plan {
+func FromStatus(s *state.Status) *Plan {
 	p := &Plan{Source: s.Config}
 	for i := range s.Cluster {
 		m := &s.Cluster[i]

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
@@ -61,17 +61,17 @@ func sound(p *doctor.Plan) *doctor.Facts {
 }
 
 // daemonOf is the status of a daemon that runs rank 0.
-func daemonOf(change func(*control.LocalRank)) *control.Status {
-	r := control.LocalRank{
-		RankInfo: control.RankInfo{ReceiveBuffer: 16 << 20, ReceiveBufferRequested: 16 << 20, Offload: &control.Offload{Segmentation: true, Coalescing: true}},
+func daemonOf(change func(*state.Rank)) *state.Status {
+	r := state.Rank{
+		RankInfo: state.RankInfo{ReceiveBuffer: 16 << 20, ReceiveBufferRequested: 16 << 20, Offload: &state.Offload{Segmentation: true, Coalescing: true}},
 		Engine:   mpe.Snapshot{Size: 3, Peers: []mpe.PeerSnapshot{{Rank: 1, Kind: "cpu", Address: "10.9.0.2:2718", Profile: "cloudfpga", Transport: "udp"}}},
 	}
 	if change != nil {
 		change(&r)
 	}
-	return &control.Status{
-		PID: 47, Ranks: []control.LocalRank{r},
-		Cluster: []control.Member{{Rank: 0, Address: "10.9.0.1:2718", Role: control.RoleHost}, {Rank: 1, Address: "10.9.0.2:2718"}, {Rank: 2, Address: "10.9.0.3:2718"}},
+	return &state.Status{
+		PID: 47, Ranks: []state.Rank{r},
+		Cluster: []state.Member{{Rank: 0, Address: "10.9.0.1:2718", Role: state.RoleHost}, {Rank: 1, Address: "10.9.0.2:2718"}, {Rank: 2, Address: "10.9.0.3:2718"}},
 	}
 }
 
@@ -85,7 +85,7 @@ func TestVerdicts(t *testing.T) {
 		name    string
 		config  string
 		change  func(*doctor.Facts)
-		status  *control.Status
+		status  *state.Status
 		check   string
 		verdict doctor.Verdict
 		found   string
@@ -100,11 +100,11 @@ func TestVerdicts(t *testing.T) {
 		{name: "echo not permitted", change: func(f *doctor.Facts) { f.Paths[0].Echo.Unknown = "not permitted" }, check: "path_mtu", verdict: doctor.Unknown, found: "not permitted"},
 		{name: "extended profile", config: "ranks: [{rank: 0, address: 10.9.0.1, run: host}, {rank: 1, address: 10.9.0.2, peer: software}]\ndefaults: {profile: extended}\n", change: func(f *doctor.Facts) { f.Paths[0].Route.Value.MTU = 1280 }, check: "path_mtu", verdict: doctor.Right},
 		{name: "shorter datagrams", config: "ranks: [{rank: 0, address: 10.9.0.1, run: host}, {rank: 1, address: 10.9.0.2, peer: software}]\ndefaults: {max_datagram: 1256}\n", change: func(f *doctor.Facts) { f.Paths[0].Route.Value.MTU = 1284 }, check: "path_mtu", verdict: doctor.Right},
-		{name: "buffer of the daemon", status: daemonOf(func(r *control.LocalRank) { r.ReceiveBuffer = 1 << 18 }), check: "receive_buffer", verdict: doctor.Wrong, found: "the daemon gets a receive buffer of 256KiB of 16MiB"},
+		{name: "buffer of the daemon", status: daemonOf(func(r *state.Rank) { r.ReceiveBuffer = 1 << 18 }), check: "receive_buffer", verdict: doctor.Wrong, found: "the daemon gets a receive buffer of 256KiB of 16MiB"},
 		{name: "no offload", change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload", verdict: doctor.Wrong, found: "segmentation (false)"},
 		{name: "offload disabled", config: "limits: {offload: off}\n", change: func(f *doctor.Facts) { f.Offload.Value.Segmentation = false }, check: "offload", verdict: doctor.Right, found: "disabled"},
-		{name: "offload disabled by faults", status: daemonOf(func(r *control.LocalRank) { r.Offload = &control.Offload{Disabled: true} }), check: "offload", verdict: doctor.Right, found: "or faults of the ranks"},
-		{name: "offload refused", status: daemonOf(func(r *control.LocalRank) { r.Offload.Refused = []control.OffloadRefused{{Peer: 1, Error: "EIO"}} }), check: "offload", verdict: doctor.Wrong, found: "refused segmentation to rank 1: EIO"},
+		{name: "offload disabled by faults", status: daemonOf(func(r *state.Rank) { r.Offload = &state.Offload{Disabled: true} }), check: "offload", verdict: doctor.Right, found: "or faults of the ranks"},
+		{name: "offload refused", status: daemonOf(func(r *state.Rank) { r.Offload.Refused = []state.OffloadRefused{{Peer: 1, Error: "EIO"}} }), check: "offload", verdict: doctor.Wrong, found: "refused segmentation to rank 1: EIO"},
 		{name: "slow clock", change: func(f *doctor.Facts) { f.Clock.Value.Source = "hpet" }, check: "clock", verdict: doctor.Wrong, found: "clocksource is hpet"},
 		{name: "clock not synchronized", change: func(f *doctor.Facts) { f.Clock.Value.Synchronized.Value = false }, check: "clock", verdict: doctor.Wrong, found: "not synchronized"},
 		{name: "files run out", change: func(f *doctor.Facts) { f.Files.Value.Open = 900 }, check: "open_files", verdict: doctor.Wrong, found: "900 files open of at most 1024"},
@@ -125,9 +125,9 @@ func TestVerdicts(t *testing.T) {
 		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: another station on eth0 has fd00::1"},
 		{name: "no ARP requests permitted", change: func(f *doctor.Facts) { f.Claims = doctor.Known[[]doctor.Claim](nil, unknown) }, check: "duplicate_address", verdict: doctor.Unknown, found: "not permitted"},
 		{name: "firewall unknown", change: func(f *doctor.Facts) { f.Firewall = doctor.Known[json.RawMessage](nil, unknown) }, check: "firewall", verdict: doctor.Unknown, found: "not permitted"},
-		{name: "wrong rank map", status: daemonOf(func(r *control.LocalRank) { r.Engine.Peers[0].Dropped[mpe.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
-		{name: "duplicates", status: daemonOf(func(r *control.LocalRank) { r.Engine.Peers[0].Dropped[mpe.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
-		{name: "never heard", status: daemonOf(func(r *control.LocalRank) {
+		{name: "wrong rank map", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
+		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
+		{name: "never heard", status: daemonOf(func(r *state.Rank) {
 			r.Engine.Peers[0].Sending = &mpe.WaitSnapshot{State: "WAIT_CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: 9}
 			r.Engine.Peers[0].PacketsOut[1] = 3
 		}), check: "waits", verdict: doctor.Wrong, found: "10.9.0.2"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -37,29 +38,6 @@ type Datagram struct {
 	Own uint16
 	// Bytes are its payload.
 	Bytes []byte
-}
-
-// NetworkStats counts datagrams.
-type NetworkStats struct {
-	// Received were handed to the role, and Sent came from it.
-	Received uint64 `json:"received"`
-	Sent     uint64 `json:"sent"`
-	// Closed arrived while the role had not opened the port, Unknown from addresses that are no rank's, and
-	// Length were empty or too long.
-	Closed  uint64 `json:"dropped_port_closed"`
-	Unknown uint64 `json:"dropped_unknown_address"`
-	Length  uint64 `json:"dropped_length"`
-	// Refused came from the role for a rank or port that there is not.
-	Refused uint64 `json:"dropped_refused"`
-}
-
-// TCPStats counts chunks of TCP connections.
-type TCPStats struct {
-	// Received were handed to the role, and Sent came from it.
-	Received uint64 `json:"received"`
-	Sent     uint64 `json:"sent"`
-	// Refused came from the role for a rank that there is not.
-	Refused uint64 `json:"dropped_refused"`
 }
 
 // meta is the metadata of a datagram, as NetworkMeta of cFDK: dst_rank, dst_port, src_rank, src_port, len.
@@ -134,7 +112,7 @@ type streams struct {
 	// sent are the datagrams of the last result, in arena.
 	sent  []Datagram
 	arena []byte
-	stats NetworkStats
+	stats state.Datagrams
 }
 
 // NewNetwork returns the network of a rank. ports are the UDP ports of all ranks, of which that of the
@@ -406,11 +384,11 @@ func (n *Network) SentTCP() []Datagram { return n.tcp.sent }
 func (n *Network) Refusal() *FaultError { return n.refusal }
 
 // Stats returns what was counted.
-func (n *Network) Stats() NetworkStats { return n.udp.stats }
+func (n *Network) Stats() state.Datagrams { return n.udp.stats }
 
-// TCPStats returns what was counted of chunks.
-func (n *Network) TCPStats() TCPStats {
-	return TCPStats{Received: n.tcp.stats.Received, Sent: n.tcp.stats.Sent, Refused: n.tcp.stats.Refused}
+// state.Chunks returns what was counted of chunks.
+func (n *Network) TCPStats() state.Chunks {
+	return state.Chunks{Received: n.tcp.stats.Received, Sent: n.tcp.stats.Sent, Refused: n.tcp.stats.Refused}
 }
 
 // Faulty reports whether the role has broken the rules of its interface.
@@ -444,7 +422,7 @@ func (n *Network) Wait() Wait {
 			return w
 		}
 	}
-	if !n.isOpen() && n.tcp.open == 0 && n.tcp.stats == (NetworkStats{}) {
+	if !n.isOpen() && n.tcp.open == 0 && n.tcp.stats == (state.Datagrams{}) {
 		return Wait{"poROL_Nrc_Udp_Rx_ports", n.udp.changed, fmt.Sprintf("bit %d is 0: port %d is closed", n.ports[n.rank]-protocol.Port, n.ports[n.rank])}
 	}
 	return Wait{Since: n.moved, Text: "no datagram is under way"}

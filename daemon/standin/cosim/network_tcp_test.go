@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // tcpOf are the transfers on the streams of TCP.
@@ -47,7 +49,7 @@ func TestTCPReceives(t *testing.T) {
 		if !bytes.Equal(got, payloadOf(n)) {
 			t.Errorf("%d bytes: the role is handed % x", n, got)
 		}
-		if s := b.network.TCPStats(); s != (TCPStats{Received: 1}) || b.network.Stats() != (NetworkStats{}) {
+		if s := b.network.TCPStats(); s != (state.Chunks{Received: 1}) || b.network.Stats() != (state.Datagrams{}) {
 			t.Errorf("%d bytes: %+v, %+v", n, s, b.network.Stats())
 		}
 	}
@@ -181,7 +183,7 @@ func TestTCPRefuses(t *testing.T) {
 		if r := b.network.Refusal(); r == nil || r.Signal != "soROLE_Nrc_Tcp_Meta_TDATA" || r.Cycle != 3 || r.Problem != tt.text {
 			t.Errorf("%s: %v", tt.text, r)
 		}
-		if len(b.chunks) != 1 || b.chunks[0].Rank != 0 || b.network.TCPStats() != (TCPStats{Sent: 1, Refused: 1}) {
+		if len(b.chunks) != 1 || b.chunks[0].Rank != 0 || b.network.TCPStats() != (state.Chunks{Sent: 1, Refused: 1}) {
 			t.Errorf("%s: sent %v, %+v", tt.text, b.chunks, b.network.TCPStats())
 		}
 	}

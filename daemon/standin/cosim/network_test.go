@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -122,7 +123,7 @@ func TestNetworkReceives(t *testing.T) {
 		if !bytes.Equal(got, payload) {
 			t.Errorf("%d bytes: the role is handed % x", n, got)
 		}
-		if s := b.network.Stats(); s != (NetworkStats{Received: 1}) {
+		if s := b.network.Stats(); s != (state.Datagrams{Received: 1}) {
 			t.Errorf("%d bytes: %+v", n, s)
 		}
 	}
@@ -145,7 +146,7 @@ func TestNetworkDrops(t *testing.T) {
 	if w := b.network.Wait(); w.Signal != "poROL_Nrc_Udp_Rx_ports" || w.Text != "bit 0 is 0: port 2718 is closed" || w.Since == 0 {
 		t.Errorf("%+v", w)
 	}
-	if s := b.network.Stats(); s != (NetworkStats{Unknown: 1, Length: 2, Closed: 1}) {
+	if s := b.network.Stats(); s != (state.Datagrams{Unknown: 1, Length: 2, Closed: 1}) {
 		t.Errorf("%+v", s)
 	}
 	if err := b.step(); err != nil || len(b.got) != 0 {

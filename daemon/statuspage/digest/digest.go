@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // AnyRank is the Peer of a receive from any source.
@@ -64,7 +64,7 @@ func (r *Rates) add(o Rates) {
 
 // Of returns the digest of a status. Rates are computed from the status before, which may
 // be nil.
-func Of(s, before *control.Status) *Digest {
+func Of(s, before *state.Status) *Digest {
 	d := &Digest{Doubtful: len(s.Doubts()) > 0, Waits: waits(s), Problems: problems(s),
 		Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
 	d.Cycles = cycles(d.Waits)
@@ -87,7 +87,7 @@ func Of(s, before *control.Status) *Digest {
 			p.Rates = p.since(past[pair{p.Rank, p.Peer}], span)
 			r.Rates.add(p.Rates)
 		}
-		if r.Role == control.RoleHost {
+		if r.Role == state.RoleHost {
 			d.Hosts++
 		} else {
 			d.StandIns++
@@ -121,7 +121,7 @@ type pair struct{ rank, peer int }
 
 // elapsed returns the seconds between two statuses of the same run of a daemon, or 0 if
 // they are of different runs.
-func elapsed(s, before *control.Status) float64 {
+func elapsed(s, before *state.Status) float64 {
 	if before == nil || before.PID != s.PID || !before.Started.Equal(s.Started) {
 		return 0
 	}

@@ -8,18 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // status is one of the given local ranks, of a cluster of ten.
-func status(uptime float64, ranks ...control.LocalRank) *control.Status {
-	s := &control.Status{PID: 7, Started: started, Uptime: uptime, Ranks: ranks, Cluster: make([]control.Member, 10)}
+func status(uptime float64, ranks ...state.Rank) *state.Status {
+	s := &state.Status{PID: 7, Started: started, Uptime: uptime, Ranks: ranks, Cluster: make([]state.Member, 10)}
 	for i := range s.Cluster {
 		s.Cluster[i].Rank = i
 	}
@@ -29,13 +28,13 @@ func status(uptime float64, ranks ...control.LocalRank) *control.Status {
 	return s
 }
 
-func host(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
-	return control.LocalRank{RankInfo: control.RankInfo{Rank: rank, Role: control.RoleHost}, Engine: mpe.Snapshot{Rank: rank, Peers: peers}}
+func host(rank int, peers ...mpe.PeerSnapshot) state.Rank {
+	return state.Rank{RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost}, Engine: mpe.Snapshot{Rank: rank, Peers: peers}}
 }
 
-func standIn(rank int, peers ...mpe.PeerSnapshot) control.LocalRank {
+func standIn(rank int, peers ...mpe.PeerSnapshot) state.Rank {
 	r := host(rank, peers...)
-	r.Role, r.Kernel, r.KernelState = control.RoleStandin, "echo", control.KernelRunning
+	r.Role, r.Kernel, r.KernelState = state.RoleStandin, "echo", state.KernelRunning
 	return r
 }
 
@@ -137,28 +136,28 @@ func TestCycles(t *testing.T) {
 	}
 	anySource := host(0)
 	anySource.Engine.AnySource = &mpe.WaitSnapshot{Seconds: 50}
-	ring := make([]control.LocalRank, 10)
+	ring := make([]state.Rank, 10)
 	for i := range ring {
 		ring[i] = host(i, sends((i+1)%10, 30))
 	}
 	for name, tt := range map[string]struct {
-		ranks []control.LocalRank
+		ranks []state.Rank
 		want  []Cycle
 	}{
-		"no wait":        {[]control.LocalRank{host(0), host(1)}, nil},
-		"one waits":      {[]control.LocalRank{host(0, receives(1, 9)), host(1)}, nil},
-		"brief":          {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, .9))}, nil},
-		"two receive":    {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, 4))}, []Cycle{{[]int{0, 1}, 4, "cycle 0 → 1 → 0"}}},
-		"two send":       {[]control.LocalRank{host(0, sends(1, 3)), host(1, sends(0, 4))}, []Cycle{{[]int{1, 0}, 3, "cycle 1 → 0 → 1"}}},
-		"kernel idles":   {[]control.LocalRank{host(0, receives(1, 9)), standIn(1, receives(0, 9))}, nil},
-		"kernel sends":   {[]control.LocalRank{host(0, sends(1, 9)), standIn(1, sends(0, 8))}, []Cycle{{[]int{0, 1}, 8, "cycle 0 → 1 → 0"}}},
-		"remote":         {[]control.LocalRank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "cycle 0 → 7 → 0"}}},
-		"any source":     {[]control.LocalRank{anySource, host(1, receives(0, 4))}, nil},
-		"three":          {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1, 2}, 7, "cycle 0 → 1 → 2 → 0"}}},
-		"a tail":         {[]control.LocalRank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))}, []Cycle{{[]int{1, 2}, 7, "cycle 1 → 2 → 1"}}},
-		"the shortest":   {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(2, 8), receives(0, 3)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1}, 3, "cycle 0 → 1 → 0"}}},
-		"twice the pair": {[]control.LocalRank{host(0, both(1, 8)), host(1, both(0, 6))}, []Cycle{{[]int{0, 1}, 6, "cycle 0 → 1 → 0"}}},
-		"two cycles": {[]control.LocalRank{host(0, receives(1, 9)), host(1, receives(0, 9)), host(2, receives(3, 5)), host(3, receives(2, 5))},
+		"no wait":        {[]state.Rank{host(0), host(1)}, nil},
+		"one waits":      {[]state.Rank{host(0, receives(1, 9)), host(1)}, nil},
+		"brief":          {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, .9))}, nil},
+		"two receive":    {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, 4))}, []Cycle{{[]int{0, 1}, 4, "cycle 0 → 1 → 0"}}},
+		"two send":       {[]state.Rank{host(0, sends(1, 3)), host(1, sends(0, 4))}, []Cycle{{[]int{1, 0}, 3, "cycle 1 → 0 → 1"}}},
+		"kernel idles":   {[]state.Rank{host(0, receives(1, 9)), standIn(1, receives(0, 9))}, nil},
+		"kernel sends":   {[]state.Rank{host(0, sends(1, 9)), standIn(1, sends(0, 8))}, []Cycle{{[]int{0, 1}, 8, "cycle 0 → 1 → 0"}}},
+		"remote":         {[]state.Rank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "cycle 0 → 7 → 0"}}},
+		"any source":     {[]state.Rank{anySource, host(1, receives(0, 4))}, nil},
+		"three":          {[]state.Rank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1, 2}, 7, "cycle 0 → 1 → 2 → 0"}}},
+		"a tail":         {[]state.Rank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))}, []Cycle{{[]int{1, 2}, 7, "cycle 1 → 2 → 1"}}},
+		"the shortest":   {[]state.Rank{host(0, receives(1, 9)), host(1, receives(2, 8), receives(0, 3)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1}, 3, "cycle 0 → 1 → 0"}}},
+		"twice the pair": {[]state.Rank{host(0, both(1, 8)), host(1, both(0, 6))}, []Cycle{{[]int{0, 1}, 6, "cycle 0 → 1 → 0"}}},
+		"two cycles": {[]state.Rank{host(0, receives(1, 9)), host(1, receives(0, 9)), host(2, receives(3, 5)), host(3, receives(2, 5))},
 			[]Cycle{{[]int{0, 1}, 9, "cycle 0 → 1 → 0"}, {[]int{2, 3}, 5, "cycle 2 → 3 → 2"}}},
 		"long": {ring, []Cycle{{[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 30,
 			"cycle 0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → … → 9 → 0"}}},
@@ -181,11 +180,11 @@ func TestCycles(t *testing.T) {
 
 // TestManyCycles: the reported cycles are bounded.
 func TestManyCycles(t *testing.T) {
-	var ranks []control.LocalRank
+	var ranks []state.Rank
 	for i := 0; i < 4*maxCycles; i += 2 {
 		ranks = append(ranks, host(i, receives(i+1, 9)), host(i+1, receives(i, 9)))
 	}
-	s := &control.Status{Ranks: ranks}
+	s := &state.Status{Ranks: ranks}
 	if got := len(Of(s, nil).Cycles); got != maxCycles {
 		t.Errorf("%d cycles", got)
 	}
@@ -193,10 +192,10 @@ func TestManyCycles(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	r := standIn(2, mpe.PeerSnapshot{Rank: 0, NetworkError: "no route"}, mpe.PeerSnapshot{Rank: 1, Refuses: "it is wedged"})
-	r.KernelState, r.KernelError = control.KernelFailed, "exit status 1"
-	r.KernelStats, r.KernelHolds = &standin.Stats{Simulation: &standin.Simulation{Fault: true}}, "soMPI_data_tlast at cycle 9: not set"
+	r.KernelState, r.KernelError = state.KernelFailed, "exit status 1"
+	r.KernelStats, r.KernelHolds = &state.Kernel{Simulation: &state.Simulation{Fault: true}}, "soMPI_data_tlast at cycle 9: not set"
 	r.ReceiveBufferRequested, r.ReceiveBuffer = 1<<22, 1<<20
-	r.Offload = &control.Offload{Batches: true, Coalescing: true, Refused: []control.OffloadRefused{{Peer: 3, Error: "EIO"}}}
+	r.Offload = &state.Offload{Batches: true, Coalescing: true, Refused: []state.OffloadRefused{{Peer: 3, Error: "EIO"}}}
 	s := status(1, r)
 	s.LostLogLines = 4
 	d := Of(s, nil)
@@ -227,19 +226,19 @@ func TestProblems(t *testing.T) {
 
 // TestNoProblems: operations that have failed are not ignored.
 func TestNoProblems(t *testing.T) {
-	failed := func(n, each int) *control.Status {
-		s := &control.Status{}
+	failed := func(n, each int) *state.Status {
+		s := &state.Status{}
 		for range n {
-			s.Failures = append(s.Failures, control.Failure{Time: started.Local(), Count: each})
+			s.Failures = append(s.Failures, state.Failure{Time: started.Local(), Count: each})
 		}
 		return s
 	}
 	last := started.Local().Format(time.DateTime)
-	for s, want := range map[*control.Status]string{
-		failed(0, 0):                   "no problems found",
-		failed(1, 0):                   "1 operation failed, the last one at " + last + "; no other problems found",
-		failed(9, 2):                   "18 operations failed, the last one at " + last + "; no other problems found",
-		failed(control.MaxFailures, 1): "at least 100 operations failed, the last one at " + last + "; no other problems found",
+	for s, want := range map[*state.Status]string{
+		failed(0, 0):                 "no problems found",
+		failed(1, 0):                 "1 operation failed, the last one at " + last + "; no other problems found",
+		failed(9, 2):                 "18 operations failed, the last one at " + last + "; no other problems found",
+		failed(state.MaxFailures, 1): "at least 100 operations failed, the last one at " + last + "; no other problems found",
 	} {
 		if got := NoProblems(s); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -249,7 +248,7 @@ func TestNoProblems(t *testing.T) {
 
 // TestRates are differences over the daemon's own clock.
 func TestRates(t *testing.T) {
-	state := func(n uint64) control.LocalRank {
+	counted := func(n uint64) state.Rank {
 		r := host(0, mpe.PeerSnapshot{
 			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: mpe.PacketCounts{protocol.Data: n, protocol.Ack: n},
 			Dropped: mpe.DropCounts{mpe.DropStale: n, mpe.DropGap: 2 * n}, Retransmissions: n / 2,
@@ -257,7 +256,7 @@ func TestRates(t *testing.T) {
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4
 		return r
 	}
-	before, now := status(10, state(100)), status(12, state(300))
+	before, now := status(10, counted(100)), status(12, counted(300))
 	d := Of(now, before)
 	want := Rates{Known: true, Messages: 200, Bytes: 4000, Retransmissions: 50, Drops: 300}
 	if p := d.Peers[0]; p.Rates != want || p.Drops != 900 || p.PacketsSent != 600 ||
@@ -271,14 +270,14 @@ func TestRates(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	// Counters of another run, or that were set back, make no rate.
-	restarted := status(12, state(300))
+	restarted := status(12, counted(300))
 	restarted.Started = started.Add(time.Second)
-	for _, before := range []*control.Status{nil, now, restarted, status(13, state(1))} {
+	for _, before := range []*state.Status{nil, now, restarted, status(13, counted(1))} {
 		if d := Of(now, before); d.Total.Known || d.Total.Messages != 0 {
 			t.Errorf("%+v", d.Total)
 		}
 	}
-	if d := Of(now, status(11, state(400))); d.Total.Messages != 0 || !d.Total.Known {
+	if d := Of(now, status(11, counted(400))); d.Total.Messages != 0 || !d.Total.Known {
 		t.Errorf("%+v", d.Total)
 	}
 	// A peer that was not there before has no rate.
@@ -289,7 +288,7 @@ func TestRates(t *testing.T) {
 
 // TestJSON has no null where a list is meant, and null for what was not measured.
 func TestJSON(t *testing.T) {
-	text, err := json.Marshal(Of(&control.Status{}, nil))
+	text, err := json.Marshal(Of(&state.Status{}, nil))
 	const unknown = `"total":{"known":false,"messages_per_second":null,"bytes_per_second":null,"retransmissions_per_second":null,"drops_per_second":null}`
 	if err != nil || strings.Contains(strings.Replace(string(text), unknown, "", 1), "null") || !strings.Contains(string(text), unknown) {
 		t.Errorf("%s, %v", text, err)
@@ -298,17 +297,17 @@ func TestJSON(t *testing.T) {
 
 func TestOffloadText(t *testing.T) {
 	for _, tt := range []struct {
-		offload *control.Offload
+		offload *state.Offload
 		want    string
 	}{
 		{nil, "-"},
-		{&control.Offload{}, "none"},
-		{&control.Offload{Disabled: true}, "disabled"},
-		{&control.Offload{Batches: true}, "batches"},
-		{&control.Offload{Batches: true, Coalescing: true}, "batches, coalescing"},
-		{&control.Offload{Batches: true, Disabled: true}, "batches, others disabled"},
+		{&state.Offload{}, "none"},
+		{&state.Offload{Disabled: true}, "disabled"},
+		{&state.Offload{Batches: true}, "batches"},
+		{&state.Offload{Batches: true, Coalescing: true}, "batches, coalescing"},
+		{&state.Offload{Batches: true, Disabled: true}, "batches, others disabled"},
 	} {
-		if got := (&Rank{RankInfo: &control.RankInfo{Offload: tt.offload}}).OffloadText(); got != tt.want {
+		if got := (&Rank{RankInfo: &state.RankInfo{Offload: tt.offload}}).OffloadText(); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.offload, got, tt.want)
 		}
 	}

@@ -1,11 +1,11 @@
 package digest
 
-import "github.com/zrlmpi/zrlmpid/daemon/control"
+import "github.com/zrlmpi/zrlmpid/mpe/state"
 
 // Document is a status as it is published in JSON, by /status.json and `zrlctl status --json`: the
 // state of the engines, and what follows from it.
 type Document struct {
-	*control.Status
+	*state.Status
 	Verdict  Verdict   `json:"verdict"`
 	Waits    []Wait    `json:"waits"`
 	Cycles   []Cycle   `json:"cycles"`
@@ -13,6 +13,6 @@ type Document struct {
 }
 
 // DocumentOf returns the document of a status and its digest.
-func DocumentOf(s *control.Status, d *Digest) Document {
+func DocumentOf(s *state.Status, d *Digest) Document {
 	return Document{s, d.Verdict(), d.Waits, d.Cycles, d.Problems}
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Peer is the state of a local rank and one of its peers.
@@ -32,7 +32,7 @@ type Count struct {
 }
 
 // peers returns the peers of a local rank.
-func peers(r *control.LocalRank) []Peer {
+func peers(r *state.Rank) []Peer {
 	ps := make([]Peer, len(r.Engine.Peers))
 	for i := range ps {
 		p := &r.Engine.Peers[i]

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Severity is how bad a problem is.
@@ -42,7 +42,7 @@ type Problem struct {
 }
 
 // NoProblems returns the line for a daemon without problems, which counts recent failures.
-func NoProblems(s *control.Status) string {
+func NoProblems(s *state.Status) string {
 	n := 0
 	for i := range s.Failures {
 		n += max(1, s.Failures[i].Count)
@@ -51,7 +51,7 @@ func NoProblems(s *control.Status) string {
 		return "no problems found"
 	}
 	least := ""
-	if len(s.Failures) >= control.MaxFailures {
+	if len(s.Failures) >= state.MaxFailures {
 		least = "at least "
 	}
 	return fmt.Sprintf("%s%s failed, the last one at %s; no other problems found",
@@ -59,7 +59,7 @@ func NoProblems(s *control.Status) string {
 }
 
 // problems returns the problems of a status, failures first.
-func problems(s *control.Status) []Problem {
+func problems(s *state.Status) []Problem {
 	ps := []Problem{}
 	for i := range s.Ranks {
 		ps = append(ps, rankProblems(&s.Ranks[i])...)
@@ -74,9 +74,9 @@ func problems(s *control.Status) []Problem {
 	return ps
 }
 
-func rankProblems(r *control.LocalRank) []Problem {
+func rankProblems(r *state.Rank) []Problem {
 	var ps []Problem
-	if r.KernelState == control.KernelFailed {
+	if r.KernelState == state.KernelFailed {
 		ps = append(ps, Problem{Failure, r.Rank, fmt.Sprintf("rank %d: kernel %s failed: %s", r.Rank, r.Kernel, r.KernelError), "restart zrlmpid"})
 	}
 	if k := r.KernelStats; k != nil && k.Simulation != nil && k.Simulation.Fault {

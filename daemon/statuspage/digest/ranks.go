@@ -4,12 +4,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Rank is the state of a local rank.
 type Rank struct {
-	*control.RankInfo
+	*state.RankInfo
 	// Posted and Unexpected are the depths of its matching queues.
 	Posted     int   `json:"posted"`
 	Unexpected int   `json:"unexpected"`
@@ -48,7 +48,7 @@ func (r *Rank) idle() bool {
 		operations += r.Attached[i].Operations
 	}
 	receives := r.Posted
-	if r.Role != control.RoleHost { // its kernel waits for work
+	if r.Role != state.RoleHost { // its kernel waits for work
 		receives = 0
 	}
 	return !r.Failed() && receives+r.Unexpected+operations == 0 && r.Rates.Messages == 0
@@ -76,4 +76,4 @@ func RankList(ranks []*Rank) string {
 }
 
 // Failed reports whether the rank's kernel has failed.
-func (r *Rank) Failed() bool { return r.KernelState == control.KernelFailed }
+func (r *Rank) Failed() bool { return r.KernelState == state.KernelFailed }

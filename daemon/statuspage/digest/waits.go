@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -105,7 +105,7 @@ func (w *Wait) Detail() string {
 
 // waits returns the waits of a status, the oldest first: of a rank for a peer one, which counts the
 // others. The receive with which a stand-in's kernel waits for work is not one.
-func waits(s *control.Status) []Wait {
+func waits(s *state.Status) []Wait {
 	ws := []Wait{}
 	local := make(map[int]bool, len(s.Ranks))
 	for i := range s.Ranks {
@@ -113,7 +113,7 @@ func waits(s *control.Status) []Wait {
 	}
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
-		if w := r.Engine.AnySource; w != nil && r.Role == control.RoleHost {
+		if w := r.Engine.AnySource; w != nil && r.Role == state.RoleHost {
 			ws = append(ws, waitOf(r.Rank, AnyRank, Receive, w, 0))
 		}
 		for j := range r.Engine.Peers {
@@ -121,7 +121,7 @@ func waits(s *control.Status) []Wait {
 			if w := p.Sending; w != nil {
 				ws = append(ws, waitOf(r.Rank, p.Rank, Send, w, p.QueuedSends))
 			}
-			if w := p.Receiving; w != nil && (r.Role == control.RoleHost || w.State != handshake.WaitRequest.String()) {
+			if w := p.Receiving; w != nil && (r.Role == state.RoleHost || w.State != handshake.WaitRequest.String()) {
 				ws = append(ws, waitOf(r.Rank, p.Rank, Receive, w, p.QueuedReceives))
 			}
 			// A local rank reports its own sends.

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/system"
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // network is a host with 10.9.0.1 on eth0 and 10.9.2.1 on eth1, a router, and a far host with 10.9.1.2. The router has the
@@ -128,7 +128,7 @@ func plan(text string) *doctor.Plan {
 }
 
 // examine gathers the facts of the host, and examines them. The clock is not that of this machine.
-func (n *network) examine(p *doctor.Plan, status *control.Status) *doctor.Report {
+func (n *network) examine(p *doctor.Plan, status *state.Status) *doctor.Report {
 	var f *doctor.Facts
 	pid := 0
 	if status != nil {
@@ -140,10 +140,10 @@ func (n *network) examine(p *doctor.Plan, status *control.Status) *doctor.Report
 }
 
 // running is the status of a daemon that runs rank 0 in this process.
-func running() *control.Status {
-	return &control.Status{
-		PID: os.Getpid(), Cluster: []control.Member{{Rank: 0, Role: control.RoleHost}, {Rank: 1}, {Rank: 2}},
-		Ranks: []control.LocalRank{{RankInfo: control.RankInfo{ReceiveBuffer: 1 << 17, ReceiveBufferRequested: 1 << 17, Offload: &control.Offload{Segmentation: true, Coalescing: true}}}},
+func running() *state.Status {
+	return &state.Status{
+		PID: os.Getpid(), Cluster: []state.Member{{Rank: 0, Role: state.RoleHost}, {Rank: 1}, {Rank: 2}},
+		Ranks: []state.Rank{{RankInfo: state.RankInfo{ReceiveBuffer: 1 << 17, ReceiveBufferRequested: 1 << 17, Offload: &state.Offload{Segmentation: true, Coalescing: true}}}},
 	}
 }
 
@@ -182,95 +182,95 @@ func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		config string
-		setup  func(*network) *control.Status
+		setup  func(*network) *state.Status
 		check  string
 		found  string
 	}{
 		{"two ranks at one address", withRank("address: 10.9.1.2:2718, peer: software"), nil, "configuration", "10.9.1.2:2718 is already the address of rank 1"},
 		{"FPGA and a shared address", withRank("address: 10.9.1.2:2719, peer: software"), nil, "configuration", "ranks 1 and 3 share 10.9.1.2, but the cluster has an FPGA (rank 2)"},
 		{"more ranks than an FPGA knows", tooMany(), nil, "configuration", "70 ranks, but an FPGA (rank 2) supports at most 64"},
-		{"address on no interface", sound, func(n *network) *control.Status {
+		{"address on no interface", sound, func(n *network) *state.Status {
 			n.ip(n.host, "addr del 10.9.0.1/24 dev eth0")
 			return nil
 		}, "local_address", "rank 0: no interface of this host has 10.9.0.1"},
-		{"another host with the address", sound, func(n *network) *control.Status {
+		{"another host with the address", sound, func(n *network) *state.Status {
 			n.ip(n.router, "addr add 10.9.0.1/32 dev port0")
 			return nil
 		}, "duplicate_address", "rank 0: 10.9.0.1 is an address of this host, and the station"},
-		{"two hosts with an address", sound, func(n *network) *control.Status {
+		{"two hosts with an address", sound, func(n *network) *state.Status {
 			n.bridge("10.9.0.3/24")
 			return nil
 		}, "duplicate_address", "rank 2: several stations answer ARP requests for 10.9.0.3 on eth0"},
-		{"port held", sound, func(n *network) *control.Status {
+		{"port held", sound, func(n *network) *state.Status {
 			n.listen("10.9.0.1:2718")
 			return nil
 		}, "port", fmt.Sprintf("rank 0: process %d (", os.Getpid())},
-		{"daemon on another port", sound, func(*network) *control.Status { return running() },
+		{"daemon on another port", sound, func(*network) *state.Status { return running() },
 			"port", "rank 0: the daemon runs, and does not hold udp 10.9.0.1:2718"},
-		{"interface down", sound, func(n *network) *control.Status {
+		{"interface down", sound, func(n *network) *state.Status {
 			n.ip(n.host, "link set eth0 down")
 			return nil
 		}, "interface", "interface eth0 is down"},
-		{"no carrier", sound, func(n *network) *control.Status {
+		{"no carrier", sound, func(n *network) *state.Status {
 			n.ip(n.router, "link set port0 down")
 			return nil
 		}, "interface", "interface eth0 is up, and has no carrier"},
-		{"no route", sound, func(n *network) *control.Status {
+		{"no route", sound, func(n *network) *state.Status {
 			n.ip(n.host, "route del default")
 			return nil
 		}, "route", "to rank 1 at 10.9.1.2: there is no route: network is unreachable"},
-		{"other interface", sound, func(n *network) *control.Status {
+		{"other interface", sound, func(n *network) *state.Status {
 			n.ip(n.host, "route replace default via 10.9.2.254")
 			return nil
 		}, "route", "packets leave by eth1, but 10.9.0.1 is an address of eth0"},
-		{"reverse path filter", sound, func(n *network) *control.Status {
+		{"reverse path filter", sound, func(n *network) *state.Status {
 			n.ip(n.host, "route replace default via 10.9.2.254")
 			n.set(n.host, "net.ipv4.conf.eth0.rp_filter", "1")
 			return nil
 		}, "reverse_path", "packets of rank 1 that arrive at eth0 are dropped"},
-		{"peer does not answer ARP", sound, func(n *network) *control.Status {
+		{"peer does not answer ARP", sound, func(n *network) *state.Status {
 			n.ip(n.router, "addr del 10.9.0.3/24 dev port0")
 			return nil
 		}, "neighbour", "to rank 2 at 10.9.0.3: 10.9.0.3 does not answer on eth0"},
-		{"router does not answer ARP", sound, func(n *network) *control.Status {
+		{"router does not answer ARP", sound, func(n *network) *state.Status {
 			n.ip(n.router, "addr del 10.9.0.254/24 dev port0")
 			return nil
 		}, "neighbour", "the router 10.9.0.254 does not answer on eth0"},
-		{"MTU of the interface", sound, func(n *network) *control.Status {
+		{"MTU of the interface", sound, func(n *network) *state.Status {
 			n.ip(n.host, "link set eth0 mtu 1400")
 			return nil
 		}, "path_mtu", "to rank 2 at 10.9.0.3: the path carries packets of 1400 bytes, and the longest of the link have 1444"},
-		{"MTU behind a router", sound, func(n *network) *control.Status {
+		{"MTU behind a router", sound, func(n *network) *state.Status {
 			n.ip(n.router, "link set port1 mtu 1300")
 			return nil
 		}, "path_mtu", "to rank 1 at 10.9.1.2: the path carries packets of 1300 bytes"},
-		{"MTU behind a silent router", sound, func(n *network) *control.Status {
+		{"MTU behind a silent router", sound, func(n *network) *state.Status {
 			n.ip(n.router, "link set port1 mtu 1300")
 			n.rules(n.router, "table ip t {\n chain c {\n type filter hook output priority 0\n icmp type destination-unreachable drop\n }\n}\n")
 			return nil
 		}, "path_mtu", "to rank 1 at 10.9.1.2: answers an ICMP echo request of 84 bytes, and not one of 1444"},
-		{"firewall's policy", sound, func(n *network) *control.Status {
+		{"firewall's policy", sound, func(n *network) *state.Status {
 			n.rules(n.host, "table inet t {\n chain c {\n type filter hook input priority 0\n policy drop\n ct state established accept\n }\n}\n")
 			return nil
 		}, "firewall", "udp packets from rank 1 at 10.9.1.2:2718 to rank 0 at 10.9.0.1:2718 are dropped by the policy of chain inet t c"},
-		{"firewall's rule for output", sound, func(n *network) *control.Status {
+		{"firewall's rule for output", sound, func(n *network) *state.Status {
 			n.rules(n.host, "table ip t {\n chain c {\n type filter hook output priority 0\n ip daddr 10.9.0.3 udp dport 2718 drop\n }\n}\n")
 			return nil
 		}, "firewall", "udp packets from rank 0 at 10.9.0.1:2718 to rank 2 at 10.9.0.3:2718 are dropped by rule"},
-		{"receive buffer", strings.Replace(sound, "128KiB", "1GiB", 1), func(n *network) *control.Status {
+		{"receive buffer", strings.Replace(sound, "128KiB", "1GiB", 1), func(n *network) *state.Status {
 			n.host.Do(func() { dropAdmin(n.t) })
 			return nil
 		}, "receive_buffer", "a socket of this user gets a receive buffer of"},
-		{"open files", sound, func(n *network) *control.Status {
+		{"open files", sound, func(n *network) *state.Status {
 			s := running()
 			s.PID = sleeper(n.t, 40)
 			return s
 		}, "open_files", "a process may have 40 files open"},
-		{"interface without room", sound, func(n *network) *control.Status {
+		{"interface without room", sound, func(n *network) *state.Status {
 			flood(n)
 			return nil
 		}, "interface_drops", "packets to send"},
-		{"receive buffer full", sound, func(n *network) *control.Status {
+		{"receive buffer full", sound, func(n *network) *state.Status {
 			fill(n, n.listen("10.9.0.1:2718"))
 			return running()
 		}, "socket_drops", "rank 0: its receive buffer had no room for"},
@@ -278,7 +278,7 @@ func TestFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel() // some wait for answers that do not come
 			n := newNetwork(t)
-			var status *control.Status
+			var status *state.Status
 			if tt.setup != nil {
 				status = tt.setup(n)
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
-	"github.com/zrlmpi/zrlmpid/daemon/standin"
 	"github.com/zrlmpi/zrlmpid/deploy/cosim/simulators"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -135,7 +135,7 @@ func (c *cluster) around(t testing.TB, words int, datatype string) {
 }
 
 // simulation is the state of rank 1's.
-func (c *cluster) simulation(t testing.TB) *standin.Simulation {
+func (c *cluster) simulation(t testing.TB) *state.Simulation {
 	t.Helper()
 	s, err := c.Client.Status(within(t, time.Minute))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
-	"github.com/zrlmpi/zrlmpid/daemon/standin"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // tcpRole runs a role that sends chunks of TCP connections back, as rank 1. Rank 0 is the test.
@@ -30,7 +30,7 @@ func tcpRole(t *testing.T, language, file, network, options, arguments string) *
 		fmt.Sprintf("address: %s2, run: standin, kernel: \"rtl-net:%s %s %s\"", network, options, build(t, language, change{1: string(source)}), arguments))
 }
 
-func simulationOf(t *testing.T, c *daemontest.Running) *standin.Simulation {
+func simulationOf(t *testing.T, c *daemontest.Running) *state.Simulation {
 	t.Helper()
 	s, err := c.Client.Status(within(t, time.Minute))
 	if err != nil {

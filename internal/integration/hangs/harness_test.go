@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -144,7 +145,7 @@ func (c *cluster) sources(only ...int) (list []diagnosis.Source) {
 		s := jobs[0].Status()
 		s.Job = "" // it is one rank of several on its host
 		s.Ranks[0].Attached = nil
-		s.Ranks[0].Attached = append(s.Ranks[0].Attached, control.Program{PID: os.Getpid()})
+		s.Ranks[0].Attached = append(s.Ranks[0].Attached, state.Program{PID: os.Getpid()})
 		list = append(list, diagnosis.Source{Name: name, Status: &s})
 	}
 	return list

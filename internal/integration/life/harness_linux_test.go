@@ -16,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
@@ -182,7 +183,7 @@ func (p *process) rank(rank int) mpe.Snapshot {
 }
 
 // local returns the state of a rank.
-func (p *process) local(rank int) control.LocalRank {
+func (p *process) local(rank int) state.Rank {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -196,7 +197,7 @@ func (p *process) local(rank int) control.LocalRank {
 		}
 	}
 	p.t.Fatalf("the daemon does not have rank %d", rank)
-	return control.LocalRank{}
+	return state.Rank{}
 }
 
 // over returns a context that has ended.

@@ -70,6 +70,7 @@ var never = map[string]string{
 	"mpe/coll/choice":         "read a file, measure, learn from calls, choose differently on different ranks; allocate for a choice",
 	"mpe/collective":          "import `mpe`; have a goroutine, clock, lock or randomness",
 	"mpe":                     "interpret a packet, log, allocate by what the wire claims",
+	"mpe/state":               "know how a state is gathered; hold a lock or a socket",
 	"mpe/waitreport":          "have payload, a path or the environment in one; believe a rank what it says of another",
 	"internal/progress":       "allocate or read the clock for a wait that ends while its caller polls; know what is polled",
 	"internal/poller":         "read a descriptor, hold a thread",
@@ -133,11 +134,9 @@ var never = map[string]string{
 
 // upward lists the imports that go up.
 var upward = []string{
-	"diagnosis imports daemon/control",
-	"diagnosis/doctor imports daemon/control",
 	"node imports capture",
 	"node/recorder imports capture",
 }
 
 // mutual lists the folders at the top that import each other.
-var mutual = []string{"config internal", "daemon diagnosis", "internal mpe"}
+var mutual = []string{"config internal", "internal mpe"}

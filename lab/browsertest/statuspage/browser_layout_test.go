@@ -7,11 +7,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // TestScreens: the page is as wide as any screen, whatever is on it, and has the
@@ -26,7 +26,7 @@ func TestScreens(t *testing.T) {
 	p[8].Dropped = mpe.DropCounts{mpe.DropSourceRank: 1 << 60, mpe.DropDuplicate: 5}
 	p[9].Extended = &mpe.ExtendedSnapshot{RoundTrip: 1e-3}
 	m.Value.Config = strings.Repeat("/long", 60)
-	m.Value.Ranks = append(m.Value.Ranks, control.LocalRank{RankInfo: control.RankInfo{Rank: 201, Role: control.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: control.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"}})
+	m.Value.Ranks = append(m.Value.Ranks, state.Rank{RankInfo: state.RankInfo{Rank: 201, Role: state.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: state.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"}})
 	server := serve(t, statuspage.New(m.Status, statuspage.Options{Host: strings.Repeat("host", 20)}))
 	backgrounds := map[bool]string{}
 	for _, s := range []browsertest.Screen{{Width: 320, Height: 700}, {Width: 375, Height: 800, Dark: true}, {Width: 620, Height: 900}, {Width: 1001, Height: 900}, {Width: 1280, Height: 900}, {Width: 1920, Height: 1080, Dark: true}} {
@@ -56,7 +56,7 @@ func TestFilterLive(t *testing.T) {
 	}
 	// What changes replaces what is different, and nothing else.
 	browsertest.Eval[bool](p.Tab, `(window.row = document.querySelector('#peers tr'), window.cell = row.children[2], true)`)
-	m.Change(func(s *control.Status) { *s = daemontest.Cluster(1000, 4010, true) })
+	m.Change(func(s *state.Status) { *s = daemontest.Cluster(1000, 4010, true) })
 	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
 	browsertest.Eval[bool](p.Tab, `(document.querySelector('#pause').click(), true)`)
 	p.until(`document.body.dataset.state === 'paused' && document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)

@@ -1,0 +1,99 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Status is the state of the daemon at one moment.
+type Status struct {
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	// Config is the source of the configuration: a file name, or "standard input".
+	Config string `json:"config"`
+	// Started is when all sockets were bound. Uptime is the time since, in seconds.
+	Started time.Time `json:"started"`
+	Uptime  float64   `json:"uptime_seconds"`
+	// LostLogLines counts log lines that were discarded because the log was full, or
+	// could not be written.
+	LostLogLines uint64 `json:"lost_log_lines"`
+	// Job is the name of a job; empty for a daemon. Then Version is that of the caller, and Silent are the ranks whose
+	// processes are on this host and do not answer.
+	Job    string `json:"job,omitempty"`
+	Silent []int  `json:"silent,omitempty"`
+	// Unread are the ranks whose answers were not read, as those of the job are too long together.
+	Unread []int `json:"unread,omitempty"`
+	// Foreign is the user of a job that belongs to another user than the caller; nil otherwise. The processes of such a
+	// job may answer anything.
+	Foreign *int `json:"foreign_user,omitempty"`
+	// SilentProcesses are the processes of Silent that could be found.
+	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
+	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
+	HTTP string `json:"http,omitempty"`
+	// Cluster lists all ranks in rank order.
+	Cluster []Member `json:"cluster"`
+	// Ranks lists the local ranks in rank order.
+	Ranks []Rank `json:"ranks"`
+	// Failures lists the last operations of the local ranks that failed, at most MaxFailures, the newest first. It is
+	// empty for a job.
+	Failures []Failure `json:"recent_failures"`
+}
+
+// Member is one rank of the cluster.
+type Member struct {
+	Rank    int    `json:"rank"`
+	Address string `json:"address"`
+	// Kind is fpga, cpu or software.
+	Kind string `json:"kind"`
+	// Role is host or standin for a local rank, and empty for a remote one.
+	Role   string `json:"role,omitempty"`
+	Kernel string `json:"kernel,omitempty"`
+	// Profile and Transport are those of the link from this daemon's lowest other rank.
+	Profile   string `json:"profile,omitempty"`
+	Transport string `json:"transport,omitempty"`
+}
+
+// Member returns the cluster's entry of a rank, or nil.
+func (s *Status) Member(rank int) *Member {
+	if rank < 0 || rank >= len(s.Cluster) {
+		return nil
+	}
+	return &s.Cluster[rank]
+}
+
+// Doubts returns why the status may be incomplete or wrong, each in a sentence; none for the status of a daemon.
+func (s *Status) Doubts() []string {
+	var doubts []string
+	if s.Foreign != nil {
+		doubts = append(doubts, fmt.Sprintf("job %s belongs to user %d, whose processes may answer anything: nothing "+
+			"of it is verified but their numbers", s.Job, *s.Foreign))
+	}
+	if len(s.Silent) > 0 {
+		doubts = append(doubts, fmt.Sprintf("the processes of these ranks do not answer: %s", numbers(s.Silent)))
+	}
+	if len(s.Unread) > 0 {
+		doubts = append(doubts, fmt.Sprintf("the answers of these ranks were not read, as they are too long together "+
+			"(16 MiB, or 4 MiB of a job of another user): %s", numbers(s.Unread)))
+	}
+	return doubts
+}
+
+// maxNumbers bounds a list of ranks in a sentence.
+const maxNumbers = 32
+
+func numbers(ranks []int) string {
+	text := strings.Trim(fmt.Sprint(ranks[:min(len(ranks), maxNumbers)]), "[]")
+	if more := len(ranks) - maxNumbers; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// SilentProcess is the process of a rank that does not answer.
+type SilentProcess struct {
+	Rank int `json:"rank"`
+	PID  int `json:"pid"`
+	// Stopped: a signal or a debugger has stopped it.
+	Stopped bool `json:"stopped"`
+}
