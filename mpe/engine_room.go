@@ -3,12 +3,13 @@ package mpe
 import "context"
 
 // awaitRoom waits until a peer has room for another message of the program, or is known to have had none for
-// roomPatience; and not at all if it had none at the end of the last such wait, and has had none since. The lock is
-// held; it is not while this waits.
+// roomPatience. It does not wait if a message was refused before and no operation of the program has ended since: a
+// message that the program has received since may be the peer's, or that of a rank which knows that the peer has made
+// room. The lock is held; it is not while this waits.
 func (e *Engine) awaitRoom(p *peer) error {
 	err := p.noRoom()
-	if err == nil || p.refuses {
-		return p.refuse(err)
+	if err == nil || p.refusedAt >= max(e.lastEnd, 1) {
+		return e.refuse(p, err)
 	}
 	s := &sender{p: p, queued: err.Queued, found: make(chan struct{}, 1)}
 	e.senders = append(e.senders, s)
@@ -37,14 +38,15 @@ func (e *Engine) awaitRoom(p *peer) error {
 	if e.state != running {
 		return nil // which refuses it
 	}
-	return p.refuse(err)
+	return e.refuse(p, err)
 }
 
-// refuse notes whether the program's last message was refused, and returns why.
-func (p *peer) refuse(why *NoRoomError) error {
-	p.refuses = why != nil
+// refuse notes whether a message of the program was refused, and returns why.
+func (e *Engine) refuse(p *peer, why *NoRoomError) error {
 	if why == nil {
+		p.refusedAt = 0
 		return nil
 	}
+	p.refusedAt = max(e.now(), 1)
 	return why
 }

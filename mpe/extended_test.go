@@ -563,6 +563,45 @@ func TestRefusedWithoutCredit(t *testing.T) {
 	})
 }
 
+// A message of the peer may tell the program that there is room again before the peer's packets say so.
+func TestRoomAfterRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })
+		defer c.close()
+		send := func(tag int) error {
+			_, err := c.engines[0].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tag, Buf: pattern(8, 1)})
+			return err
+		}
+		if err := errors.Join(send(0), send(1)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := send(2); !errors.Is(err, mpe.ErrFull) {
+				t.Fatal(err)
+			}
+		}
+		c.net.Hook(func(from, _ int, packet []byte) []time.Duration {
+			if h, _, _ := protocol.ParseExtended(packet); from == 1 && h.Type == protocol.Ack {
+				return []time.Duration{300 * time.Millisecond}
+			}
+			return []time.Duration{0}
+		})
+		time.Sleep(time.Millisecond)
+		for tag := range 2 {
+			if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 8), mpe.Options{Tag: tag}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Buf: pattern(8, 1)})
+		if _, err := c.engines[0].Recv(t.Context(), 1, make([]byte, 8), mpe.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := send(2); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // That a peer cannot be heard says nothing of its room: what waits for credit is not refused while the network carries
 // nothing, and is sent once it does.
 func TestSilenceIsNoRefusal(t *testing.T) {

@@ -31,8 +31,9 @@ type peer struct {
 	wire collective.Wire
 	// burst counts the sends posted since anything else has happened.
 	burst int
-	// refuses: it had no room for the program's last message, at the end of the time that this waited.
-	refuses bool
+	// refusedAt is when a message of the program was refused, as the peer had no room for it, unless a later one was
+	// accepted; otherwise 0.
+	refusedAt handshake.Instant
 
 	peerCounts
 	sendErr error // the last error of the transport, until a send succeeds

@@ -1,9 +1,10 @@
 package main
 
 var (
-	epochs  = test{"worlds with restarts", []string{"./extended", "-run", "TestEpochs$"}}
-	rests   = test{"the tests of sends that rest", []string{"./mpi", "-run", "RestingSends"}}
-	floodGo = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
+	epochs    = test{"worlds with restarts", []string{"./extended", "-run", "TestEpochs$"}}
+	rests     = test{"the tests of sends that rest", []string{"./mpi", "-run", "RestingSends"}}
+	roomAgain = test{"its own test", []string{"./mpe", "-run", "TestRoomAfterRefusal$"}}
+	floodGo   = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
 )
 
 // Rules about sends that wait for receives, of which there may be millions.
@@ -23,6 +24,8 @@ func init() {
 			"\tl.cancelRests(err)\n", "", []test{rests}},
 		{"room: sends that rest end with the peer's session", "mpe/peer_extended.go",
 			"\t\t\tl.endRests(act.Err)\n", "", []test{rests}},
+		{"room: after a receive, a send that was refused waits again", "mpe/engine_room.go",
+			"p.refusedAt >= max(e.lastEnd, 1)", "p.refusedAt != 0", []test{roomAgain}},
 		{"room: no number of a send is used twice", "mpe/restingsends.go",
 			" || s.uses != uint32(n>>32) {", " {", []test{rests}},
 		{"room: a send that was freed keeps its record until it ends", "mpe/restingsends.go",
