@@ -25,7 +25,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
@@ -259,7 +258,7 @@ func (d *Daemon) startEngines() error {
 			}
 		}
 		r.failed = func(err error) { d.kernelFailed(r, err) }
-		r.Describe = func(report *waitreport.Report) { r.describe(report, d.attached.Attached()) }
+		r.Describe = func(s *state.RankInfo, depth state.Depth) { r.describe(s, depth, d.attached.Attached()) }
 		if err := r.start(d.observerOf(r), d.log, d.explain); err != nil {
 			return fmt.Errorf("rank %d: %w", r.cfg.Rank, err)
 		}

@@ -17,12 +17,7 @@ func (d *Daemon) examineHost() {
 	p := doctor.FromConfig(d.opts.Source, d.cfg)
 	status := state.Status{PID: os.Getpid()} // of a large cluster, the states of all peers would take memory
 	for _, r := range d.ranks {
-		s := state.Rank{RankInfo: state.RankInfo{Rank: r.cfg.Rank}}
-		s.ReceiveBufferRequested, s.ReceiveBuffer = r.ReceiveBuffer()
-		if o, ok := r.Offload(); ok {
-			s.Offload = offloadStatus(o)
-		}
-		status.Ranks = append(status.Ranks, s)
+		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.Info(state.Scrape)})
 	}
 	report := doctor.ExamineQuick(p, system.GatherQuick(p, os.Getpid()), &status)
 	for _, c := range report.Results {

@@ -42,7 +42,7 @@ func (d *Daemon) metricsSource() metrics.Source {
 	}
 	for _, r := range d.ranks {
 		src.Ranks = append(src.Ranks, metrics.Rank{
-			Engine: r.Engine, Recorder: r.Recorder, State: func() metrics.State { return d.stateOf(r) },
+			Engine: r.Engine, Recorder: r.Recorder, State: func() state.RankInfo { return r.Info(state.Scrape) },
 		})
 	}
 	return src
@@ -55,25 +55,4 @@ func (d *Daemon) lostLogLines() uint64 {
 		lost += d.opts.LostLogLines()
 	}
 	return lost
-}
-
-// stateOf returns the state of a rank beside its engine.
-func (d *Daemon) stateOf(r *localRank) metrics.State {
-	s := metrics.State{Rank: r.cfg.Rank}
-	if o, ok := r.Offload(); ok {
-		s.Socket = &metrics.Socket{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces}
-		s.Socket.Drops, s.Socket.DropsKnown = r.SocketDrops()
-		_, s.Socket.Buffer = r.ReceiveBuffer()
-	}
-	for _, a := range d.attached.Attached() {
-		if a.Rank == r.cfg.Rank {
-			s.Attached++
-		}
-	}
-	if r.kernel != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		s.Kernel, s.KernelUp = r.kernel.String(), r.kernelState == state.KernelRunning
-	}
-	return s
 }

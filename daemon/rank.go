@@ -16,9 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
-	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // localRank is a rank that the daemon runs.
@@ -58,20 +56,31 @@ func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.
 	return kernel, nil
 }
 
-// describe completes what other ranks are answered.
-func (r *localRank) describe(report *waitreport.Report, attached []attach.Attached) {
-	report.Programs = nil
+// describe completes the state of the rank.
+func (r *localRank) describe(s *state.RankInfo, depth state.Depth, attached []attach.Attached) {
 	for _, a := range attached {
-		if a.Rank == r.cfg.Rank {
-			report.Programs = append(report.Programs, waitreport.Program{PID: a.PID, Stopped: control.Stopped(a.PID)})
+		if a.Rank != r.cfg.Rank {
+			continue
 		}
+		p := state.Program{
+			PID: a.PID, UID: a.UID, Seconds: time.Since(a.Since).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
+		}
+		if depth == state.Full {
+			p.Stopped = control.Stopped(a.PID)
+		}
+		s.Attached = append(s.Attached, p)
 	}
-	if r.kernel != nil {
-		report.KernelHolds = r.kernel.Stats().Holds()
+	if r.kernel == nil {
+		return
 	}
+	stats := r.kernel.Stats()
+	s.Kernel, s.KernelStats, s.KernelHolds = r.kernel.String(), &stats, stats.Holds()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	report.KernelState = r.kernelState
+	s.KernelState = r.kernelState
+	if r.kernelErr != nil {
+		s.KernelError = r.kernelErr.Error()
+	}
 }
 
 // start makes the engine of a rank whose sockets are bound.
@@ -121,42 +130,4 @@ func (r *localRank) warnAfter() time.Duration {
 // receive does not match.
 func (r *localRank) idles(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
-}
-
-// offloadStatus returns a socket's offload for the control socket.
-func offloadStatus(o udp.Offload) *state.Offload {
-	s := &state.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Disabled: o.Off}
-	for _, refused := range o.Refused {
-		s.Refused = append(s.Refused, state.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
-	}
-	return s
-}
-
-// status returns the rank's state for the control socket.
-func (r *localRank) status() state.Rank {
-	s := state.Rank{Engine: r.Engine.Snapshot(), RankInfo: state.RankInfo{
-		Rank: r.cfg.Rank, Role: string(r.cfg.Run), Address: r.cfg.Address.String(),
-		Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(),
-	}}
-	for i := range s.Engine.Peers {
-		p := &s.Engine.Peers[i]
-		p.Transport = string(r.Links()[p.Rank].Transport)
-	}
-	s.Shared, s.SingleCopy = r.Sharing()
-	s.ReceiveBufferRequested, s.ReceiveBuffer = r.ReceiveBuffer()
-	if o, ok := r.Offload(); ok {
-		s.Offload = offloadStatus(o)
-	}
-	if r.kernel == nil {
-		return s
-	}
-	stats := r.kernel.Stats()
-	s.Kernel, s.KernelStats, s.KernelHolds = r.kernel.String(), &stats, stats.Holds()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.KernelState = r.kernelState
-	if r.kernelErr != nil {
-		s.KernelError = r.kernelErr.Error()
-	}
-	return s
 }

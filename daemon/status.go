@@ -12,7 +12,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -36,18 +35,8 @@ func (d *Daemon) Status() state.Status {
 		}
 		s.Cluster[r.Rank] = m
 	}
-	attached := d.attached.Attached()
 	for _, r := range d.ranks {
-		local := r.status()
-		for _, a := range attached {
-			if a.Rank == local.Rank {
-				local.Attached = append(local.Attached, state.Program{
-					PID: a.PID, UID: a.UID, Seconds: time.Since(a.Since).Seconds(), Operations: a.Operations, Bytes: a.Bytes,
-					Stopped: control.Stopped(a.PID),
-				})
-			}
-		}
-		s.Ranks = append(s.Ranks, local)
+		s.Ranks = append(s.Ranks, r.State())
 	}
 	return s
 }
@@ -68,16 +57,16 @@ func (d *Daemon) Support() control.Support {
 }
 
 // AskReports implements control.Backend. The lowest local rank that has a link of the extended profile asks.
-func (d *Daemon) AskReports(ctx context.Context) []waitreport.Asked {
+func (d *Daemon) AskReports(ctx context.Context) []state.Asked {
 	by := map[*localRank][]int{}
-	asked := []waitreport.Asked{}
+	asked := []state.Asked{}
 	for rank := range d.cfg.Ranks {
 		if d.local(rank) != nil {
 			continue
 		}
 		i := slices.IndexFunc(d.ranks, func(r *localRank) bool { return r.Links()[rank].Profile == protocol.Extended })
 		if i < 0 {
-			asked = append(asked, waitreport.Asked{Rank: rank, Reason: mpe.ErrNotExtended.Error()})
+			asked = append(asked, state.Asked{Rank: rank, Reason: mpe.ErrNotExtended.Error()})
 			continue
 		}
 		by[d.ranks[i]] = append(by[d.ranks[i]], rank)
@@ -93,7 +82,7 @@ func (d *Daemon) AskReports(ctx context.Context) []waitreport.Asked {
 		})
 	}
 	under.Wait()
-	slices.SortFunc(asked, func(a, b waitreport.Asked) int { return a.Rank - b.Rank })
+	slices.SortFunc(asked, func(a, b state.Asked) int { return a.Rank - b.Rank })
 	return asked
 }
 

@@ -1,13 +1,9 @@
 package daemon
 
 import (
-	"errors"
-	"reflect"
 	"runtime"
-	"syscall"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -37,17 +33,5 @@ func TestStatusOfConnections(t *testing.T) {
 		if want := 5 > runtime.NumCPU(); local.Oversubscribed != want {
 			t.Errorf("rank %d: oversubscribed is %v", local.Rank, local.Oversubscribed)
 		}
-	}
-}
-
-func TestOffloadStatus(t *testing.T) {
-	got := offloadStatus(udp.Offload{Batches: true, Segments: true, Refused: []udp.Refusal{{Peer: 3, Err: syscall.EIO}, {Peer: 5, Err: errors.New("no")}}})
-	want := &state.Offload{Batches: true, Segmentation: true,
-		Refused: []state.OffloadRefused{{Peer: 3, Error: syscall.EIO.Error()}, {Peer: 5, Error: "no"}}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	if got := offloadStatus(udp.Offload{Coalesces: true, Off: true}); !got.Coalescing || !got.Disabled || got.Segmentation || got.Batches {
-		t.Errorf("%+v", got)
 	}
 }

@@ -7,16 +7,11 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // asked is what a rank has answered over a link.
-func asked(r state.Rank) waitreport.Asked {
-	report := &waitreport.Report{Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState, KernelHolds: r.KernelHolds, Engine: r.Engine}
-	for _, p := range r.Attached {
-		report.Programs = append(report.Programs, waitreport.Program{PID: p.PID, Stopped: p.Stopped})
-	}
-	return waitreport.Asked{Rank: r.Rank, Report: report}
+func asked(r state.Rank) state.Asked {
+	return state.Asked{Rank: r.Rank, Report: state.PublicOf(&r)}
 }
 
 // TestAsked: ranks that were asked over links count like others, and why one has not answered is said.
@@ -35,23 +30,23 @@ func TestAsked(t *testing.T) {
 	role := standin(1)
 	role.KernelHolds = "soMPIif_tvalid since cycle 16 (now 99): low: the role makes no call"
 	for name, tt := range map[string]struct {
-		asked  []waitreport.Asked
+		asked  []state.Asked
 		err    error
 		cause  string
 		text   string
 		reason string
 	}{
-		"a cycle":        {asked: []waitreport.Asked{asked(waits(1))}, cause: Cycle, text: "cycle 0 → 1 → 0"},
-		"it computes":    {asked: []waitreport.Asked{asked(idle)}, cause: Computes, text: "rank 1 runs and waits for nothing"},
-		"no program":     {asked: []waitreport.Asked{asked(noProgram)}, cause: NotAttached, text: "no program uses rank 1"},
-		"stopped":        {asked: []waitreport.Asked{asked(stopped)}, cause: Stopped, text: "process 17, which is rank 1, is stopped"},
-		"a kernel ended": {asked: []waitreport.Asked{asked(ended)}, cause: KernelFailed, text: "the kernel echo of stand-in 1 has ended"},
-		"a role holds":   {asked: []waitreport.Asked{asked(role)}, cause: RoleHolds, text: "soMPIif_tvalid since cycle 16"},
-		"cut short":      {asked: []waitreport.Asked{cut}, cause: StateUnknown, text: "rank 1 waits for more than it has reported"},
-		"no answer": {asked: []waitreport.Asked{{Rank: 1, Reason: mpe.ErrNoReport.Error()}}, cause: StateUnknown, text: "what rank 1 waits for is not known here: it has not answered",
+		"a cycle":        {asked: []state.Asked{asked(waits(1))}, cause: Cycle, text: "cycle 0 → 1 → 0"},
+		"it computes":    {asked: []state.Asked{asked(idle)}, cause: Computes, text: "rank 1 runs and waits for nothing"},
+		"no program":     {asked: []state.Asked{asked(noProgram)}, cause: NotAttached, text: "no program uses rank 1"},
+		"stopped":        {asked: []state.Asked{asked(stopped)}, cause: Stopped, text: "process 17, which is rank 1, is stopped"},
+		"a kernel ended": {asked: []state.Asked{asked(ended)}, cause: KernelFailed, text: "the kernel echo of stand-in 1 has ended"},
+		"a role holds":   {asked: []state.Asked{asked(role)}, cause: RoleHolds, text: "soMPIif_tvalid since cycle 16"},
+		"cut short":      {asked: []state.Asked{cut}, cause: StateUnknown, text: "rank 1 waits for more than it has reported"},
+		"no answer": {asked: []state.Asked{{Rank: 1, Reason: mpe.ErrNoReport.Error()}}, cause: StateUnknown, text: "what rank 1 waits for is not known here: it has not answered",
 			reason: "it has not answered the question for a report: name its daemon with --daemons"},
 		"not asked": {err: errors.New("an older daemon"), cause: StateUnknown, text: "its state is not known", reason: "it was not asked: an older daemon: name its daemon with --daemons"},
-		"another's": {asked: []waitreport.Asked{{Rank: 7}, {Rank: -1}, asked(waits(0))}, cause: StateUnknown, text: "its state is not known", reason: "its host was not asked: name its daemon with --daemons"},
+		"another's": {asked: []state.Asked{{Rank: 7}, {Rank: -1}, asked(waits(0))}, cause: StateUnknown, text: "its state is not known", reason: "its host was not asked: name its daemon with --daemons"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Of([]Source{{Status: status(2, waits(0)), Asked: tt.asked, AskErr: tt.err}}, After)
@@ -68,9 +63,9 @@ func TestAsked(t *testing.T) {
 // TestAskedWithoutWaits: ranks that have not answered are named also if none waits for them, but not without bound; deployed nodes are not.
 func TestAskedWithoutWaits(t *testing.T) {
 	const size = maxUnknown + 10
-	var list []waitreport.Asked
+	var list []state.Asked
 	for rank := 1; rank < size; rank++ {
-		list = append(list, waitreport.Asked{Rank: rank, Reason: "it has not answered"})
+		list = append(list, state.Asked{Rank: rank, Reason: "it has not answered"})
 	}
 	s := status(size, host(0))
 	s.Cluster[2].Kind = "fpga"

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // Source is a daemon, or the ranks of a job on a host, that was asked for its state.
@@ -15,7 +14,7 @@ type Source struct {
 	Status *state.Status
 	Err    error
 	// Asked are what ranks have answered to its questions over the links to them, and AskErr why it has not asked them. Both nil: it was not asked to.
-	Asked  []waitreport.Asked
+	Asked  []state.Asked
 	AskErr error
 	// Age is how old the state may be.
 	Age time.Duration

@@ -9,7 +9,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // view is what all sources together know.
@@ -120,7 +119,7 @@ func lastFailed(s *state.Status, r *state.Rank) *state.Failure {
 }
 
 // addAsked adds ranks that were asked over links.
-func (v *view) addAsked(asked []waitreport.Asked) {
+func (v *view) addAsked(asked []state.Asked) {
 	for i := range asked {
 		a := &asked[i]
 		switch r := a.Report; {
@@ -128,13 +127,7 @@ func (v *view) addAsked(asked []waitreport.Asked) {
 		case r == nil:
 			v.reasons[a.Rank] = a.Reason
 		default:
-			local := state.Rank{Engine: r.Engine, RankInfo: state.RankInfo{
-				Rank: a.Rank, Role: r.Role, Address: r.Address, Kernel: r.Kernel, KernelState: r.KernelState, KernelHolds: r.KernelHolds,
-			}}
-			for _, p := range r.Programs {
-				local.Attached = append(local.Attached, state.Program{PID: p.PID, Stopped: p.Stopped})
-			}
-			v.add(&state.Status{Cluster: v.members, Ranks: []state.Rank{local}})
+			v.add(&state.Status{Cluster: v.members, Ranks: []state.Rank{*r.State()}})
 			v.ranks[a.Rank].cutShort = r.CutShort
 			delete(v.reasons, a.Rank)
 		}

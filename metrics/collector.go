@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Engine is the part of *mpe.Engine that a Collector reads.
@@ -25,33 +26,9 @@ type Rank struct {
 	Engine Engine
 	// Recorder has the histograms that the engine's observer fills.
 	Recorder *phases.Recorder
-	// State returns the state of the rank beside its engine.
-	State func() State
-}
-
-// State is the state of a local rank beside its engine.
-type State struct {
-	Rank int
-	// Socket is set for a rank with a UDP socket.
-	Socket *Socket
-	// Attached counts the programs that use the rank.
-	Attached int
-	// Kernel is what a stand-in runs, or empty, and KernelUp whether it is running. The
-	// receive with which it waits for work is not a wait.
-	Kernel   string
-	KernelUp bool
-}
-
-// Socket is the state of a UDP socket.
-type Socket struct {
-	// Drops counts datagrams for which it had no room; DropsKnown is false where the
-	// system does not count them.
-	Drops      uint64
-	DropsKnown bool
-	// Buffer is its receive buffer in bytes.
-	Buffer int
-	// The offload features that are enabled.
-	Batches, Segmentation, Coalescing bool
+	// State returns the state of the rank without that of its engine. The receive with which a stand-in's kernel waits for
+	// work is not a wait.
+	State func() state.RankInfo
 }
 
 // Source is the input of a Collector. Its functions are called in every scrape.
@@ -134,7 +111,7 @@ func truth(b bool) float64 {
 type sample struct {
 	created time.Time
 	rank    string
-	state   State
+	state   state.RankInfo
 	own     mpe.RankCounters
 	peers   []peerSample
 	classes []phases.Class
@@ -223,17 +200,17 @@ func (l *sample) collectState(out chan<- prometheus.Metric) {
 		out <- collectiveFailures.counterAt(l.created, n.Failures, l.rank, name, n.Algorithm)
 	}
 	out <- disagreements.counterAt(l.created, l.own.Disagreements, l.rank)
-	if s := l.state.Socket; s != nil {
-		if s.DropsKnown {
-			out <- socketDrops.counterAt(l.created, s.Drops, l.rank)
+	if o := l.state.Offload; o != nil { // of a rank with a UDP socket
+		if n := l.state.SocketDrops; n != nil {
+			out <- socketDrops.counterAt(l.created, *n, l.rank)
 		}
-		out <- socketBuffer.gauge(float64(s.Buffer), l.rank)
-		out <- offloadEnabled.gauge(truth(s.Batches), l.rank, "batches")
-		out <- offloadEnabled.gauge(truth(s.Segmentation), l.rank, "segmentation")
-		out <- offloadEnabled.gauge(truth(s.Coalescing), l.rank, "coalescing")
+		out <- socketBuffer.gauge(float64(l.state.ReceiveBuffer), l.rank)
+		out <- offloadEnabled.gauge(truth(o.Batches), l.rank, "batches")
+		out <- offloadEnabled.gauge(truth(o.Segmentation), l.rank, "segmentation")
+		out <- offloadEnabled.gauge(truth(o.Coalescing), l.rank, "coalescing")
 	}
-	out <- attachedPrograms.gauge(float64(l.state.Attached), l.rank)
+	out <- attachedPrograms.gauge(float64(len(l.state.Attached)), l.rank)
 	if l.state.Kernel != "" {
-		out <- kernelUp.gauge(truth(l.state.KernelUp), l.rank, l.state.Kernel)
+		out <- kernelUp.gauge(truth(l.state.KernelState == state.KernelRunning), l.rank, l.state.Kernel)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -101,10 +102,15 @@ func example() Source {
 		WebConfigFailures: func() uint64 { return 1 },
 		Reload:            func() (bool, time.Time) { return false, started.Add(time.Second) },
 		Ranks: []Rank{
-			{Engine: host, Recorder: recorder, State: func() State {
-				return State{Rank: 0, Attached: 1, Socket: &Socket{Drops: 5, DropsKnown: true, Buffer: 1 << 20, Batches: true, Coalescing: true}}
+			{Engine: host, Recorder: recorder, State: func() state.RankInfo {
+				return state.RankInfo{
+					Rank: 0, Attached: make([]state.Program, 1), SocketDrops: new(uint64(5)), ReceiveBuffer: 1 << 20,
+					Offload: &state.Offload{Batches: true, Coalescing: true},
+				}
 			}},
-			{Engine: standin, Recorder: phases.NewRecorder(1, manyPeers(1), 2), State: func() State { return State{Rank: 1, Kernel: "echo", KernelUp: true} }},
+			{Engine: standin, Recorder: phases.NewRecorder(1, manyPeers(1), 2), State: func() state.RankInfo {
+				return state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelRunning}
+			}},
 		},
 	}
 }
@@ -235,7 +241,7 @@ func TestScrapesMeetMessages(t *testing.T) {
 	c := NewCollector(Source{
 		Started: started, LostLogLines: func() uint64 { return 0 }, Reload: func() (bool, time.Time) { return true, started },
 		AccessDenied: func() map[string]uint64 { return nil }, WebConfigFailures: func() uint64 { return 0 },
-		Ranks: []Rank{{Engine: e, Recorder: recorder, State: func() State { return State{} }}},
+		Ranks: []Rank{{Engine: e, Recorder: recorder, State: func() state.RankInfo { return state.RankInfo{} }}},
 	})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Job is a job whose ranks have answered.
@@ -18,7 +19,7 @@ type Job struct {
 // JobRank is a rank of a job, which counts since Started.
 type JobRank struct {
 	Started time.Time
-	State   State
+	State   state.RankInfo
 	// Size is the number of ranks of the cluster.
 	Size  int
 	Own   mpe.RankCounters
@@ -48,7 +49,7 @@ func (r *JobRank) PeerCounters(rank int, visit func(*mpe.PeerCounters)) {
 func (j *Job) Collect(out chan<- prometheus.Metric) {
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.Size), State: func() State { return r.State }}, r.Started).collect(out)
+		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.Size), State: func() state.RankInfo { return r.State }}, r.Started).collect(out)
 	}
 }
 

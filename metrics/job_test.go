@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // TestJobs: each scrape has the ranks of the jobs that there are then.
@@ -45,8 +46,8 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranks := []JobRank{
-		{Started: time.Now(), State: State{Rank: 0, Attached: 1}, Size: 2, Peers: []mpe.PeerCounters{peer}, Times: times},
-		{Started: time.Now(), State: State{Rank: 1, Kernel: "echo", KernelUp: true}, Size: 2},
+		{Started: time.Now(), State: state.RankInfo{Rank: 0, Attached: make([]state.Program, 1)}, Size: 2, Peers: []mpe.PeerCounters{peer}, Times: times},
+		{Started: time.Now(), State: state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelRunning}, Size: 2},
 	}
 	list = []Job{{"a", ranks}, {"b", ranks}}
 	got := text()

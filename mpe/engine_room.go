@@ -1,6 +1,10 @@
 package mpe
 
-import "context"
+import (
+	"context"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
 
 // awaitRoom waits until a peer has room for another message of the program, or is known to have had none for
 // roomPatience. It does not wait if a message was refused before and no operation of the program has ended since: a
@@ -9,7 +13,7 @@ import "context"
 func (e *Engine) awaitRoom(p *peer) error {
 	err := p.noRoom()
 	if err == nil || p.refusedAt >= max(e.lastEnd, 1) {
-		return e.refuse(p, err)
+		return p.refuse(e.now(), err)
 	}
 	s := &sender{p: p, queued: err.Queued, found: make(chan struct{}, 1)}
 	e.senders = append(e.senders, s)
@@ -38,15 +42,15 @@ func (e *Engine) awaitRoom(p *peer) error {
 	if e.state != running {
 		return nil // which refuses it
 	}
-	return e.refuse(p, err)
+	return p.refuse(e.now(), err)
 }
 
 // refuse notes whether a message of the program was refused, and returns why.
-func (e *Engine) refuse(p *peer, why *NoRoomError) error {
+func (p *peer) refuse(now handshake.Instant, why *NoRoomError) error {
 	if why == nil {
 		p.refusedAt = 0
 		return nil
 	}
-	p.refusedAt = max(e.now(), 1)
+	p.refusedAt = max(now, 1)
 	return why
 }

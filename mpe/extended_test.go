@@ -563,7 +563,7 @@ func TestRefusedWithoutCredit(t *testing.T) {
 	})
 }
 
-// A message of the peer may tell the program that there is room again before the peer's packets say so.
+// The program may learn from a message of the peer that there is room again, before the peer's ACK states it.
 func TestRoomAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })

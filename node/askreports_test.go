@@ -80,7 +80,7 @@ ranks:
 			if len(ranks) > 1 && (asked[1].Report != nil || asked[1].Reason != mpe.ErrNotExtended.Error()) {
 				t.Errorf("%+v", asked[1])
 			}
-			text, err := io.ReadAll(flate.NewReader(bytes.NewReader(one.waitReport())))
+			text, err := io.ReadAll(flate.NewReader(bytes.NewReader(one.public())))
 			if err != nil || !bytes.Contains(text, []byte(`"kernel":"exec"`)) {
 				t.Fatalf("%s, %v", text, err)
 			}

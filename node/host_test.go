@@ -2,11 +2,15 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
@@ -56,13 +60,29 @@ func TestOffloadOfTheConfiguration(t *testing.T) {
 	} {
 		t.Setenv(udp.EnvOffload, tt.env)
 		r := bound(t, protocol.CloudFPGA, func(cfg *config.Config) { cfg.Limits.Offload = tt.key })
-		o, ok := r.Offload()
-		if !ok || o.Off != tt.off || tt.off && (o.Segments || o.Coalesces) {
-			t.Errorf("limits.offload: %s, and %s in the environment: %+v, %v", tt.key, tt.env, o, ok)
+		s := r.Info(state.Full)
+		if o := s.Offload; o == nil || o.Disabled != tt.off || tt.off && (o.Segmentation || o.Coalescing) {
+			t.Errorf("limits.offload: %s, and %s in the environment: %+v", tt.key, tt.env, o)
 		}
-		if ring := r.Ring(); ring != 0 {
-			t.Errorf("a ring of %d bytes without shared memory", ring)
+		if s.Ring != 0 {
+			t.Errorf("a ring of %d bytes without shared memory", s.Ring)
 		}
+	}
+}
+
+func TestOffloadState(t *testing.T) {
+	got := offload(udp.Offload{
+		Batches: true, Segments: true, Refused: []udp.Refusal{{Peer: 3, Err: syscall.EIO}, {Peer: 5, Err: errors.New("no")}},
+	})
+	want := &state.Offload{
+		Batches: true, Segmentation: true,
+		Refused: []state.OffloadRefused{{Peer: 3, Error: syscall.EIO.Error()}, {Peer: 5, Error: "no"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := offload(udp.Offload{Coalesces: true, Off: true}); !reflect.DeepEqual(got, &state.Offload{Coalescing: true, Disabled: true}) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -78,14 +98,15 @@ func TestRing(t *testing.T) {
 		t.Skip("ranks do not share memory on this system")
 	}
 	r := bound(t, protocol.Extended, func(*config.Config) {})
-	if ring := r.Ring(); ring != shm.DefaultRing(2) {
-		t.Errorf("a ring of %d bytes, want %d", ring, shm.DefaultRing(2))
+	s := r.Info(state.Full)
+	if s.Ring != shm.DefaultRing(2) {
+		t.Errorf("a ring of %d bytes, want %d", s.Ring, shm.DefaultRing(2))
 	}
-	if links, singleCopy := r.Sharing(); links != 0 || singleCopy != 0 {
-		t.Errorf("%d links to nobody, %d with single copies", links, singleCopy)
+	if s.Shared != 0 || s.SingleCopy != 0 {
+		t.Errorf("%d links to nobody, %d with single copies", s.Shared, s.SingleCopy)
 	}
-	if o, ok := r.Offload(); ok {
-		t.Errorf("offload without a UDP socket: %+v", o)
+	if s.Offload != nil {
+		t.Errorf("offload without a UDP socket: %+v", s.Offload)
 	}
 }
 

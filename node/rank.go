@@ -17,13 +17,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/kept"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
-	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // Rank is a local rank: planned by Plan, bound by Bind, running after Start.
@@ -46,9 +45,9 @@ type Rank struct {
 	// each other and tools find them, or empty. It is to be set before Bind.
 	Directory string
 
-	// Describe, if not nil, completes what the rank answers other ranks that ask what it waits for: by default, its program is this process. It
-	// is to be set before Start.
-	Describe func(*waitreport.Report)
+	// Describe, if not nil, completes the state of the rank: its kernel, and the programs that use it. Without, its program
+	// is this process. It is to be set before Start.
+	Describe func(*state.RankInfo, state.Depth)
 
 	// started is closed when there is an Engine: a rank may ask, or an operation fail, before.
 	started chan struct{}
@@ -195,7 +194,7 @@ func (r *Rank) Start(observer mpe.Observer) error {
 		Collectives:    r.collectives,
 		Report: func() []byte {
 			<-r.started
-			return r.waitReport()
+			return r.public()
 		},
 	})
 	if err != nil {
@@ -247,55 +246,6 @@ func (r *Rank) Close(ctx context.Context) error {
 		err = r.sockets.close() // an engine without peers has not taken it
 	}
 	return err
-}
-
-// Transports lists the transports that the rank is bound to.
-func (r *Rank) Transports() []string { return r.sockets.names() }
-
-// ReceiveBuffer returns the requested and the granted size of the receive buffer in
-// bytes; both are 0 without a UDP socket.
-func (r *Rank) ReceiveBuffer() (asked, granted int) {
-	if r.sockets.udp == nil {
-		return 0, 0
-	}
-	return r.sockets.udp.ReceiveBuffer()
-}
-
-// SocketDrops returns how many datagrams the kernel has dropped because the UDP
-// socket's receive buffer was full; false without such a socket, or where the system
-// does not report it.
-func (r *Rank) SocketDrops() (uint64, bool) {
-	if r.sockets.udp == nil {
-		return 0, false
-	}
-	return r.sockets.udp.Drops()
-}
-
-// Offload returns the offload features that the UDP socket currently uses; false without
-// one.
-func (r *Rank) Offload() (udp.Offload, bool) {
-	if r.sockets.udp == nil {
-		return udp.Offload{}, false
-	}
-	return r.sockets.udp.Offload(), true
-}
-
-// Ring returns the size in bytes of the ring to each peer that the rank shares
-// memory with; 0 without one.
-func (r *Rank) Ring() int {
-	if r.sockets.shm == nil {
-		return 0
-	}
-	return ringOf(r.Config)
-}
-
-// Sharing returns the number of peers with which the rank currently shares memory, and of
-// those with single copy in both directions.
-func (r *Rank) Sharing() (links, singleCopy int) {
-	if r.sockets.shm == nil {
-		return 0, 0
-	}
-	return r.sockets.shm.Sharing()
 }
 
 // Oversubscribed reports whether the rank's host has more ranks than cores by the

@@ -3,43 +3,28 @@ package node
 import (
 	"encoding/json"
 	"io"
+	"os"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // Report is the state of a rank of a job, as it answers the tools.
 type Report struct {
-	// PID is the process that has answered, as the kernel says, and UID its user. A rank says neither.
-	PID     int       `json:"-"`
+	// UID is the user of the process that has answered, as the kernel says. A rank does not say it.
 	UID     int       `json:"-"`
+	PID     int       `json:"-"`
 	Started time.Time `json:"started"`
-	Rank    int       `json:"rank"`
-	Role    string    `json:"role"`
-	Address string    `json:"address"`
-	// Kernel is what a stand-in runs.
-	Kernel string `json:"kernel,omitempty"`
-	// KernelHolds is what the role of its kernel holds messages up with, or empty.
-	KernelHolds string   `json:"kernel_holds,omitempty"`
-	Transports  []string `json:"transports"`
-	// Buffer is the size of the UDP socket's receive buffer in bytes, of BufferRequested.
-	Buffer          int              `json:"receive_buffer"`
-	BufferRequested int              `json:"receive_buffer_requested"`
-	Drops           uint64           `json:"socket_drops"`
-	DropsKnown      bool             `json:"socket_drops_known"`
-	Offload         *ReportedOffload `json:"offload,omitempty"`
-	// Ring is the size of the ring to each peer with which the rank shares memory, Shared how many these are, and
-	// SingleCopy with how many of them long messages are copied once.
-	Ring           int  `json:"shm_ring"`
-	Shared         int  `json:"shm_links"`
-	SingleCopy     int  `json:"shm_single_copy"`
-	Oversubscribed bool `json:"oversubscribed"`
+	state.RankInfo
+	Engine mpe.Snapshot `json:"engine"`
+	// Drops is RankInfo.SocketDrops.
+	Drops *uint64 `json:"socket_drops,omitempty"`
 	// Cluster are all ranks, in rank order.
-	Cluster []ReportedPeer `json:"cluster"`
-	Engine  mpe.Snapshot   `json:"engine"`
+	Cluster []state.Member `json:"cluster"`
 	// Operations is the number of pending operations.
 	Operations int `json:"operations"`
 	// Own and Peers are counters, and Times has the phases of messages, if they are recorded. They are for metrics
@@ -47,24 +32,6 @@ type Report struct {
 	Own   mpe.RankCounters   `json:"counters,omitzero"`
 	Peers []mpe.PeerCounters `json:"peer_counters,omitempty"`
 	Times phases.Times       `json:"times,omitzero"`
-}
-
-// ReportedOffload is what the kernel does for the UDP socket.
-type ReportedOffload struct {
-	Batches      bool `json:"batches"`
-	Segmentation bool `json:"segmentation"`
-	Coalescing   bool `json:"coalescing"`
-	Disabled     bool `json:"disabled"`
-	// Refused has the kernel's error for each peer to which it has refused to send segments.
-	Refused map[int]string `json:"refused,omitempty"`
-}
-
-// ReportedPeer is a rank of the cluster. Profile and Transport are those of the link to it; empty for the rank itself.
-type ReportedPeer struct {
-	Address   string `json:"address"`
-	Kind      string `json:"kind"`
-	Profile   string `json:"profile,omitempty"`
-	Transport string `json:"transport,omitempty"`
 }
 
 // Serve answers the tools with the state of the rank, and with its packets if they are recorded, until it is closed:
@@ -97,41 +64,72 @@ func (r *Rank) Serve() io.Closer {
 	return c
 }
 
-func (r *Rank) report(started time.Time, metrics bool) *Report {
-	p := &Report{
-		Started: started, Rank: r.Self.Rank, Role: string(r.Self.Run), Address: r.Self.Address.String(),
-		Kernel: r.Self.Kernel.String(), Transports: r.Transports(), Ring: r.Ring(), Oversubscribed: r.Oversubscribed(),
-		Cluster: make([]ReportedPeer, len(r.Config.Ranks)), Engine: r.Engine.Snapshot(),
+// Info returns the state of the rank without that of its engine.
+func (r *Rank) Info(depth state.Depth) state.RankInfo {
+	s := state.RankInfo{
+		Rank: r.Self.Rank, Role: string(r.Self.Run), Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),
+	}
+	if u := r.sockets.udp; u != nil {
+		s.ReceiveBufferRequested, s.ReceiveBuffer = u.ReceiveBuffer()
+		if n, known := u.Drops(); known {
+			s.SocketDrops = &n
+		}
+		s.Offload = offload(u.Offload())
+	}
+	if depth == state.Full {
+		s.Transports, s.Oversubscribed = r.sockets.names(), r.Oversubscribed()
+		if m := r.sockets.shm; m != nil {
+			s.Ring = ringOf(r.Config)
+			s.Shared, s.SingleCopy = m.Sharing()
+		}
 	}
 	if r.Describe != nil {
-		var described waitreport.Report
-		r.Describe(&described)
-		p.KernelHolds = described.KernelHolds
+		r.Describe(&s, depth)
 	}
-	p.BufferRequested, p.Buffer = r.ReceiveBuffer()
-	p.Drops, p.DropsKnown = r.SocketDrops()
-	p.Shared, p.SingleCopy = r.Sharing()
-	if o, ok := r.Offload(); ok {
-		p.Offload = &ReportedOffload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Disabled: o.Off}
-		for _, refused := range o.Refused {
-			if p.Offload.Refused == nil {
-				p.Offload.Refused = map[int]string{}
-			}
-			p.Offload.Refused[refused.Peer] = refused.Err.Error()
-		}
+	return s
+}
+
+func offload(o udp.Offload) *state.Offload {
+	s := &state.Offload{Batches: o.Batches, Segmentation: o.Segments, Coalescing: o.Coalesces, Disabled: o.Off}
+	for _, refused := range o.Refused {
+		s.Refused = append(s.Refused, state.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
 	}
+	return s
+}
+
+// State returns the state of the rank.
+func (r *Rank) State() state.Rank {
+	s := state.Rank{RankInfo: r.Info(state.Full), Engine: r.Engine.Snapshot()}
+	links := r.Links()
+	for i := range s.Engine.Peers {
+		peer := &s.Engine.Peers[i]
+		peer.Transport = string(links[peer.Rank].Transport)
+	}
+	return s
+}
+
+// public returns what other ranks are answered.
+func (r *Rank) public() []byte {
+	s := r.State()
+	s.Kernel = r.Self.Kernel.Name // and not the path of a program
+	if r.Describe == nil {
+		s.Attached = []state.Program{{PID: os.Getpid()}}
+	}
+	return state.PublicOf(&s).Encode()
+}
+
+func (r *Rank) report(started time.Time, metrics bool) *Report {
+	s := r.State()
+	p := &Report{Started: started, RankInfo: s.RankInfo, Engine: s.Engine, Cluster: make([]state.Member, len(r.Config.Ranks))}
+	p.Drops = p.SocketDrops
 	links := r.Links()
 	for i := range r.Config.Ranks {
-		remote := &r.Config.Ranks[i]
-		peer := ReportedPeer{Address: remote.Address.String(), Kind: string(remote.Peer)}
-		if remote.Rank != r.Self.Rank {
-			peer.Profile, peer.Transport = links[remote.Rank].Profile.String(), string(links[remote.Rank].Transport)
+		c := &r.Config.Ranks[i]
+		m := state.Member{Rank: c.Rank, Address: c.Address.String(), Kind: string(c.Peer)}
+		if c.Rank != r.Self.Rank {
+			m.Profile, m.Transport = links[c.Rank].Profile.String(), string(links[c.Rank].Transport)
 		}
-		p.Cluster[remote.Rank] = peer
-	}
-	for i := range p.Engine.Peers {
-		peer := &p.Engine.Peers[i]
-		peer.Transport = string(links[peer.Rank].Transport)
+		p.Cluster[c.Rank] = m
 	}
 	r.Engine.Counters(func(c *mpe.RankCounters) {
 		p.Operations += c.Posted

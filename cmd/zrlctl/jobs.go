@@ -13,7 +13,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 )
 
 // jobHelp is what the help of commands that show a daemon or a job says of jobs.
@@ -115,7 +114,7 @@ func (t *target) status(ctx context.Context) (state.Status, error) {
 }
 
 // askReports has the daemon, or the job, whose status this is, ask the ranks of other hosts what they wait for.
-func (t *target) askReports(ctx context.Context, s *state.Status) ([]waitreport.Asked, error) {
+func (t *target) askReports(ctx context.Context, s *state.Status) ([]state.Asked, error) {
 	if s.Job == "" {
 		client := t.app.client()
 		defer client.Close()

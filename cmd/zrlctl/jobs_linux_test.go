@@ -11,16 +11,19 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
 // TestJobs: a job is shown in place of a daemon.
 func TestJobs(t *testing.T) {
 	name := fmt.Sprintf("zrlctl_test_%d", os.Getpid())
-	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "fpga", Profile: "cloudfpga", Transport: "udp"}}
+	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"},
+		{Rank: 1, Address: "10.0.0.2:2718", Kind: "fpga", Profile: "cloudfpga", Transport: "udp"}}
 	text, err := json.Marshal(&node.Report{
-		Started: time.Now(), Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}, Cluster: cluster,
-		Engine: mpe.Snapshot{Peers: []mpe.PeerSnapshot{{Rank: 1, Sent: 5}}}, Peers: []mpe.PeerCounters{{Rank: 1, Sent: 5}},
+		Started: time.Now(), Cluster: cluster,
+		RankInfo: state.RankInfo{Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}},
+		Engine:   mpe.Snapshot{Peers: []mpe.PeerSnapshot{{Rank: 1, Sent: 5}}}, Peers: []mpe.PeerCounters{{Rank: 1, Sent: 5}},
 	})
 	if err != nil {
 		t.Fatal(err)

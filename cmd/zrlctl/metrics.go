@@ -83,16 +83,7 @@ func jobMetrics(ctx context.Context) ([]metrics.Job, error) {
 	for i, j := range found {
 		list[i].Name = j.Name
 		for _, r := range j.Reports {
-			state := metrics.State{Rank: r.Rank, Kernel: r.Kernel, KernelUp: r.Kernel != ""}
-			if r.Kernel == "" {
-				state.Attached = 1 // the process
-			}
-			if o := r.Offload; o != nil {
-				state.Socket = &metrics.Socket{
-					Batches: o.Batches, Segmentation: o.Segmentation, Coalescing: o.Coalescing, Buffer: r.Buffer, Drops: r.Drops, DropsKnown: r.DropsKnown,
-				}
-			}
-			list[i].Ranks = append(list[i].Ranks, metrics.JobRank{Started: r.Started, State: state, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers, Times: r.Times})
+			list[i].Ranks = append(list[i].Ranks, metrics.JobRank{Started: r.Started, State: r.RankInfo, Size: len(r.Cluster), Own: r.Own, Peers: r.Peers, Times: r.Times})
 		}
 	}
 	return list, err

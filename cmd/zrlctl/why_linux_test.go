@@ -15,22 +15,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
 // serveRank has a rank of two answer the tools, which has waited so long for the other one. If asked is nil, it is of a version that asks no others.
-func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...waitreport.Asked) {
+func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...state.Asked) {
 	t.Helper()
-	cluster := []node.ReportedPeer{{Address: "10.0.0.1:2718", Kind: "software"}, {Address: "10.0.0.2:2718", Kind: "software"}}
+	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"}, {Rank: 1, Address: "10.0.0.2:2718", Kind: "software"}}
 	peer := mpe.PeerSnapshot{Rank: 1 - rank, Address: cluster[1-rank].Address, Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 5}}
 	if seconds > 0 {
 		peer.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: seconds, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}
 	}
 	text, err := json.Marshal(&node.Report{
-		Started: time.Now(), Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"},
-		Cluster: cluster,
-		Engine:  mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{peer}},
+		Started: time.Now(), Cluster: cluster,
+		RankInfo: state.RankInfo{Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"}},
+		Engine:   mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{peer}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +61,11 @@ func TestWhy(t *testing.T) {
 	serveRank(t, name("there"), 1, 8)
 	peer := mpe.PeerSnapshot{Rank: 0, Address: "10.0.0.1:2718", Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 1},
 		Receiving: &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: 8, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}}
-	serveRank(t, name("asks"), 0, 9, waitreport.Asked{Rank: 1, Report: &waitreport.Report{
-		Rank: 1, Address: "10.0.0.2:2718", Role: "host", Programs: []waitreport.Program{{PID: 17}}, Engine: mpe.Snapshot{Rank: 1, Peers: []mpe.PeerSnapshot{peer}}}})
-	serveRank(t, name("older"), 0, 9, waitreport.Asked{Rank: 1, Reason: mpe.ErrNoQuestions.Error()})
-	serveRank(t, name("quiet"), 0, 0, waitreport.Asked{Rank: 1, Reason: mpe.ErrNoReport.Error()})
+	serveRank(t, name("asks"), 0, 9, state.Asked{Rank: 1, Report: state.PublicOf(&state.Rank{
+		RankInfo: state.RankInfo{Rank: 1, Address: "10.0.0.2:2718", Role: "host", Attached: []state.Program{{PID: 17}}},
+		Engine:   mpe.Snapshot{Rank: 1, Peers: []mpe.PeerSnapshot{peer}}})})
+	serveRank(t, name("older"), 0, 9, state.Asked{Rank: 1, Reason: mpe.ErrNoQuestions.Error()})
+	serveRank(t, name("quiet"), 0, 0, state.Asked{Rank: 1, Reason: mpe.ErrNoReport.Error()})
 	serveRank(t, name("idle"), 0, 0)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /jobs/{job}/status.json", serveJobStatus)

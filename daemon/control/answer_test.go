@@ -33,7 +33,7 @@ func TestDecodeAnswer(t *testing.T) {
 // not.
 func TestPlausible(t *testing.T) {
 	for _, peers := range []int{0, 1, 4095} {
-		r := node.Report{Cluster: make([]node.ReportedPeer, peers), Peers: make([]mpe.PeerCounters, peers)}
+		r := node.Report{Cluster: make([]state.Member, peers), Peers: make([]mpe.PeerCounters, peers)}
 		r.Engine.Peers = make([]mpe.PeerSnapshot, peers)
 		text, err := json.Marshal(&r)
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -57,7 +56,7 @@ func (c *Client) Status(ctx context.Context) (state.Status, error) {
 }
 
 // AskReports returns what the ranks that are not the daemon's own have answered it over the links to them.
-func (c *Client) AskReports(ctx context.Context) ([]waitreport.Asked, error) {
+func (c *Client) AskReports(ctx context.Context) ([]state.Asked, error) {
 	var asked node.AskedReports
 	err := c.call(ctx, http.MethodGet, "reports", nil, &asked)
 	return asked.Asked, err

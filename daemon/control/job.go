@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -199,7 +197,7 @@ func (j *Job) Reset(ctx context.Context, rank, peer int) error {
 }
 
 // AskJob has a rank of a job on this host ask the ranks on other hosts what they wait for, over its links to them, and returns what they have answered.
-func AskJob(ctx context.Context, name string, rank int) ([]waitreport.Asked, error) {
+func AskJob(ctx context.Context, name string, rank int) ([]state.Asked, error) {
 	list, err := FindJobs(name)
 	if err != nil {
 		return nil, err
@@ -210,7 +208,7 @@ func AskJob(ctx context.Context, name string, rank int) ([]waitreport.Asked, err
 	ctx, stop := context.WithTimeout(ctx, othersTime)
 	defer stop()
 	text, err := list[0].AskOthers(ctx, rank, list[0].budget())
-	var answer struct{ Asked *[]waitreport.Asked }
+	var answer struct{ Asked *[]state.Asked }
 	if err == nil {
 		err = decodeAnswer(text, &answer)
 	}
@@ -243,7 +241,11 @@ func askRank(
 		slices.ContainsFunc(r.Peers, func(p mpe.PeerCounters) bool { return foreign(p.Rank) }) {
 		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, j.Name, r.Rank, len(r.Cluster))
 	}
-	r.PID, r.UID = pid, j.UID
+	r.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops
+	if r.Kernel == "" { // the process, whatever it says
+		r.Attached = []state.Program{{PID: pid, UID: j.UID, Seconds: time.Since(r.Started).Seconds(),
+			Operations: r.Operations}}
+	}
 	return r, pid, nil
 }
 
@@ -261,7 +263,7 @@ func (j *Job) Status() state.Status {
 		}
 		for rank, peer := range r.Cluster {
 			if rank == len(s.Cluster) {
-				s.Cluster = append(s.Cluster, state.Member{Rank: rank, Address: peer.Address, Kind: peer.Kind})
+				s.Cluster = append(s.Cluster, peer)
 			}
 			if m := &s.Cluster[rank]; m.Profile == "" {
 				m.Profile, m.Transport = peer.Profile, peer.Transport
@@ -274,31 +276,10 @@ func (j *Job) Status() state.Status {
 			continue // it is not of the same job as the others
 		}
 		s.Cluster[r.Rank].Role, s.Cluster[r.Rank].Kernel = r.Role, r.Kernel
-		s.Ranks = append(s.Ranks, localRank(r))
+		s.Ranks = append(s.Ranks, state.Rank{RankInfo: r.RankInfo, Engine: r.Engine})
 	}
 	if !s.Started.IsZero() {
 		s.Uptime = time.Since(s.Started).Seconds()
 	}
 	return s
-}
-
-func localRank(r *node.Report) state.Rank {
-	l := state.Rank{Engine: r.Engine, RankInfo: state.RankInfo{
-		Rank: r.Rank, Role: r.Role, Address: r.Address, Transports: r.Transports,
-		ReceiveBuffer: r.Buffer, ReceiveBufferRequested: r.BufferRequested,
-		Ring: r.Ring, Shared: r.Shared, SingleCopy: r.SingleCopy, Oversubscribed: r.Oversubscribed,
-	}}
-	if r.Kernel == "" {
-		l.Attached = []state.Program{{PID: r.PID, UID: r.UID, Seconds: time.Since(r.Started).Seconds(),
-			Operations: r.Operations}}
-	} else {
-		l.Kernel, l.KernelState, l.KernelStats, l.KernelHolds = r.Kernel, state.KernelRunning, new(state.Kernel), r.KernelHolds
-	}
-	if o := r.Offload; o != nil {
-		l.Offload = &state.Offload{Batches: o.Batches, Segmentation: o.Segmentation, Coalescing: o.Coalescing, Disabled: o.Disabled}
-		for _, peer := range slices.Sorted(maps.Keys(o.Refused)) {
-			l.Offload.Refused = append(l.Offload.Refused, state.OffloadRefused{Peer: peer, Error: o.Refused[peer]})
-		}
-	}
-	return l
 }

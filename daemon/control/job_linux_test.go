@@ -16,7 +16,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -155,7 +154,7 @@ ranks:
 
 	// It asks the ranks that are not on this host, over the links that can.
 	asked, err := AskJob(ctx, l.name, 2)
-	if err != nil || !reflect.DeepEqual(asked, []waitreport.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error()}}) {
+	if err != nil || !reflect.DeepEqual(asked, []state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error()}}) {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	if _, err := AskJob(ctx, l.name, 1); err == nil || !strings.Contains(err.Error(), "rank 1 of job "+l.name+" is gone") {

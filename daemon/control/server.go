@@ -16,7 +16,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -26,7 +25,7 @@ type Backend interface {
 	Status() state.Status
 	Support() Support
 	// AskReports asks the ranks that are not the daemon's own what they wait for, over the links to them, within about a second.
-	AskReports(ctx context.Context) []waitreport.Asked
+	AskReports(ctx context.Context) []state.Asked
 	// Authorize returns an *Error unless the caller may make a request that does more than
 	// read the status. unknown says why the caller's credentials are not known.
 	Authorize(request string, caller attach.Credentials, unknown error) error

@@ -25,7 +25,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpe/waitreport"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -48,8 +47,8 @@ func (b *fakeBackend) Status() state.Status {
 	return state.Status{Version: "test", PID: os.Getpid(), Cluster: []state.Member{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}}
 }
 
-func (b *fakeBackend) AskReports(context.Context) []waitreport.Asked {
-	return []waitreport.Asked{{Rank: 1, Report: &waitreport.Report{Rank: 1, Role: state.RoleHost}}, {Rank: 2, Reason: "it has not answered"}}
+func (b *fakeBackend) AskReports(context.Context) []state.Asked {
+	return []state.Asked{{Rank: 1, Report: &state.Public{Rank: 1, Role: state.RoleHost}}, {Rank: 2, Reason: "it has not answered"}}
 }
 
 func (b *fakeBackend) Host(rank int) (Port, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -241,7 +242,7 @@ func TestPathMTUShrinks(t *testing.T) {
 		swap(t, ranks, 20_000_000)
 		<-shrunk
 		swapUntil(t, ranks, 1168, 1172)
-		if o, ok := ranks[0].Offload(); ok && len(o.Refused) > 0 {
+		if o := ranks[0].Info(state.Scrape).Offload; o != nil && len(o.Refused) > 0 {
 			t.Errorf("%+v", o)
 		}
 	})

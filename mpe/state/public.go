@@ -1,12 +1,4 @@
-// Package waitreport is what ranks answer each other that ask what they wait for (E53 of docs/ZRLMPI_protocol.md): a report that
-// Encode writes and Decode reads, and what tools get that have ranks asked.
-//
-// A report is a JSON document, compressed by DEFLATE (RFC 1951). Fields that a reader does not know are ignored, so that versions
-// can differ. It has what package diagnosis goes by, and nothing else: no payload, no path, no environment, no error of a program.
-//
-// It is pure. A report of another rank is bounded before it is read, and what is read is bounded as well: a rank believes of another one no
-// more than what it says of itself.
-package waitreport
+package state
 
 import (
 	"bytes"
@@ -22,110 +14,192 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Bounds of a report.
+// Bounds of a Public.
 const (
-	// MaxPeers is the most peers of which a report says something, and MaxCalls the most collective calls that are under way.
+	// MaxPeers is the number of peers, and MaxCalls of pending collective calls.
 	MaxPeers = 64
 	MaxCalls = 16
-	// MaxPrograms is the most processes that it names.
+	// MaxPrograms is the number of processes.
 	MaxPrograms = 8
-	// MaxText is the most bytes of a string.
+	// MaxText is the length of a string in bytes.
 	MaxText = 512
-	// maxDocument is the most bytes of the JSON document. One of MaxPeers peers has about 64 KiB.
+	// maxDocument is the length of the JSON document in bytes. One of MaxPeers peers has about 64 KiB.
 	maxDocument = 256 << 10
 )
 
-// Report is what a rank says of itself.
-type Report struct {
+// Public is the state of a rank as it answers another rank that asks what it waits for (E53 of docs/ZRLMPI_protocol.md): a
+// JSON document, compressed by DEFLATE (RFC 1951). Fields that a reader does not know are ignored, so that versions can
+// differ.
+//
+// It lists what may leave the process, so that a new field of a state does not: no payload, path, environment, session
+// number, or error of a program.
+type Public struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// Role is host or standin; Kernel is what a stand-in runs, and KernelState how that is, as in the status of a daemon.
-	Role        string `json:"role"`
-	Kernel      string `json:"kernel,omitempty"`
-	KernelState string `json:"kernel_state,omitempty"`
-	// KernelHolds is what the role of a stand-in's kernel holds its messages up with, or empty.
-	KernelHolds string `json:"kernel_holds,omitempty"`
-	// Programs are the processes that use the rank.
-	Programs []Program `json:"programs,omitempty"`
-	// Engine has of the engine's state what concerns waits.
-	Engine mpe.Snapshot `json:"engine"`
-	// CutShort: there is more than a report has room for. Peers and calls are missing of which the fewest wait.
+	// As in RankInfo.
+	Role        string          `json:"role"`
+	Kernel      string          `json:"kernel,omitempty"`
+	KernelState string          `json:"kernel_state,omitempty"`
+	KernelHolds string          `json:"kernel_holds,omitempty"`
+	Programs    []PublicProgram `json:"programs,omitempty"`
+	Engine      PublicEngine    `json:"engine"`
+	// CutShort: peers and calls are missing, those of which the fewest wait, as there are more than the bounds.
 	CutShort bool `json:"cut_short,omitempty"`
 }
 
-// Program is a process that uses a rank.
-type Program struct {
+// PublicProgram is a process that uses a rank.
+type PublicProgram struct {
 	PID     int  `json:"pid"`
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Asked is a rank that was asked over a link: Report is nil if there is none because of Reason.
+// PublicEngine is the part of an engine's state that concerns waits, with the fields of mpe.Snapshot.
+type PublicEngine struct {
+	Rank       int                   `json:"rank"`
+	Size       int                   `json:"size"`
+	Peers      []PublicPeer          `json:"peers"`
+	Posted     int                   `json:"posted"`
+	Unexpected int                   `json:"unexpected"`
+	AnySource  *mpe.WaitSnapshot     `json:"any_source,omitempty"`
+	Calls      []collective.Snapshot `json:"calls,omitempty"`
+	EndedCalls []collective.Ended    `json:"ended_calls,omitempty"`
+	LastDrop   *mpe.DropSnapshot     `json:"last_drop,omitempty"`
+	Ended      *float64              `json:"ended_seconds"`
+}
+
+// PublicPeer is the part of a peer's state that concerns waits, with the fields of mpe.PeerSnapshot.
+type PublicPeer struct {
+	Rank            int                   `json:"rank"`
+	Kind            string                `json:"kind"`
+	Address         string                `json:"address"`
+	Profile         string                `json:"profile"`
+	Transport       string                `json:"transport,omitempty"`
+	Sending         *mpe.WaitSnapshot     `json:"sending,omitempty"`
+	Receiving       *mpe.WaitSnapshot     `json:"receiving,omitempty"`
+	Deferred        *mpe.DeferredSnapshot `json:"deferred,omitempty"`
+	UnansweredClear *mpe.DeferredSnapshot `json:"unanswered_clear,omitempty"`
+	Received        uint64                `json:"received"`
+	PacketsOut      mpe.PacketCounts      `json:"packets_out,omitzero"`
+	PacketsIn       uint64                `json:"packets_in"`
+	Heard           *float64              `json:"heard_seconds"`
+	Dropped         mpe.DropCounts        `json:"dropped,omitzero"`
+	LastDrop        *mpe.DropSnapshot     `json:"last_drop,omitempty"`
+	Unexpected      int                   `json:"unexpected"`
+	Unmatched       []mpe.Envelope        `json:"unmatched,omitempty"`
+	Extended        *PublicExtended       `json:"extended,omitempty"`
+	Left            string                `json:"left,omitempty"`
+	Refuses         string                `json:"refuses,omitempty"`
+	NetworkError    string                `json:"network_error,omitempty"`
+}
+
+// PublicExtended is the part of a connection's state that concerns waits, with the fields of mpe.ExtendedSnapshot.
+type PublicExtended struct {
+	// PeerSession is 1 if a packet of the peer has arrived. Packets are believed by the numbers of sessions.
+	PeerSession     protocol.Session `json:"peer_session"`
+	InFlight        int              `json:"in_flight"`
+	Queued          int              `json:"queued"`
+	Begun           int              `json:"begun"`
+	MessageCredit   uint32           `json:"message_credit"`
+	EagerCredit     uint32           `json:"eager_credit"`
+	CreditScarce    bool             `json:"credit_scarce,omitempty"`
+	Retransmissions uint64           `json:"retransmissions"`
+	TimeOuts        uint64           `json:"time_outs"`
+	Hellos          uint64           `json:"hellos"`
+}
+
+// Asked is a rank that was asked over a link. Report is nil if there is none because of Reason.
 type Asked struct {
 	Rank   int     `json:"rank"`
-	Report *Report `json:"report,omitempty"`
+	Report *Public `json:"report,omitempty"`
 	Reason string  `json:"reason,omitempty"`
 }
 
-// Encode returns a report of at most mpe.MaxReport bytes, and of no more peers, calls and programs than the bounds. It changes r: what concerns no wait is
-// removed, and if something else has to be, CutShort is set. The peers that are waited for stay the longest.
-func Encode(r *Report) []byte {
-	r.reduce()
-	for peers := min(len(r.Engine.Peers), MaxPeers); ; peers /= 2 {
-		if peers < len(r.Engine.Peers) {
-			r.Engine.Peers, r.CutShort = r.Engine.Peers[:peers], true
+// PublicOf returns what of a state another rank may know, within the bounds. The peers come first that most waits concern.
+func PublicOf(r *Rank) *Public {
+	engine := r.Engine
+	engine.Calls = engine.Calls[:min(len(engine.Calls), MaxCalls)]
+	engine.Peers = slices.Clone(engine.Peers)
+	slices.SortStableFunc(engine.Peers, func(a, b mpe.PeerSnapshot) int { return weight(&b) - weight(&a) })
+	engine.Peers = engine.Peers[:min(len(engine.Peers), MaxPeers)]
+	p := &Public{
+		Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState,
+		KernelHolds: r.KernelHolds, Engine: fields[PublicEngine](engine),
+		CutShort: len(r.Attached) > MaxPrograms || len(r.Engine.Calls) > MaxCalls || len(r.Engine.Peers) > MaxPeers,
+	}
+	for _, a := range r.Attached[:min(len(r.Attached), MaxPrograms)] {
+		p.Programs = append(p.Programs, PublicProgram{PID: a.PID, Stopped: a.Stopped})
+	}
+	for i := range p.Engine.Calls {
+		c := &p.Engine.Calls[i]
+		c.Text = ""
+		if len(c.WaitsFor) > MaxPeers {
+			c.WaitsFor, p.CutShort = c.WaitsFor[:MaxPeers], true
 		}
-		text := r.compress()
-		if len(text) <= mpe.MaxReport {
+	}
+	for i := range p.Engine.Peers {
+		if x := p.Engine.Peers[i].Extended; x != nil {
+			x.PeerSession = min(x.PeerSession, 1)
+		}
+	}
+	clip(reflect.ValueOf(p))
+	return p
+}
+
+// State returns the state that p is of, without what p does not have.
+func (p *Public) State() *Rank {
+	r := &Rank{
+		RankInfo: RankInfo{
+			Rank: p.Rank, Role: p.Role, Address: p.Address, Kernel: p.Kernel, KernelState: p.KernelState,
+			KernelHolds: p.KernelHolds,
+		},
+		Engine: fields[mpe.Snapshot](p.Engine),
+	}
+	for _, a := range p.Programs {
+		r.Attached = append(r.Attached, Program{PID: a.PID, Stopped: a.Stopped})
+	}
+	return r
+}
+
+// fields returns a copy of from with those of its fields that To has too, by their names in JSON.
+func fields[To, From any](from From) (to To) {
+	text, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(text, &to)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("%T is no %T: %v", from, to, err)) // fields of one name have one type
+	}
+	return to
+}
+
+// Encode returns the answer to another rank, of at most mpe.MaxReport bytes. It removes peers and calls from p until it
+// fits, and sets CutShort.
+func (p *Public) Encode() []byte {
+	for {
+		text := p.compress()
+		s := &p.Engine
+		switch {
+		case len(text) <= mpe.MaxReport:
 			return text
-		}
-		if peers == 0 {
-			s := &r.Engine // of which calls can be the longest: their members are not bounded
-			s.Calls, s.EndedCalls, r.CutShort = s.Calls[:len(s.Calls)/2], nil, true
+		case len(s.Peers) > 0:
+			s.Peers, p.CutShort = s.Peers[:len(s.Peers)/2], true
+		default: // calls can be the longest: their members are not bounded
+			s.Calls, s.EndedCalls, p.CutShort = s.Calls[:len(s.Calls)/2], nil, true
 		}
 	}
 }
 
-func (r *Report) compress() []byte {
+func (p *Public) compress() []byte {
 	var b bytes.Buffer
 	w, _ := flate.NewWriter(&b, flate.BestSpeed) // the level is valid
-	if err := json.NewEncoder(w).Encode(r); err != nil {
+	if err := json.NewEncoder(w).Encode(p); err != nil {
 		panic(fmt.Sprintf("a report is no JSON: %v", err)) // it has no type that could be
 	}
 	_ = w.Close() // a Buffer returns no errors
 	return b.Bytes()
-}
-
-// reduce removes what concerns no wait, and has the peers first that matter the most.
-func (r *Report) reduce() {
-	s := &r.Engine
-	s.Collectives, s.Disagreements, s.Dropped = nil, 0, mpe.DropCounts{}
-	if len(s.Calls) > MaxCalls {
-		s.Calls, r.CutShort = s.Calls[:MaxCalls], true
-	}
-	for i := range s.Calls {
-		c := &s.Calls[i]
-		c.Text = ""
-		if len(c.WaitsFor) > MaxPeers {
-			c.WaitsFor, r.CutShort = c.WaitsFor[:MaxPeers], true
-		}
-	}
-	if len(r.Programs) > MaxPrograms {
-		r.Programs, r.CutShort = r.Programs[:MaxPrograms], true
-	}
-	for i := range s.Peers {
-		p := &s.Peers[i]
-		p.Sent, p.Failed, p.BytesIn, p.BytesOut, p.Events, p.TakenOver, p.TakenOverBytes = 0, 0, 0, 0, mpe.EventCounts{}, 0, 0
-		p.QueuedSends, p.QueuedReceives, p.Retransmissions = 0, 0, 0
-		if x := p.Extended; x != nil {
-			// Sessions are what packets are believed by.
-			x.Session, x.PeerSession = 0, min(x.PeerSession, 1)
-			x.RoundTrip, x.TimeOut, x.Payload, x.Window, x.Losses, x.OutOfOrder, x.Probes = 0, 0, 0, 0, 0, 0, 0
-		}
-	}
-	slices.SortStableFunc(s.Peers, func(a, b mpe.PeerSnapshot) int { return weight(&b) - weight(&a) })
-	clip(reflect.ValueOf(r))
 }
 
 // weight is how much a peer matters.
@@ -174,46 +248,48 @@ func clean(s string) string {
 // ErrInvalid: what a rank has answered is no report of it.
 var ErrInvalid = errors.New("what it has answered is no report")
 
-// Decode reads the report of a rank of a cluster of so many ranks. It reads no more than mpe.MaxReport bytes. The error matches ErrInvalid.
-func Decode(text []byte, rank, ranks int) (*Report, error) {
+// DecodePublic reads the answer of a rank of a cluster with the given number of ranks, of at most mpe.MaxReport bytes. The
+// error matches ErrInvalid.
+func DecodePublic(text []byte, rank, ranks int) (*Public, error) {
 	if len(text) > mpe.MaxReport {
 		return nil, fmt.Errorf("%w: %d bytes, and a report has %d at most", ErrInvalid, len(text), mpe.MaxReport)
 	}
 	document := flate.NewReader(bytes.NewReader(text))
-	r := new(Report)
-	if err := json.NewDecoder(io.LimitReader(document, maxDocument)).Decode(r); err != nil {
+	p := new(Public)
+	if err := json.NewDecoder(io.LimitReader(document, maxDocument)).Decode(p); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if err := r.check(rank, ranks); err != nil {
+	if err := p.check(rank, ranks); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	clip(reflect.ValueOf(r))
-	return r, nil
+	clip(reflect.ValueOf(p))
+	return p, nil
 }
 
 // check refuses what is beyond the bounds, or contradicts itself.
-func (r *Report) check(rank, ranks int) error {
-	s := &r.Engine
+func (p *Public) check(rank, ranks int) error {
+	s := &p.Engine
 	foreign := func(rank int) bool { return rank < 0 || rank >= ranks }
 	switch {
-	case r.Rank != rank || s.Rank != rank:
-		return fmt.Errorf("it is of rank %d", r.Rank)
-	case len(s.Peers) > MaxPeers, len(s.Calls) > MaxCalls, len(r.Programs) > MaxPrograms:
-		return fmt.Errorf("it has %d peers, %d calls and %d programs", len(s.Peers), len(s.Calls), len(r.Programs))
+	case p.Rank != rank || s.Rank != rank:
+		return fmt.Errorf("it is of rank %d", p.Rank)
+	case len(s.Peers) > MaxPeers, len(s.Calls) > MaxCalls, len(p.Programs) > MaxPrograms:
+		return fmt.Errorf("it has %d peers, %d calls and %d programs", len(s.Peers), len(s.Calls), len(p.Programs))
 	}
 	for i := range s.Peers {
-		if p := &s.Peers[i]; foreign(p.Rank) || p.Rank == rank {
-			return fmt.Errorf("it has a peer %d", p.Rank)
+		if peer := s.Peers[i].Rank; foreign(peer) || peer == rank {
+			return fmt.Errorf("it has a peer %d", peer)
 		}
 	}
 	for i := range s.Calls {
-		if c := &s.Calls[i]; slices.ContainsFunc(append(slices.Clone(c.Members), c.WaitsFor...), foreign) || rootless(c, foreign) {
+		c := &s.Calls[i]
+		named := slices.Concat(c.Members, c.WaitsFor)
+		if c.Root != nil {
+			named = append(named, *c.Root)
+		}
+		if slices.ContainsFunc(named, foreign) {
 			return fmt.Errorf("its call %d has ranks that there are not", c.Number)
 		}
 	}
 	return nil
-}
-
-func rootless(c *collective.Snapshot, foreign func(int) bool) bool {
-	return c.Root != nil && foreign(*c.Root)
 }

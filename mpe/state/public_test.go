@@ -1,10 +1,11 @@
-package waitreport
+package state
 
 import (
 	"bytes"
 	"compress/flate"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,9 +17,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// report is a report of rank 0 with so many peers, of which every other one waits.
-func report(peers int) *Report {
-	r := &Report{Rank: 0, Address: "10.0.0.1:2718", Role: "host", Programs: []Program{{PID: 7, Stopped: true}}}
+// rankWith returns the state of rank 0 with a number of peers, of which every other one waits.
+func rankWith(peers int) *Rank {
+	r := &Rank{RankInfo: RankInfo{Rank: 0, Address: "10.0.0.1:2718", Role: "host", Attached: []Program{{PID: 7, UID: 9, Stopped: true}}}}
 	r.Engine.Size = peers + 1
 	for i := range peers {
 		p := mpe.PeerSnapshot{
@@ -34,38 +35,78 @@ func report(peers int) *Report {
 	return r
 }
 
-// TestReport: what concerns waits arrives as it is; what else there is, and sessions, do not.
-func TestReport(t *testing.T) {
-	r := report(3)
+func encoded(r *Rank) []byte { return PublicOf(r).Encode() }
+
+// TestPublic: what concerns waits arrives as it is; what else there is, and sessions, do not.
+func TestPublic(t *testing.T) {
+	r := rankWith(3)
 	r.Engine.Calls = []collective.Snapshot{{Collective: "Bcast", Number: 3, Root: new(2), WaitsFor: []int{2}, Members: []int{0, 2}, Text: "long"}}
 	r.Engine.Collectives = []collective.Count{{Collective: "Bcast", Calls: 3}}
-	text := Encode(r)
-	got, err := Decode(text, 0, 4)
-	if err != nil || !reflect.DeepEqual(got, r) || got.CutShort {
-		t.Fatalf("%v\n%+v\n%+v", err, got, r)
+	p, err := DecodePublic(encoded(r), 0, 4)
+	if err != nil || p.CutShort {
+		t.Fatalf("%v, %+v", err, p)
 	}
-	for _, p := range got.Engine.Peers {
-		if p.Extended.Session != 0 || p.Extended.PeerSession != 1 || p.Sent != 0 || p.BytesIn != 0 {
-			t.Errorf("%+v, %+v", p, p.Extended)
+	got := p.State()
+	want := rankWith(0)
+	want.Attached[0].UID = 0
+	want.Engine = r.Engine
+	want.Engine.Peers = []mpe.PeerSnapshot{r.Engine.Peers[1], r.Engine.Peers[0], r.Engine.Peers[2]} // those that wait first
+	want.Engine.Collectives = nil
+	want.Engine.Calls[0].Text = ""
+	for i := range want.Engine.Peers {
+		peer := &want.Engine.Peers[i]
+		peer.BytesIn, peer.Sent = 0, 0
+		peer.Extended.Session, peer.Extended.PeerSession = 0, 1
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// TestPublicFields: a field that is added to a type of a state does not leave the process before somebody has put it on
+// this list, with -update.
+func TestPublicFields(t *testing.T) {
+	var list []string
+	eachField(reflect.TypeFor[Public](), "", func(name string) { list = append(list, name) })
+	text := strings.Join(list, "\n") + "\n"
+	const file = "testdata/public.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if first := got.Engine.Peers[0]; first.Rank != 2 || first.Receiving == nil {
-		t.Errorf("the first peer is %+v", first)
+	known, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if c := got.Engine.Calls; len(c) != 1 || c[0].Text != "" || *c[0].Root != 2 || got.Engine.Collectives != nil {
-		t.Errorf("%+v", c)
+	if string(known) != text {
+		t.Errorf("what leaves the process has changed; it has\n%s", text)
 	}
-	if p := got.Programs; len(p) != 1 || p[0] != (Program{7, true}) {
-		t.Errorf("%+v", p)
+}
+
+var update = flag.Bool("update", false, "write the list of public fields")
+
+// eachField visits the fields of a type by their names in JSON, with those of the types within.
+func eachField(of reflect.Type, prefix string, visit func(name string)) {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return
+	}
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		visit(prefix + name)
+		eachField(f.Type, prefix+name+".", visit)
 	}
 }
 
 // TestBounds: a report has no more than the bounds, whatever there is, and says that it was cut short. Those that wait stay.
 func TestBounds(t *testing.T) {
 	for peers, cut := range map[int]bool{0: false, 16: false, MaxPeers + 1: true, 5000: true} {
-		r := report(peers)
-		text := Encode(r)
-		got, err := Decode(text, 0, peers+1)
+		r := rankWith(peers)
+		text := encoded(r)
+		got, err := DecodePublic(text, 0, peers+1)
 		if err != nil || got.CutShort != cut || len(text) > mpe.MaxReport || len(got.Engine.Peers) > MaxPeers || peers > 0 && len(got.Engine.Peers) < min(peers, 16) {
 			t.Errorf("%d peers: %v, %d bytes, %d are reported, cut short %v", peers, err, len(text), len(got.Engine.Peers), got.CutShort)
 			continue
@@ -77,7 +118,7 @@ func TestBounds(t *testing.T) {
 			}
 		}
 	}
-	r := report(2)
+	r := rankWith(2)
 	for range 100 {
 		var members []int
 		for rank := range 20000 {
@@ -86,15 +127,15 @@ func TestBounds(t *testing.T) {
 			}
 		}
 		r.Engine.Calls = append(r.Engine.Calls, collective.Snapshot{Collective: "Bcast", Members: members, WaitsFor: members})
-		r.Programs = append(r.Programs, Program{PID: 1})
+		r.Attached = append(r.Attached, Program{PID: 1})
 	}
-	text := Encode(r)
-	if got, err := Decode(text, 0, 20000); err != nil || !got.CutShort || len(got.Engine.Calls) > MaxCalls || len(got.Programs) > MaxPrograms {
+	text := encoded(r)
+	if got, err := DecodePublic(text, 0, 20000); err != nil || !got.CutShort || len(got.Engine.Calls) > MaxCalls || len(got.Programs) > MaxPrograms {
 		t.Errorf("calls: %v, %d bytes, %+v", err, len(text), got)
 	}
-	r = report(1)
+	r = rankWith(1)
 	r.Engine.Peers[0].NetworkError, r.KernelState = strings.Repeat("é", MaxText), "\x1b[2J\n"
-	if got, err := Decode(Encode(r), 0, 2); err != nil || len(got.Engine.Peers[0].NetworkError) > MaxText || strings.ContainsAny(got.KernelState, "\x1b\n") {
+	if got, err := DecodePublic(encoded(r), 0, 2); err != nil || len(got.Engine.Peers[0].NetworkError) > MaxText || strings.ContainsAny(got.KernelState, "\x1b\n") {
 		t.Errorf("texts: %v, %q", err, got.KernelState)
 	}
 }
@@ -113,7 +154,7 @@ func TestInvalid(t *testing.T) {
 		"nothing":             nil,
 		"no deflate":          []byte("report"),
 		"no JSON":             deflate("report"),
-		"cut off":             Encode(report(9))[:200],
+		"cut off":             encoded(rankWith(9))[:200],
 		"too long":            make([]byte, mpe.MaxReport+1),
 		"a bomb":              deflate(`{"address":"` + strings.Repeat("a", 5<<20) + `"}`),
 		"another rank's":      deflate(`{"rank":1,"engine":{"rank":1}}`),
@@ -127,40 +168,40 @@ func TestInvalid(t *testing.T) {
 		"a member of nobody":  deflate(`{"engine":{"calls":[{"members":[-1]}]}}`),
 		"numbers of no range": deflate(`{"engine":{"peers":[{"rank":1e30}]}}`),
 	} {
-		if r, err := Decode(text, 0, 4); !errors.Is(err, ErrInvalid) || r != nil {
+		if r, err := DecodePublic(text, 0, 4); !errors.Is(err, ErrInvalid) || r != nil {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	if r, err := Decode(deflate(`{"rank":0,"engine":{"rank":0,"news":{"a":[1]}},"more":true}`), 0, 4); err != nil || r.Rank != 0 {
+	if r, err := DecodePublic(deflate(`{"rank":0,"engine":{"rank":0,"news":{"a":[1]}},"more":true}`), 0, 4); err != nil || r.Rank != 0 {
 		t.Errorf("what a later version has besides: %v", err)
 	}
 }
 
 // FuzzDecode: no answer of a rank leads to a panic, or to what is beyond the bounds. What was decoded can be encoded again.
 func FuzzDecode(f *testing.F) {
-	f.Add(Encode(report(0)))
-	f.Add(Encode(report(3)))
-	f.Add(Encode(report(100)))
+	f.Add(encoded(rankWith(0)))
+	f.Add(encoded(rankWith(3)))
+	f.Add(encoded(rankWith(100)))
 	recorded, err := os.ReadFile("testdata/udp.report") // of a rank in a cycle of three
 	if err != nil {
 		f.Fatal(err)
 	}
-	if r, err := Decode(recorded, 0, 3); err != nil || len(r.Engine.Peers) != 2 {
+	if r, err := DecodePublic(recorded, 0, 3); err != nil || len(r.Engine.Peers) != 2 {
 		f.Fatalf("%+v, %v", r, err)
 	}
 	f.Add(recorded)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := Decode(text, 0, 200)
+		r, err := DecodePublic(text, 0, 200)
 		if err != nil {
 			if r != nil || !errors.Is(err, ErrInvalid) {
 				t.Fatalf("%v, %v", r, err)
 			}
 			// Most inputs are no DEFLATE: as JSON they come further.
-			if r, err = Decode(deflate(string(text)), 0, 200); err != nil {
+			if r, err = DecodePublic(deflate(string(text)), 0, 200); err != nil {
 				return
 			}
 		}
-		again, err := Decode(Encode(r), 0, 200)
+		again, err := DecodePublic(r.Encode(), 0, 200)
 		if err != nil {
 			t.Fatalf("%v\n%+v", err, r)
 		}

@@ -2,13 +2,13 @@ package state
 
 import "github.com/zrlmpi/zrlmpid/mpe"
 
-// Rank is a rank that the daemon runs.
+// Rank is the state of a rank.
 type Rank struct {
 	RankInfo
 	Engine mpe.Snapshot `json:"engine"`
 }
 
-// RankInfo is the state of a local rank without that of its engine.
+// RankInfo is the state of a rank without that of its engine.
 type RankInfo struct {
 	Rank    int    `json:"rank"`
 	Role    string `json:"role"`
@@ -30,6 +30,9 @@ type RankInfo struct {
 	// of ReceiveBufferRequested; both are 0 without one.
 	ReceiveBuffer          int `json:"receive_buffer"`
 	ReceiveBufferRequested int `json:"receive_buffer_requested"`
+	// SocketDrops counts datagrams that the kernel dropped because that buffer was full; nil if it does not count them.
+	// It is for metrics.
+	SocketDrops *uint64 `json:"-"`
 	// Offload is what the kernel does for that socket; nil without one.
 	Offload *Offload `json:"offload,omitempty"`
 	// Ring is the size in bytes of the ring to each peer with which the rank shares
@@ -93,4 +96,13 @@ const (
 const (
 	RoleHost    = "host"
 	RoleStandin = "standin"
+)
+
+// Depth is how much of a RankInfo is gathered.
+type Depth uint8
+
+const (
+	// Scrape leaves out what takes a system call for each program, or concerns no metric.
+	Scrape Depth = iota
+	Full
 )

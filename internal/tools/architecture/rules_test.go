@@ -71,7 +71,6 @@ var never = map[string]string{
 	"mpe/collective":          "import `mpe`; have a goroutine, clock, lock or randomness",
 	"mpe":                     "interpret a packet, log, allocate by what the wire claims",
 	"mpe/state":               "know how a state is gathered; hold a lock or a socket",
-	"mpe/waitreport":          "have payload, a path or the environment in one; believe a rank what it says of another",
 	"internal/progress":       "allocate or read the clock for a wait that ends while its caller polls; know what is polled",
 	"internal/poller":         "read a descriptor, hold a thread",
 	"udp":                     "know the handshake",

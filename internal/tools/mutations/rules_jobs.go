@@ -50,11 +50,11 @@ func init() {
 			"err == nil && control(rune(r)) {", "err == nil && control(rune(r)) && false {", []test{answered}},
 		{"tools: an answer that takes much memory is not decoded", "daemon/control/answer.go",
 			"\tif !plausible(text) {\n", "\tif false {\n", []test{answered}},
-		{"tools: a job of another user is never good", "daemon/control/status.go",
+		{"tools: a job of another user is never good", "mpe/state/status.go",
 			"\tif s.Foreign != nil {\n", "\tif false {\n", []test{answered}},
-		{"tools: a job whose ranks do not answer is not good", "daemon/control/status.go",
+		{"tools: a job whose ranks do not answer is not good", "mpe/state/status.go",
 			"\tif len(s.Silent) > 0 {\n", "\tif false {\n", []test{answered}},
 		{"tools: the process of a rank is the kernel's", "daemon/control/job.go",
-			"\tr.PID, r.UID = pid, j.UID\n", "", []test{answered}},
+			"\tr.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops\n", "", []test{answered}},
 	}...)
 }
