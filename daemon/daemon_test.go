@@ -16,6 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -150,9 +151,9 @@ func TestRequestErrors(t *testing.T) {
 		{"empty to an FPGA", send(0, 1, ""), control.Empty, "a message of 0 words wedges an FPGA"},
 		{"too long", recv(1, 0, 1<<26+1), control.TooLong, "67108865 words: must be at most 67108864"},
 		{"negative", recv(1, 0, -1), control.Usage, "-1 words"},
-		{"reset of no peer", r.client.Reset(ctx, control.ResetRequest{Rank: 0, Peer: 5}), control.Rank, "rank 5: no such peer"},
-		{"reset by a remote", r.client.Reset(ctx, control.ResetRequest{Rank: 2, Peer: 0}), control.Rank, "rank 2 is not a local rank of this daemon"},
-		{"reset", r.client.Reset(ctx, control.ResetRequest{Rank: control.AnyRank, Peer: 1}), "", ""},
+		{"reset of no peer", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: 0, Peer: 5}), control.Rank, "rank 5: no such peer"},
+		{"reset by a remote", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: 2, Peer: 0}), control.Rank, "rank 2 is not a local rank of this daemon"},
+		{"reset", query.Do(ctx, r.client.Handle, query.Request{Kind: query.Reset, Rank: control.AnyRank, Peer: 1}), "", ""},
 	} {
 		if tt.err == nil {
 			if tt.kind != "" {

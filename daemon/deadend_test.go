@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -67,7 +67,7 @@ func TestDeadEnd(t *testing.T) {
 		t.Errorf("the status: %+v, %v", s.Ranks, err)
 	}
 
-	if err := r.client.Reset(within(t), control.ResetRequest{Rank: 0, Peer: 1}); err != nil {
+	if err := query.Do(within(t), r.client.Handle, query.Request{Kind: query.Reset, Rank: 0, Peer: 1}); err != nil {
 		t.Fatal(err)
 	}
 	go func() { failed <- mpi.Send(within(t), world, out[:1], 1, 0) }()

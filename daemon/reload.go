@@ -222,7 +222,7 @@ func (d *Daemon) reloadOnSignal(ctx context.Context) {
 	}
 }
 
-// Reread implements control.Backend.
+// Reread reloads the configuration from its source.
 func (d *Daemon) Reread() (control.Reloaded, error) {
 	load := d.opts.Load
 	if load == nil {

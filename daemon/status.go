@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -18,7 +19,25 @@ import (
 
 var _ control.Backend = (*Daemon)(nil)
 
-// Status implements control.Backend.
+// Handle implements control.Backend.
+func (d *Daemon) Handle(ctx context.Context, r query.Request) query.Response {
+	switch r.Kind {
+	case query.Status:
+		return query.Response{Document: d.Status()}
+	case query.Reports:
+		return query.Response{Document: state.Reports{Asked: d.askReports(ctx)}}
+	case query.Support:
+		return query.Response{Document: d.support()}
+	case query.Reset:
+		return query.Response{Err: d.reset(r.Rank, r.Peer)}
+	case query.Reload:
+		reloaded, err := d.Reread()
+		return query.Response{Document: reloaded, Err: err}
+	}
+	return query.Unknown(r)
+}
+
+// Status returns the state of the daemon.
 func (d *Daemon) Status() state.Status {
 	s := state.Status{
 		Version: version.String(), PID: os.Getpid(), Config: d.opts.Source,
@@ -41,8 +60,7 @@ func (d *Daemon) Status() state.Status {
 	return s
 }
 
-// Support implements control.Backend.
-func (d *Daemon) Support() control.Support {
+func (d *Daemon) support() control.Support {
 	var s control.Support
 	if d.opts.LogTail != nil {
 		s.Log = string(d.opts.LogTail())
@@ -56,8 +74,9 @@ func (d *Daemon) Support() control.Support {
 	return s
 }
 
-// AskReports implements control.Backend. The lowest local rank that has a link of the extended profile asks.
-func (d *Daemon) AskReports(ctx context.Context) []state.Asked {
+// askReports asks the ranks that are not local what they wait for, over the links to them: the lowest local rank that has
+// a link of the extended profile asks.
+func (d *Daemon) askReports(ctx context.Context) []state.Asked {
 	by := map[*localRank][]int{}
 	asked := []state.Asked{}
 	for rank := range d.cfg.Ranks {
@@ -112,8 +131,8 @@ func (d *Daemon) Host(rank int) (control.Port, error) {
 	return nil, control.Errorf(control.Rank, "rank %d is not a local rank of this daemon: choose a rank with run: host", rank)
 }
 
-// Reset implements control.Backend.
-func (d *Daemon) Reset(rank, peer int) error {
+// reset ends the dead end of a peer at a local rank, or at the one that Host returns for AnyRank.
+func (d *Daemon) reset(rank, peer int) error {
 	if rank == control.AnyRank {
 		port, err := d.Host(rank)
 		if err != nil {

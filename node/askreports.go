@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -36,23 +35,13 @@ func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.Asked {
 	return asked
 }
 
-// askedText is what a tool is answered that has a rank of a job ask others: all that are not on this host.
-func (r *Rank) askedText() []byte {
+// elsewhere returns the ranks of a job that are not on this host.
+func (r *Rank) elsewhere() (ranks []int) {
 	local := jobs.Ranks(r.Directory)
-	var ranks []int
 	for rank := range r.Config.Ranks {
 		if !slices.Contains(local, rank) {
 			ranks = append(ranks, rank)
 		}
 	}
-	text, err := json.Marshal(AskedReports{r.AskReports(context.Background(), ranks)})
-	if err != nil {
-		return nil // the tool says that the rank has not answered
-	}
-	return text
-}
-
-// AskedReports is what ranks have answered that a rank, or a daemon, was asked to ask.
-type AskedReports struct {
-	Asked []state.Asked `json:"asked"`
+	return ranks
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/netip"
@@ -66,13 +67,13 @@ func (r *Rank) addresses() recorder.Addresses {
 	}
 }
 
-// followPackets writes what the flight recorder has of the rank, and what follows, until gone is closed.
-func (r *Rank) followPackets(to io.Writer, gone <-chan struct{}) {
+// followPackets writes what the flight recorder has of the rank, and what follows, until ctx is done.
+func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 	now := time.Now()
 	reader := r.Packets.Reader(r.addresses(), now)
 	out := capture.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
 	// The tool sees the end of what it gets.
-	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, gone)
+	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, ctx.Done())
 }
 
 // recording is the observer of a rank of a job.

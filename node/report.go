@@ -1,12 +1,14 @@
 package node
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -34,34 +36,39 @@ type Report struct {
 	Times phases.Times       `json:"times,omitzero"`
 }
 
-// Serve answers the tools with the state of the rank, and with its packets if they are recorded, until it is closed:
-// the rank has to have started. A rank that cannot be served, as where it has no directory, works as any other; then
-// there is nothing to close.
+// Serve answers the tools until it is closed: the rank has to have started. A rank that cannot be served, as where it has
+// no directory, works as any other; then there is nothing to close.
 func (r *Rank) Serve() io.Closer {
 	if r.Directory == "" {
 		return io.NopCloser(nil)
 	}
 	started := time.Now()
-	answer := func(metrics bool) []byte {
-		text, err := json.Marshal(r.report(started, metrics))
-		if err != nil {
-			return nil // the tool says that the rank has not answered
-		}
-		return text
-	}
-	answers := jobs.Answers{
-		Report: func() []byte { return answer(false) }, Metrics: func() []byte { return answer(true) },
-		Others: r.askedText,
-		Reset:  r.Engine.Reset,
-	}
-	if r.Packets != nil {
-		answers.Packets = r.followPackets
-	}
-	c, err := jobs.Serve(r.Directory, r.Self.Rank, answers)
+	c, err := jobs.Serve(r.Directory, r.Self.Rank, func(ctx context.Context, q query.Request) query.Response {
+		return r.handle(ctx, started, q)
+	})
 	if err != nil {
 		return io.NopCloser(nil)
 	}
 	return c
+}
+
+// handle is the query.Handler of a rank of a job.
+func (r *Rank) handle(ctx context.Context, started time.Time, q query.Request) query.Response {
+	switch {
+	case q.Kind == query.Status:
+		return query.Response{Document: r.report(started, false)}
+	case q.Kind == query.Metrics:
+		return query.Response{Document: r.report(started, true)}
+	case q.Kind == query.Reports:
+		return query.Response{Document: state.Reports{Asked: r.AskReports(ctx, r.elsewhere())}}
+	case q.Kind == query.Reset:
+		return query.Response{Err: r.Engine.Reset(q.Peer)}
+	case q.Kind == query.Packets && r.Packets == nil:
+		return query.Response{Err: errors.New("the rank records no packets")}
+	case q.Kind == query.Packets:
+		return query.Response{Stream: r.followPackets}
+	}
+	return query.Unknown(q)
 }
 
 // Info returns the state of the rank without that of its engine.

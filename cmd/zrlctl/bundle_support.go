@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/bundle"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
 // support returns the end of the daemon's log and the list of its records. Without a daemon, systemd's journal and the
@@ -27,7 +28,7 @@ func (e *examination) support(ctx context.Context) (log, records bundle.Part) {
 	}
 	client := control.NewClient(e.socket)
 	defer client.Close()
-	s, err := client.Support(ctx)
+	s, err := query.Get[control.Support](ctx, client.Handle, query.Request{Kind: query.Support})
 	switch {
 	case err != nil:
 		log.Missing, records.Missing = err, err

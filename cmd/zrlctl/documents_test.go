@@ -18,7 +18,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/node"
 )
 
 var updateDocuments = flag.Bool("update-documents", false, "write testdata/documents")
@@ -31,7 +30,7 @@ func TestDocuments(t *testing.T) {
 		"control":  state.Status{},
 		"top":      topLine{},
 		"why":      diagnosis.Diagnosis{},
-		"reports":  node.AskedReports{},
+		"reports":  state.Reports{},
 		"ranks":    rankRow{},
 		"analysis": capture.Report{},
 		"event":    (*capture.Event).Line(&capture.Event{}),

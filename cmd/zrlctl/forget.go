@@ -6,11 +6,12 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
 // forget discards the state of a peer that was kept for the next process of a rank of a configuration.
-func forget(file string, req control.ResetRequest) error {
+func forget(file string, req query.Request) error {
 	cfg, err := config.Load(file)
 	if err == nil {
 		err = cfg.Validate()

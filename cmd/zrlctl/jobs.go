@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
@@ -50,25 +51,28 @@ func (t *target) findNamed(cmd *cobra.Command) {
 		os.Getenv(config.EnvControlSocket) != ""
 }
 
-// reset resets a peer at the target.
-func (t *target) reset(ctx context.Context, req control.ResetRequest) error {
-	if t.job == "" {
+// handle is the query.Handler of the target: the daemon or the job, or if neither is named, the daemon, or where there is
+// none the only job.
+func (t *target) handle(ctx context.Context, r query.Request) query.Response {
+	name := t.job
+	if name == "" {
 		client := t.app.client()
 		defer client.Close()
-		err := client.Reset(ctx, req)
-		if _, none := errors.AsType[*control.UnreachableError](err); !none || t.named {
-			return err
+		resp := client.Handle(ctx, r)
+		if _, none := errors.AsType[*control.UnreachableError](resp.Err); !none || t.named {
+			return resp
 		}
 		list, listErr := control.FindJobs("")
-		if t.job, listErr = soleJob(list, err, listErr); listErr != nil {
-			return listErr
+		var err error
+		if name, err = soleJob(list, resp.Err, listErr); err != nil {
+			return query.Response{Err: err}
 		}
 	}
-	j, err := onlyJob(ctx, t.job)
+	j, err := onlyJob(name)
 	if err != nil {
-		return err
+		return query.Response{Err: err}
 	}
-	return j.Reset(ctx, req.Rank, req.Peer)
+	return j.Handle(ctx, r)
 }
 
 // soleJob returns the name of the only job of a list that was read with listErr, where there is no daemon because of
@@ -88,60 +92,18 @@ func soleJob(list []*control.Job, err, listErr error) (string, error) {
 
 // status queries the target.
 func (t *target) status(ctx context.Context) (state.Status, error) {
-	if t.job != "" {
-		j, err := onlyJob(ctx, t.job)
-		if err != nil {
-			return state.Status{}, err
-		}
-		return j.Status(), nil
-	}
-	client := t.app.client()
-	defer client.Close()
-	s, err := client.Status(ctx)
-	if _, none := errors.AsType[*control.UnreachableError](err); !none || t.named {
-		return s, err
-	}
-	list, listErr := control.FindJobs("")
-	name, err := soleJob(list, err, listErr)
-	if err != nil {
-		return s, err
-	}
-	j, err := onlyJob(ctx, name)
-	if err != nil {
-		return s, err
-	}
-	return j.Status(), nil
+	return query.Get[state.Status](ctx, t.handle, query.Request{Kind: query.Status})
 }
 
-// askReports has the daemon, or the job, whose status this is, ask the ranks of other hosts what they wait for.
-func (t *target) askReports(ctx context.Context, s *state.Status) ([]state.Asked, error) {
-	if s.Job == "" {
-		client := t.app.client()
-		defer client.Close()
-		return client.AskReports(ctx)
-	}
-	if len(s.Ranks) == 0 {
-		return nil, errors.New("no rank of the job answers on this host")
-	}
-	return control.AskJob(ctx, s.Job, s.Ranks[0].Rank)
-}
-
-// onlyJob returns a job, or the only one of this user without a name, and what its ranks answer.
-func onlyJob(ctx context.Context, name string) (*control.Job, error) {
+// onlyJob returns a job, or the only one of this user without a name. Its ranks are not asked.
+func onlyJob(name string) (*control.Job, error) {
 	list, err := control.FindJobs(name)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case len(list) == 1:
-		asked, err := control.Jobs(ctx, list[0].Name)
-		if err == nil && len(asked) == 1 {
-			return asked[0], nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		// It is over.
+		return list[0], nil
 	case len(list) > 1:
 		return nil, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", jobsText(list))
 	}

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -20,22 +22,23 @@ func TestJobs(t *testing.T) {
 	name := fmt.Sprintf("zrlctl_test_%d", os.Getpid())
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"},
 		{Rank: 1, Address: "10.0.0.2:2718", Kind: "fpga", Profile: "cloudfpga", Transport: "udp"}}
-	text, err := json.Marshal(&node.Report{
+	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
 		RankInfo: state.RankInfo{Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}},
 		Engine:   mpe.Snapshot{Peers: []mpe.PeerSnapshot{{Rank: 1, Sent: 5}}}, Peers: []mpe.PeerCounters{{Rank: 1, Sent: 5}},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make(name)
 	if err != nil || warning != nil {
 		t.Fatal(warning, err)
 	}
-	for rank, answer := range [][]byte{text, nil} {
-		c, err := jobs.Serve(directory, rank, jobs.Answers{Report: func() []byte { return answer },
-			Metrics: func() []byte { return answer }})
+	for rank, answer := range []query.Response{{Document: report}, {Err: errors.New("nothing")}} {
+		c, err := jobs.Serve(directory, rank, func(_ context.Context, r query.Request) query.Response {
+			if r.Kind == query.Packets {
+				return query.Response{Err: errors.New("no packets")}
+			}
+			return answer
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -238,7 +239,7 @@ func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Write
 }
 
 func (a *app) resetCommand() *cobra.Command {
-	req, t, file := control.ResetRequest{}, &target{app: a}, ""
+	req, t, file := query.Request{Kind: query.Reset}, &target{app: a}, ""
 	cmd := &cobra.Command{
 		Use: "reset RANK", Short: "Use a peer again that was restarted", Args: arguments(1, 1),
 		Long: `End the dead end of a peer: of an FPGA whose role was restarted, or of a program on upstream's
@@ -261,7 +262,7 @@ configuration, for their next process: so can a job be started again whose rank 
 			if file != "" {
 				err = forget(file, req)
 			} else {
-				err = t.reset(cmd.Context(), req)
+				err = query.Do(cmd.Context(), t.handle, req)
 			}
 			if err != nil || !a.json {
 				return err

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/query"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // serveJobStatus serves the state of a job's ranks on this host, as that of a daemon, for zrlctl why on other hosts. The path names
@@ -16,12 +19,17 @@ func serveJobStatus(w http.ResponseWriter, r *http.Request) {
 			http.StatusNotFound)
 		return
 	}
-	j, err := onlyJob(r.Context(), name)
+	j, err := onlyJob(name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
+	status, err := query.Get[state.Status](r.Context(), j.Handle, query.Request{Kind: query.Status})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(j.Status()) // the client has gone
+	_ = json.NewEncoder(w).Encode(status) // the client has gone
 }

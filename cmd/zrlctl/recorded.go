@@ -34,7 +34,7 @@ func (a *app) recorded(ctx context.Context, job string, req control.CaptureReque
 		}
 		return p, nil
 	}
-	j, err := onlyJob(ctx, job)
+	j, err := onlyJob(job)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
@@ -24,7 +25,9 @@ type reloader struct {
 
 func (r *reloader) Authorize(string, attach.Credentials, error) error { return nil }
 
-func (r *reloader) Reread() (control.Reloaded, error) { return r.answer, r.err }
+func (r *reloader) Handle(context.Context, query.Request) query.Response {
+	return query.Response{Document: r.answer, Err: r.err}
+}
 
 func TestReload(t *testing.T) {
 	r := new(reloader)

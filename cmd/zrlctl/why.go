@@ -16,6 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
@@ -131,7 +132,8 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	sources[0] = source("this host", func() (state.Status, error) { return w.local(ctx) })
 	asked.Wait()
 	if local := &sources[0]; local.Status != nil && unknown(sources) {
-		local.Asked, local.AskErr = w.target.askReports(ctx, local.Status)
+		asked, err := query.Get[state.Reports](ctx, w.target.handle, query.Request{Kind: query.Reports, Rank: asks(local.Status)})
+		local.Asked, local.AskErr = asked.Asked, err
 	}
 	if sources[0].Status == nil {
 		_, none := errors.AsType[*control.UnreachableError](sources[0].Err)
@@ -154,6 +156,14 @@ func (w *why) ask(ctx context.Context) (*diagnosis.Diagnosis, error) {
 		d = d.For(w.rank)
 	}
 	return d, nil
+}
+
+// asks returns the rank of a job that is to ask the ranks of other hosts: one that answers. A daemon chooses itself.
+func asks(s *state.Status) int {
+	if s.Job == "" || len(s.Ranks) == 0 {
+		return query.AnyRank
+	}
+	return s.Ranks[0].Rank
 }
 
 // unknown reports whether there are ranks of which no source has the state, and no process that does not answer.

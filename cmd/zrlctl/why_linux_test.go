@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,12 +15,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// serveRank has a rank of two answer the tools, which has waited so long for the other one. If asked is nil, it is of a version that asks no others.
+// serveRank has a rank of two answer the tools, which has waited so long for the other one. If asked is nil, it asks no others.
 func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...state.Asked) {
 	t.Helper()
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"}, {Rank: 1, Address: "10.0.0.2:2718", Kind: "software"}}
@@ -27,26 +29,24 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...sta
 	if seconds > 0 {
 		peer.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: seconds, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}
 	}
-	text, err := json.Marshal(&node.Report{
+	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
 		RankInfo: state.RankInfo{Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"}},
 		Engine:   mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{peer}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	others := text
-	if asked != nil {
-		if others, err = json.Marshal(node.AskedReports{Asked: asked}); err != nil {
-			t.Fatal(err)
-		}
 	}
 	directory, warning, err := jobs.Make(job)
 	if err != nil || warning != nil {
 		t.Fatal(warning, err)
 	}
-	c, err := jobs.Serve(directory, rank, jobs.Answers{Report: func() []byte { return text },
-		Others: func() []byte { return others }})
+	c, err := jobs.Serve(directory, rank, func(_ context.Context, r query.Request) query.Response {
+		switch {
+		case r.Kind == query.Status:
+			return query.Response{Document: report}
+		case asked != nil:
+			return query.Response{Document: state.Reports{Asked: asked}}
+		}
+		return query.Unknown(r)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestWhy(t *testing.T) {
 		stdout, stderr string
 	}{
 		{[]string{"--job", name("here")}, exitWaits, "Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message has come that matches: rank 1 answers, and its state is not known here\n", ""},
-		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it was not asked: rank 0 of job " + name("here") + " asks no others: it runs an older version of zrlmpid: run zrlctl why on its host\n", ""},
+		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it was not asked: rank 0 of job " + name("here") + " has asked no others: no such request: \"reports\": run zrlctl why on its host\n", ""},
 		{[]string{"--job", name("asks")}, exitWaits, "cycle 0 → 1 → 0, closed for 8.0 s", ""},
 		{[]string{"--job", name("older")}, exitWaits, "what rank 1 waits for is not known here: it runs an older version of zrlmpid, which answers no questions", ""},
 		{[]string{"--job", name("older")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it runs an older version of zrlmpid, which answers no questions for reports: run zrlctl why on its host\n", ""},

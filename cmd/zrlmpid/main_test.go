@@ -17,6 +17,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
@@ -203,7 +204,7 @@ func TestForABugReport(t *testing.T) {
 	if s, err := client.Status(ctx); err != nil || s.Config != path {
 		t.Errorf("configuration %q, %v", s.Config, err)
 	}
-	s, err := client.Support(ctx)
+	s, err := query.Get[control.Support](ctx, client.Handle, query.Request{Kind: query.Support})
 	if err != nil || !strings.Contains(s.Log, "zrlmpid ready") || s.Records == nil ||
 		s.Records.Directory != strings.TrimSuffix(socket, ".sock")+"-records" {
 		t.Errorf("%+v, %v", s, err)

@@ -28,7 +28,7 @@ const ProfileHeader = "Zrlmpid-Profile"
 
 // capture answers with a pcapng file.
 func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
-	q := queryOf(r)
+	q := parametersOf(r)
 	req := CaptureRequest{Last: q.duration("last"), Follow: q.values.Get("follow") != "", For: q.duration("for")}
 	if q.err != nil {
 		writeError(w, q.err)
@@ -68,7 +68,7 @@ func (f flushing) Write(b []byte) (int, error) {
 }
 
 // duration returns a time, and 0 if it is missing.
-func (q *query) duration(name string) time.Duration {
+func (q *parameters) duration(name string) time.Duration {
 	text := q.values.Get(name)
 	if text == "" {
 		return 0

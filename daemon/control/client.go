@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -42,24 +42,42 @@ func newClient(socket string, reply time.Duration) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status returns the state of the daemon.
-func (c *Client) Status(ctx context.Context) (state.Status, error) {
+// Handle is the query.Handler of the daemon, of requests of the kinds Status, Reports, Reset, Reload and Support.
+func (c *Client) Handle(ctx context.Context, r query.Request) query.Response {
+	method, limit := http.MethodGet, c.reply
+	var body any
+	switch r.Kind {
+	case query.Reset:
+		method, body = http.MethodPost, r
+	case query.Reload: // the daemon may look up names
+		method, limit = http.MethodPost, 3*c.reply
+	}
+	var text json.RawMessage
+	if err := c.callWithin(ctx, limit, method, string(r.Kind), nil, body, &text); err != nil {
+		return query.Response{Err: err}
+	}
+	if r.Kind != query.Status {
+		return query.Response{Document: text}
+	}
 	var s state.Status
-	err := c.call(ctx, http.MethodGet, "status", nil, &s)
-	if err == nil {
-		err = validate(&s, c.socket)
+	if err := json.Unmarshal(text, &s); err != nil {
+		return query.Response{Err: c.broken(ctx, err)}
 	}
-	if err != nil {
-		return state.Status{}, err
-	}
-	return s, nil
+	return query.Response{Document: s, Err: validate(&s, c.socket)}
 }
 
-// AskReports returns what the ranks that are not the daemon's own have answered it over the links to them.
-func (c *Client) AskReports(ctx context.Context) ([]state.Asked, error) {
-	var asked node.AskedReports
-	err := c.call(ctx, http.MethodGet, "reports", nil, &asked)
-	return asked.Asked, err
+// Status returns the state of the daemon.
+func (c *Client) Status(ctx context.Context) (state.Status, error) {
+	return query.Get[state.Status](ctx, c.Handle, query.Request{Kind: query.Status})
+}
+
+// Reload makes the daemon reload its configuration.
+func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
+	r, err := query.Get[Reloaded](ctx, c.Handle, query.Request{Kind: query.Reload})
+	if err == nil && r.Config == "" {
+		err = c.unexpected("a reload of no configuration")
+	}
+	return r, err
 }
 
 var errSilent = errors.New("connection accepted, but no answer")
@@ -207,9 +225,4 @@ func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, er
 			"was to be received", len(data), m.Words, m.From, req.From)
 	}
 	return m, data, nil
-}
-
-// Reset discards a local rank's state of a peer that was restarted.
-func (c *Client) Reset(ctx context.Context, req ResetRequest) error {
-	return c.call(ctx, http.MethodPost, "reset", req, nil)
 }

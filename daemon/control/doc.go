@@ -8,7 +8,8 @@
 //	POST /v1/ping    PingRequest                        one Trip a line, as they end
 //	POST /v1/send?from=&to=&datatype=&tag=&timeout=     the body is the message; Message
 //	POST /v1/recv?from=&to=&words=&datatype=&timeout=   Message in MessageHeader; the reply's body is the message
-//	POST /v1/reset   ResetRequest                       empty
+//	GET  /v1/reports, /v1/support                       as in package query
+//	POST /v1/reset   query.Request                      empty
 //	POST /v1/reload                                     Reloaded
 //
 // A failed request is answered with an Error; a ping that has begun reports its failure in

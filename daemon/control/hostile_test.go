@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/query"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -38,8 +40,11 @@ func squat(t *testing.T, header map[string]string, body string) *Client {
 
 // requests are all requests that a client makes.
 var requests = map[string]func(ctx context.Context, c *Client) error{
-	"status":  func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err },
-	"reports": func(ctx context.Context, c *Client) error { _, err := c.AskReports(ctx); return err },
+	"status": func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err },
+	"reports": func(ctx context.Context, c *Client) error {
+		_, err := query.Get[state.Reports](ctx, c.Handle, query.Request{Kind: query.Reports})
+		return err
+	},
 	"ping": func(ctx context.Context, c *Client) error {
 		return c.Ping(ctx, PingRequest{To: 1, Words: 1, Count: 1}, func(Trip) error { return nil })
 	},
@@ -55,7 +60,9 @@ var requests = map[string]func(ctx context.Context, c *Client) error{
 		_, _, err := c.Recv(ctx, RecvRequest{From: 1, Words: 1})
 		return err
 	},
-	"reset":  func(ctx context.Context, c *Client) error { return c.Reset(ctx, ResetRequest{Peer: 1}) },
+	"reset": func(ctx context.Context, c *Client) error {
+		return query.Do(ctx, c.Handle, query.Request{Kind: query.Reset, Peer: 1})
+	},
 	"reload": func(ctx context.Context, c *Client) error { _, err := c.Reload(ctx); return err },
 	"follow": following,
 	"capture": func(ctx context.Context, c *Client) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -37,8 +38,8 @@ type Job struct {
 const (
 	// jobTime bounds the answers of all ranks of jobs together.
 	jobTime = time.Second
-	// othersTime bounds the time that a rank may ask others.
-	othersTime = 3 * time.Second
+	// reportsTime bounds the time that a rank may ask others.
+	reportsTime = 3 * time.Second
 	// maxAnswers bounds what the ranks of a job answer together, in bytes, maxForeign what those of another user's job
 	// answer, and maxAllAnswers what those of all jobs do.
 	maxAnswers    = 16 << 20
@@ -105,29 +106,28 @@ func splitName(name string) (of string, uid int, err error) {
 }
 
 // Jobs is FindJobs, and asks the ranks of the jobs for their states.
-func Jobs(ctx context.Context, name string) ([]*Job, error) {
-	return askJobs(ctx, name, (*jobs.Job).Ask)
-}
+func Jobs(ctx context.Context, name string) ([]*Job, error) { return askJobs(ctx, name, query.Status) }
 
 // JobMetrics returns this user's jobs, with the counters and histograms of their ranks.
-func JobMetrics(ctx context.Context) ([]*Job, error) {
-	return askJobs(ctx, "", (*jobs.Job).AskMetrics)
+func JobMetrics(ctx context.Context) ([]*Job, error) { return askJobs(ctx, "", query.Metrics) }
+
+func askJobs(ctx context.Context, name string, kind query.Kind) ([]*Job, error) {
+	list, err := FindJobs(name)
+	if err == nil {
+		askAll(ctx, list, kind)
+	}
+	return list, err
 }
 
-// request is a way to ask a rank for a report.
-type request func(j *jobs.Job, ctx context.Context, rank int, budgets ...*jobs.Budget) (text []byte, pid int, err error)
-
-func askJobs(ctx context.Context, name string, r request) ([]*Job, error) {
-	list, err := FindJobs(name)
-	if err != nil {
-		return nil, err
-	}
+// askAll asks all ranks of jobs.
+func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 	ctx, stop := context.WithTimeout(ctx, jobTime)
 	defer stop()
 	all, gate := jobs.NewBudget(maxAllAnswers), make(chan struct{}, maxAsked)
 	var asked sync.WaitGroup
 	for _, j := range list {
-		j.ask(ctx, r, all, gate, &asked)
+		j.Reports, j.Unread, j.Silent, j.Processes = nil, nil, nil, nil
+		j.ask(ctx, kind, all, gate, &asked)
 	}
 	asked.Wait()
 	for _, j := range list {
@@ -136,7 +136,6 @@ func askJobs(ctx context.Context, name string, r request) ([]*Job, error) {
 		slices.SortFunc(j.Processes, func(a, b state.SilentProcess) int { return a.Rank - b.Rank })
 		slices.SortFunc(j.Reports, func(a, b node.Report) int { return a.Rank - b.Rank })
 	}
-	return list, nil
 }
 
 // budget bounds the answers of the ranks of the job together.
@@ -148,14 +147,14 @@ func (j *Job) budget() *jobs.Budget {
 }
 
 // ask asks the ranks of the job.
-func (j *Job) ask(ctx context.Context, r request, all *jobs.Budget, gate chan struct{}, asked *sync.WaitGroup) {
+func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate chan struct{}, asked *sync.WaitGroup) {
 	var mu sync.Mutex
 	own := j.budget()
 	for _, rank := range j.Ranks {
 		gate <- struct{}{}
 		asked.Go(func() {
 			defer func() { <-gate }()
-			report, pid, err := askRank(ctx, r, &j.Job, rank, all, own)
+			report, pid, err := askRank(ctx, &j.Job, kind, rank, all, own)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -173,61 +172,76 @@ func (j *Job) ask(ctx context.Context, r request, all *jobs.Budget, gate chan st
 	}
 }
 
-// Reset has ranks of the job end their dead ends of a peer that was restarted: one rank, or with AnyRank all on this
+// Handle is the query.Handler of the job: it asks the job's ranks on this host.
+func (j *Job) Handle(ctx context.Context, r query.Request) query.Response {
+	switch r.Kind {
+	case query.Status:
+		askAll(ctx, []*Job{j}, r.Kind)
+		return query.Response{Document: j.Status()}
+	case query.Reports:
+		asked, err := j.reports(ctx, r)
+		return query.Response{Document: asked, Err: err}
+	case query.Reset:
+		return query.Response{Err: j.reset(ctx, r)}
+	}
+	return query.Unknown(r)
+}
+
+// reset has ranks of the job end their dead ends of a peer that was restarted: one rank, or with AnyRank all on this
 // host but the peer itself.
-func (j *Job) Reset(ctx context.Context, rank, peer int) error {
+func (j *Job) reset(ctx context.Context, r query.Request) error {
 	ranks := j.Ranks
-	if rank != AnyRank {
-		if ranks = []int{rank}; !slices.Contains(j.Ranks, rank) {
-			return Errorf(Rank, "rank %d is not one of job %s on this host: these are %v", rank, j.Name, j.Ranks)
+	if r.Rank != query.AnyRank {
+		if ranks = []int{r.Rank}; !slices.Contains(j.Ranks, r.Rank) {
+			return j.foreign(r.Rank)
 		}
 	}
 	ctx, stop := context.WithTimeout(ctx, jobTime)
 	defer stop()
 	var errs []error
-	for _, r := range ranks {
-		if r == peer && rank == AnyRank {
+	for _, rank := range ranks {
+		if rank == r.Peer && r.Rank == query.AnyRank {
 			continue
 		}
-		if err := j.Job.Reset(ctx, r, peer); err != nil {
-			errs = append(errs, fmt.Errorf("rank %d of job %s: %w", r, j.Name, err))
+		one := r
+		one.Rank = rank
+		if _, _, err := j.Ask(ctx, one, jobs.NewBudget(0)); err != nil {
+			errs = append(errs, fmt.Errorf("rank %d of job %s: %w", rank, j.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// AskJob has a rank of a job on this host ask the ranks on other hosts what they wait for, over its links to them, and returns what they have answered.
-func AskJob(ctx context.Context, name string, rank int) ([]state.Asked, error) {
-	list, err := FindJobs(name)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) != 1 || !slices.Contains(list[0].Ranks, rank) {
-		return nil, fmt.Errorf("rank %d of job %s is gone", rank, name)
-	}
-	ctx, stop := context.WithTimeout(ctx, othersTime)
-	defer stop()
-	text, err := list[0].AskOthers(ctx, rank, list[0].budget())
-	var answer struct{ Asked *[]state.Asked }
-	if err == nil {
-		err = decodeAnswer(text, &answer)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("rank %d of job %s has asked no others: %w", rank, name, err)
-	}
-	if answer.Asked == nil {
-		return nil, fmt.Errorf("rank %d of job %s asks no others: %w", rank, name, errOlder)
-	}
-	return *answer.Asked, nil
+func (j *Job) foreign(rank int) error {
+	return Errorf(Rank, "rank %d is not one of job %s on this host: these are %v", rank, j.Name, j.Ranks)
 }
 
-var errOlder = errors.New("it runs an older version of zrlmpid")
+// reports has a rank of the job, or the lowest one, ask the ranks on other hosts what they wait for, over its links to
+// them.
+func (j *Job) reports(ctx context.Context, r query.Request) (asked state.Reports, err error) {
+	if r.Rank == query.AnyRank && len(j.Ranks) > 0 {
+		r.Rank = j.Ranks[0]
+	}
+	if !slices.Contains(j.Ranks, r.Rank) {
+		return asked, j.foreign(r.Rank)
+	}
+	ctx, stop := context.WithTimeout(ctx, reportsTime)
+	defer stop()
+	text, _, err := j.Ask(ctx, r, j.budget())
+	if err == nil {
+		err = decodeAnswer(text, &asked)
+	}
+	if err != nil {
+		return asked, fmt.Errorf("rank %d of job %s has asked no others: %w", r.Rank, j.Name, err)
+	}
+	return asked, nil
+}
 
 // askRank returns the report of a rank, and its process, or 0.
 func askRank(
-	ctx context.Context, ask request, j *jobs.Job, rank int, budgets ...*jobs.Budget,
+	ctx context.Context, j *jobs.Job, kind query.Kind, rank int, budgets ...*jobs.Budget,
 ) (*node.Report, int, error) {
-	text, pid, err := ask(j, ctx, rank, budgets...)
+	text, pid, err := j.Ask(ctx, query.Request{Kind: kind, Rank: rank}, budgets...)
 	if err != nil {
 		return nil, pid, err
 	}

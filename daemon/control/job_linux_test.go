@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
@@ -153,16 +154,21 @@ ranks:
 	}
 
 	// It asks the ranks that are not on this host, over the links that can.
-	asked, err := AskJob(ctx, l.name, 2)
-	if err != nil || !reflect.DeepEqual(asked, []state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error()}}) {
+	reports := query.Request{Kind: query.Reports, Rank: 2}
+	asked, err := query.Get[state.Reports](ctx, list[0].Handle, reports)
+	if err != nil || !reflect.DeepEqual(asked.Asked, []state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error()}}) {
 		t.Errorf("%+v, %v", asked, err)
 	}
-	if _, err := AskJob(ctx, l.name, 1); err == nil || !strings.Contains(err.Error(), "rank 1 of job "+l.name+" is gone") {
+	reports.Rank = 1
+	if _, err := query.Get[state.Reports](ctx, list[0].Handle, reports); err == nil ||
+		!strings.Contains(err.Error(), "rank 1 is not one of job "+l.name) {
 		t.Error(err)
 	}
 
 	// What answers nothing, or as another rank, is named.
-	other, err := jobs.Serve(list[0].Directory, 7, jobs.Answers{Report: func() []byte { return []byte(`{"rank": 8}`) }})
+	other, err := jobs.Serve(list[0].Directory, 7, func(context.Context, query.Request) query.Response {
+		return query.Response{Document: map[string]int{"rank": 8}}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

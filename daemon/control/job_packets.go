@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -71,6 +72,7 @@ const (
 // Packets returns the packets of the job's ranks: those that there are or, with Follow, those that follow until ctx ends. Of a packet between
 // two of them, it has the one that was sent. The error is an *Error if no rank records any.
 func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, error) {
+	askAll(ctx, []*Job{j}, query.Status)
 	var stop context.CancelFunc
 	if req.Follow {
 		ctx, stop = context.WithCancel(ctx)
@@ -95,7 +97,7 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 		if err != nil {
 			continue // it is no rank's
 		}
-		body, err := j.Job.Packets(ctx, r.Rank)
+		body, err := j.Stream(ctx, query.Request{Kind: query.Packets, Rank: r.Rank})
 		if err != nil {
 			continue // it has none
 		}

@@ -104,10 +104,3 @@ type RecvRequest struct {
 	// Timeout is the time-out; 0 is none.
 	Timeout time.Duration
 }
-
-// ResetRequest discards a local rank's state of a peer that was restarted.
-type ResetRequest struct {
-	// Rank is the local rank, or AnyRank.
-	Rank int `json:"rank"`
-	Peer int `json:"peer"`
-}

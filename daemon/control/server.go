@@ -12,20 +12,18 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/connlimit"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
-	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Backend is what the server needs of the daemon. Its methods are called concurrently.
 type Backend interface {
-	Status() state.Status
-	Support() Support
-	// AskReports asks the ranks that are not the daemon's own what they wait for, over the links to them, within about a second.
-	AskReports(ctx context.Context) []state.Asked
+	// Handle is a query.Handler of requests of the kinds Status, Reports, Reset, Reload and Support. Its errors are
+	// *Errors: of the kind Refused if a configuration that was reloaded stays without effect.
+	Handle(ctx context.Context, r query.Request) query.Response
 	// Authorize returns an *Error unless the caller may make a request that does more than
 	// read the status. unknown says why the caller's credentials are not known.
 	Authorize(request string, caller attach.Credentials, unknown error) error
@@ -33,12 +31,6 @@ type Backend interface {
 	// one, or for AnyRank the lowest that is run: host. The error is an
 	// *Error.
 	Host(rank int) (Port, error)
-	// Reset discards the state of a peer at a local rank, or at the one that Host returns
-	// for AnyRank.
-	Reset(rank, peer int) error
-	// Reread reloads the configuration. The error is an *Error: of the kind Refused if the
-	// previous configuration stays in effect.
-	Reread() (Reloaded, error)
 	// Capture writes the packets that the daemon has recorded to what open returns, as a pcapng file, of which the packets that are
 	// not of the extended profile have the given one. Unless open was called, the error is an *Error. It ends when all are written or, if the request says so, when ctx ends.
 	Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error
@@ -114,19 +106,15 @@ const sendPath = "/v1/send"
 // handler routes the requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, s.backend.Status())
-	})
-	mux.HandleFunc("GET /v1/reports", s.long(func(w http.ResponseWriter, r *http.Request) {
-		writeJSON(w, http.StatusOK, node.AskedReports{Asked: s.backend.AskReports(r.Context())})
-	}))
+	mux.HandleFunc("GET /v1/status", s.query(query.Status))
+	mux.HandleFunc("GET /v1/reports", s.long(s.query(query.Reports)))
+	mux.HandleFunc("GET /v1/support", s.authorized(s.query(query.Support)))
+	mux.HandleFunc("POST /v1/reset", s.authorized(s.query(query.Reset)))
+	mux.HandleFunc("POST /v1/reload", s.authorized(s.query(query.Reload)))
 	mux.HandleFunc("POST /v1/ping", s.authorized(s.long(s.ping)))
 	mux.HandleFunc("POST "+sendPath, s.authorized(s.long(s.send)))
 	mux.HandleFunc("POST /v1/recv", s.authorized(s.long(s.recv)))
 	mux.HandleFunc("POST /v1/capture", s.authorized(s.long(s.capture)))
-	mux.HandleFunc("GET /v1/support", s.authorized(s.support))
-	mux.HandleFunc("POST /v1/reset", s.authorized(s.reset))
-	mux.HandleFunc("POST /v1/reload", s.authorized(s.reload))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
 			r.Method, r.URL.Path, version.String(), cmp.Or(r.UserAgent(), "unknown")))
@@ -145,17 +133,27 @@ func versioned(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) reset(w http.ResponseWriter, r *http.Request) {
-	req := ResetRequest{Rank: AnyRank, Peer: AnyRank}
-	if err := readJSON(r, &req); err != nil {
-		writeError(w, err)
-		return
+// query answers requests of a kind by the backend's handler.
+func (s *Server) query(kind query.Kind) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		req := query.Request{Rank: AnyRank, Peer: AnyRank}
+		if r.ContentLength != 0 {
+			if err := readJSON(r, &req); err != nil {
+				writeError(w, err)
+				return
+			}
+		}
+		req.Kind = kind
+		resp := s.backend.Handle(r.Context(), req)
+		switch {
+		case resp.Err != nil:
+			writeError(w, resp.Err)
+		case resp.Document == nil:
+			writeJSON(w, http.StatusOK, struct{}{})
+		default:
+			writeJSON(w, http.StatusOK, resp.Document)
+		}
 	}
-	if err := s.backend.Reset(req.Rank, req.Peer); err != nil {
-		writeError(w, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, struct{}{})
 }
 
 // readJSON decodes the body of a request, strictly.

@@ -22,7 +22,7 @@ const DefaultWords = 1 << 22
 
 // send sends the body of the request.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
-	q := queryOf(r)
+	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
 	// Without Sync, a short message of the extended profile is sent when there is a copy of it.
 	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0), Sync: true}
@@ -54,7 +54,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 
 // recv answers with a message.
 func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
-	q := queryOf(r)
+	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
 	words := q.number("words", DefaultWords)
 	opts := mpe.Options{AnyTag: true, AnyDatatype: q.values.Get("datatype") == anyDatatype}
@@ -110,7 +110,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 }
 
 // port returns the local rank of a request, or the error of q.
-func (s *Server) port(q *query, local, peer int) (Port, error) {
+func (s *Server) port(q *parameters, local, peer int) (Port, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
@@ -124,21 +124,21 @@ func (s *Server) port(q *query, local, peer int) (Port, error) {
 // anyDatatype as the datatype of a receive matches both.
 const anyDatatype = "any"
 
-// query reads the parameters of a request, and keeps the first error.
-type query struct {
+// parameters reads the parameters of a request, and keeps the first error.
+type parameters struct {
 	values url.Values
 	err    error
 }
 
-func queryOf(r *http.Request) *query { return &query{values: r.URL.Query()} }
+func parametersOf(r *http.Request) *parameters { return &parameters{values: r.URL.Query()} }
 
-func (q *query) fail(err error) {
+func (q *parameters) fail(err error) {
 	if q.err == nil {
 		q.err = err
 	}
 }
 
-func (q *query) number(name string, missing int) int {
+func (q *parameters) number(name string, missing int) int {
 	text := q.values.Get(name)
 	if text == "" {
 		return missing
@@ -150,9 +150,9 @@ func (q *query) number(name string, missing int) int {
 	return n
 }
 
-func (q *query) rank(name string) int { return q.number(name, AnyRank) }
+func (q *parameters) rank(name string) int { return q.number(name, AnyRank) }
 
-func (q *query) datatype() protocol.Datatype {
+func (q *parameters) datatype() protocol.Datatype {
 	text := q.values.Get("datatype")
 	if text == "" {
 		return protocol.Int
@@ -164,7 +164,7 @@ func (q *query) datatype() protocol.Datatype {
 	return d
 }
 
-func (q *query) timeout() time.Duration {
+func (q *parameters) timeout() time.Duration {
 	text := q.values.Get("timeout")
 	if text == "" {
 		return 10 * time.Second

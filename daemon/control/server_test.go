@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -43,13 +44,34 @@ type fakeBackend struct {
 	asked  []string
 }
 
-func (b *fakeBackend) Status() state.Status {
-	return state.Status{Version: "test", PID: os.Getpid(), Cluster: []state.Member{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}}
+func (b *fakeBackend) Handle(_ context.Context, r query.Request) query.Response {
+	switch r.Kind {
+	case query.Status:
+		return query.Response{Document: state.Status{Version: "test", PID: os.Getpid(),
+			Cluster: []state.Member{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}}}
+	case query.Reports:
+		return query.Response{Document: state.Reports{Asked: []state.Asked{
+			{Rank: 1, Report: &state.Public{Rank: 1, Role: state.RoleHost}}, {Rank: 2, Reason: "it has not answered"}}}}
+	case query.Support:
+		return query.Response{Document: Support{Log: "the end\n"}}
+	case query.Reset:
+		if r.Peer == 3 {
+			return query.Response{Err: mpe.ErrRank}
+		}
+		return query.Response{}
+	case query.Reload:
+		if b.refuses {
+			e := Errorf(Refused, "refused")
+			e.Restart = []string{"a: 1 -> 2"}
+			return query.Response{Err: e}
+		}
+		return query.Response{Document: reloaded}
+	}
+	return query.Unknown(r)
 }
 
-func (b *fakeBackend) AskReports(context.Context) []state.Asked {
-	return []state.Asked{{Rank: 1, Report: &state.Public{Rank: 1, Role: state.RoleHost}}, {Rank: 2, Reason: "it has not answered"}}
-}
+var reloaded = Reloaded{Config: "test.yaml",
+	Changes: []Change{{Rank: new(3), Key: "address", From: "x", To: "y", Text: "rank 3: address: x -> y"}}}
 
 func (b *fakeBackend) Host(rank int) (Port, error) {
 	if rank > 0 {
@@ -67,25 +89,6 @@ func (b *fakeBackend) Authorize(request string, caller attach.Credentials, unkno
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, fmt.Sprintf("%s uid %d %v", request, caller.UID, unknown))
 	return b.denied
-}
-
-func (b *fakeBackend) Reset(_, peer int) error {
-	if peer == 3 {
-		return mpe.ErrRank
-	}
-	return nil
-}
-
-func (b *fakeBackend) Support() Support { return Support{Log: "the end\n"} }
-
-func (b *fakeBackend) Reread() (Reloaded, error) {
-	if b.refuses {
-		e := Errorf(Refused, "refused")
-		e.Restart = []string{"a: 1 -> 2"}
-		return Reloaded{}, e
-	}
-	rank := 3
-	return Reloaded{Config: "test.yaml", Changes: []Change{{Rank: &rank, Key: "address", From: "x", To: "y", Text: "rank 3: address: x -> y"}}}, nil
 }
 
 // Capture writes what was asked for, and with Follow until the caller has gone.
@@ -263,7 +266,7 @@ func TestDaemonGone(t *testing.T) {
 	c := NewClient(path)
 	defer c.Close()
 	defer l.Close()
-	err = c.Reset(within(t), ResetRequest{})
+	err = query.Do(within(t), c.Handle, query.Request{Kind: query.Reset})
 	if KindOf(err) != Closed || !strings.Contains(err.Error(), "closed the connection before its answer was complete") {
 		t.Errorf("%v", err)
 	}
@@ -311,7 +314,7 @@ func TestAuthorize(t *testing.T) {
 		"ping":   func() error { return c.Ping(ctx, PingRequest{To: 1}, func(Trip) error { return nil }) },
 		"send":   func() error { _, err := c.Send(ctx, SendRequest{To: 1}, strings.NewReader("abcd")); return err },
 		"recv":   func() error { _, _, err := c.Recv(ctx, RecvRequest{From: 1, Words: 1}); return err },
-		"reset":  func() error { return c.Reset(ctx, ResetRequest{Peer: 1}) },
+		"reset":  func() error { return query.Do(ctx, c.Handle, query.Request{Kind: query.Reset, Peer: 1}) },
 		"reload": func() error { _, err := c.Reload(ctx); return err },
 	} {
 		err := request()
@@ -336,7 +339,8 @@ func TestAuthorize(t *testing.T) {
 
 // TestAskReports: the answers of other ranks reach the tool, also those that are none.
 func TestAskReports(t *testing.T) {
-	asked, err := fakeServer(t, &fakeBackend{}).AskReports(t.Context())
+	answer, err := query.Get[state.Reports](t.Context(), fakeServer(t, &fakeBackend{}).Handle, query.Request{Kind: query.Reports})
+	asked := answer.Asked
 	if err != nil || len(asked) != 2 || asked[0].Report == nil || asked[0].Report.Role != state.RoleHost || asked[1].Reason != "it has not answered" {
 		t.Errorf("%+v, %v", asked, err)
 	}

@@ -1,10 +1,5 @@
 package control
 
-import (
-	"context"
-	"net/http"
-)
-
 // Support is the part of a bug report that is not in the status.
 type Support struct {
 	// Log is the end of the daemon's log, in whole lines.
@@ -25,15 +20,4 @@ type Records struct {
 type Record struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
-}
-
-func (s *Server) support(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, s.backend.Support())
-}
-
-// Support returns the end of the daemon's log and the list of its records.
-func (c *Client) Support(ctx context.Context) (Support, error) {
-	var s Support
-	err := c.call(ctx, http.MethodGet, "support", nil, &s)
-	return s, err
 }

@@ -1,7 +1,9 @@
 package jobs
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
@@ -26,50 +29,22 @@ func NewBudget(bytes int64) *Budget {
 	return b
 }
 
-// Ask returns the report of a rank, and the process that has answered. The error is ErrTooLong if one of the budgets is
-// used up. Without an answer, the process is the one that should have answered, or 0.
-func (j *Job) Ask(ctx context.Context, rank int, budgets ...*Budget) (text []byte, pid int, err error) {
-	return j.ask(ctx, rank, report, budgets)
-}
-
-// AskMetrics is Ask for the report with counters and histograms.
-func (j *Job) AskMetrics(ctx context.Context, rank int, budgets ...*Budget) (text []byte, pid int, err error) {
-	return j.ask(ctx, rank, metrics, budgets)
-}
-
-// AskOthers returns the answers that a rank has had from other ranks.
-func (j *Job) AskOthers(ctx context.Context, rank int, budgets ...*Budget) ([]byte, error) {
-	text, _, err := j.ask(ctx, rank, others, budgets)
-	return text, err
-}
-
-// Reset has a rank end the dead end of a peer, which was restarted.
-func (j *Job) Reset(ctx context.Context, rank, peer int) error {
-	text, _, err := j.ask(ctx, rank, reset+strconv.Itoa(peer), []*Budget{NewBudget(maxText)})
-	switch {
-	case err != nil:
-		return err
-	case string(text) == done:
-		return nil
-	case len(text) == 0:
-		return errors.New("the process does not know the request: its version is an earlier one")
-	}
-	return fmt.Errorf("the process answers %q", text)
-}
-
-// maxText bounds the answer of a rank to a request that it rejects, in bytes.
-const maxText = 4096
-
-func (j *Job) ask(ctx context.Context, rank int, request string, budgets []*Budget) (text []byte, pid int, err error) {
-	conn, pid, err := j.request(ctx, rank, request)
+// Ask makes a request of Request.Rank, and returns the document of its answer, and the process that has answered. The
+// error is ErrTooLong if one of the budgets is used up, and an *OlderError if the process does not know the request.
+// Without an answer, the process is the one that should have answered, or 0.
+func (j *Job) Ask(ctx context.Context, r query.Request, budgets ...*Budget) (text []byte, pid int, err error) {
+	conn, in, pid, err := j.request(ctx, r)
 	if err != nil {
 		return nil, pid, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if err := conn.SetReadDeadline(time.Time{}); err != nil { // ctx bounds the rest
+		return nil, pid, err
+	}
 	part := make([]byte, 32<<10)
 	for {
-		n, err := conn.Read(part)
+		n, err := in.Read(part)
 		for _, b := range budgets {
 			if b.left.Add(-int64(n)) < 0 {
 				return nil, pid, ErrTooLong
@@ -85,49 +60,84 @@ func (j *Job) ask(ctx context.Context, rank int, request string, budgets []*Budg
 	}
 }
 
-// Packets returns the packets of a rank as they come. The caller closes it. The error is ErrNoPackets if the rank has
-// none.
-func (j *Job) Packets(ctx context.Context, rank int) (io.ReadCloser, error) {
-	conn, _, err := j.request(ctx, rank, packets)
+// Stream makes a request whose answer is a stream. The caller closes it.
+func (j *Job) Stream(ctx context.Context, r query.Request) (io.ReadCloser, error) {
+	conn, in, _, err := j.request(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	var begin [len(following)]byte
-	err = conn.SetReadDeadline(time.Now().Add(requestTime))
-	if err == nil {
-		if _, err = io.ReadFull(conn, begin[:]); errors.Is(err, io.EOF) || err == nil && string(begin[:]) != following {
-			err = ErrNoPackets
-		}
-	}
-	if err = errors.Join(err, conn.SetReadDeadline(time.Time{})); err != nil {
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return conn, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{in, conn}, nil
 }
 
-// request sends a request to a rank. It does not wait for a process that accepts no connections.
-func (j *Job) request(ctx context.Context, rank int, request string) (*net.UnixConn, int, error) {
+// maxHead bounds the first line of an answer, in bytes.
+const maxHead = 4096
+
+// request sends a request to a rank, and reads the head of the answer: in has the rest. It does not wait for a process
+// that accepts no connections.
+func (j *Job) request(ctx context.Context, r query.Request) (conn *net.UnixConn, in *bufio.Reader, pid int, err error) {
 	d, err := j.open()
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	defer d.Close()
-	conn, peer, err := d.Connect(strconv.Itoa(rank), unix.SOCK_STREAM)
+	conn, peer, err := d.Connect(strconv.Itoa(r.Rank), unix.SOCK_STREAM)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
-	until, bounded := ctx.Deadline()
-	if !bounded {
-		until = time.Now().Add(requestTime)
-	}
-	if err = conn.SetWriteDeadline(until); err == nil {
-		_, err = io.WriteString(conn, request+"\n")
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	in, err = exchange(ctx, conn, r)
+	if !stop() {
+		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
 		conn.Close()
-		return nil, peer.PID, err
+		return nil, nil, peer.PID, err
 	}
-	return conn, peer.PID, nil
+	return conn, in, peer.PID, nil
+}
+
+func exchange(ctx context.Context, conn *net.UnixConn, r query.Request) (*bufio.Reader, error) {
+	if _, bounded := ctx.Deadline(); !bounded { // otherwise ctx closes the connection
+		if err := conn.SetDeadline(time.Now().Add(answerTime)); err != nil {
+			return nil, err
+		}
+	}
+	r.Version = query.Version
+	line, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(append(line, '\n')); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(conn, maxHead)
+	answer, err := in.ReadSlice('\n')
+	var h head
+	switch {
+	case errors.Is(err, io.EOF) && len(answer) == 0:
+		return nil, ErrNoAnswer
+	case errors.Is(err, io.EOF):
+		return nil, io.ErrUnexpectedEOF
+	case errors.Is(err, bufio.ErrBufferFull):
+		return nil, ErrTooLong
+	case err != nil:
+		return nil, err
+	}
+	switch err := json.Unmarshal(answer, &h); {
+	case err != nil:
+		return nil, fmt.Errorf("no answer of a rank: %w", err)
+	case h.Unknown && h.Version < query.Version:
+		return nil, &OlderError{r.Kind}
+	case h.Error != "":
+		return nil, errors.New(h.Error)
+	}
+	return in, nil
 }
 
 func (j *Job) open() (*rendezvous.Dir, error) {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"crypto/rand"
 	"errors"
-	"io"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
 // EnvDirectory names an environment variable with the directory of a job, which its launcher has made for the ranks on
@@ -30,36 +32,25 @@ type Job struct {
 // ID is the name of the job's directory: the name of the job and a random part, by which jobs of one name differ.
 func (j *Job) ID() string { return filepath.Base(j.Directory) }
 
-// Answers are the answers of a rank to the requests of tools.
-type Answers struct {
-	// Report returns the state of the rank, and Metrics the same with its counters and histograms.
-	Report, Metrics func() []byte
-	// Others returns the answers of other ranks to this one, which may take seconds.
-	Others func() []byte
-	// Packets, if not nil, writes the packets that there are, and those that follow, until gone is closed or writing
-	// fails.
-	Packets func(to io.Writer, gone <-chan struct{})
-	// Reset ends the dead end of a peer, which was restarted.
-	Reset func(peer int) error
+// head is the first line of an answer. What follows without an Error is a document, or a stream.
+type head struct {
+	// Version is that of the process that answers.
+	Version int    `json:"version"`
+	Error   string `json:"error,omitempty"`
+	// Unknown: the process does not know the request, as its version is an earlier one.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
-// The requests of tools.
-const (
-	report  = "report"
-	metrics = "metrics"
-	others  = "others"
-	packets = "packets"
-	reset   = "reset " // and the peer
-)
+// OlderError: a process does not know a request, as it runs an earlier version of zrlmpid.
+type OlderError struct{ Kind query.Kind }
 
-// done is the answer to a request that was carried out. Another one says why not.
-const done = "done"
+// Error says which request is not known.
+func (e *OlderError) Error() string {
+	return fmt.Sprintf("the process runs an older version of zrlmpid, which does not know the request %q", e.Kind)
+}
 
-// following begins the answer of a rank that has packets.
-const following = packets + "\n"
-
-// ErrNoPackets: the rank has no packets.
-var ErrNoPackets = errors.New("the rank records no packets")
+// ErrNoAnswer: a process has ended the connection without an answer.
+var ErrNoAnswer = errors.New("the process has answered nothing: it has ended, or runs an older version of zrlmpid")
 
 // ErrTooLong: an answer has more bytes than the caller wants.
 var ErrTooLong = errors.New("the answer is too long")

@@ -4,17 +4,20 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/starve"
 )
@@ -49,13 +52,19 @@ func TestServe(t *testing.T) {
 	long := strings.Repeat("state ", 1<<18)
 	var served []io.Closer
 	for rank, text := range []string{"", "state", long} {
-		follow := func(to io.Writer, gone <-chan struct{}) {
-			_, _ = io.WriteString(to, "packets: "+text)
-			<-gone
-		}
-		c, err := Serve(directory, rank, Answers{
-			Report: func() []byte { return []byte(text) }, Metrics: func() []byte { return []byte("metrics: " + text) },
-			Others: func() []byte { return []byte("others: " + text) }, Packets: follow,
+		c, err := Serve(directory, rank, func(_ context.Context, r query.Request) query.Response {
+			switch r.Kind {
+			case query.Status, query.Metrics:
+				return query.Response{Document: string(r.Kind) + ": " + text}
+			case query.Reset:
+				return query.Response{Err: fmt.Errorf("no peer %d", r.Peer)}
+			case query.Packets:
+				return query.Response{Stream: func(ctx context.Context, to io.Writer) {
+					_, _ = io.WriteString(to, "packets: "+text)
+					<-ctx.Done()
+				}}
+			}
+			return query.Unknown(r)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -63,19 +72,21 @@ func TestServe(t *testing.T) {
 		served = append(served, c)
 		j := find(t)
 		for range 3 {
-			got, pid, err := j.Ask(t.Context(), rank, NewBudget(1<<30))
-			if err != nil || string(got) != text || pid != os.Getpid() {
-				t.Errorf("rank %d: %d bytes of process %d, %v", rank, len(got), pid, err)
+			for _, kind := range []query.Kind{query.Status, query.Metrics} {
+				got, pid, err := j.Ask(t.Context(), query.Request{Kind: kind, Rank: rank}, NewBudget(1<<30))
+				if err != nil || string(got) != strconv.Quote(string(kind)+": "+text) || pid != os.Getpid() {
+					t.Errorf("%s of rank %d: %d bytes of process %d, %v", kind, rank, len(got), pid, err)
+				}
 			}
-			got, pid, err = j.AskMetrics(t.Context(), rank)
-			if err != nil || string(got) != "metrics: "+text || pid != os.Getpid() {
-				t.Errorf("the metrics of rank %d: %d bytes of process %d, %v", rank, len(got), pid, err)
+			_, _, err := j.Ask(t.Context(), query.Request{Kind: query.Reset, Rank: rank, Peer: 7})
+			if err == nil || err.Error() != "no peer 7" {
+				t.Errorf("rank %d: %v", rank, err)
 			}
-			got, err = j.AskOthers(t.Context(), rank)
-			if err != nil || string(got) != "others: "+text {
-				t.Errorf("rank %d asks others: %d bytes, %v", rank, len(got), err)
+			_, err = j.Stream(t.Context(), query.Request{Kind: query.Reports, Rank: rank})
+			if err == nil || !strings.Contains(err.Error(), query.ErrUnknown.Error()) {
+				t.Errorf("rank %d: %v", rank, err)
 			}
-			p, err := j.Packets(t.Context(), rank)
+			p, err := j.Stream(t.Context(), query.Request{Kind: query.Packets, Rank: rank})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +97,7 @@ func TestServe(t *testing.T) {
 			p.Close()
 		}
 		var taken *rendezvous.TakenError
-		if _, err := Serve(directory, rank, Answers{}); !errors.As(err, &taken) || taken.PID != os.Getpid() {
+		if _, err := Serve(directory, rank, nil); !errors.As(err, &taken) || taken.PID != os.Getpid() {
 			t.Errorf("two processes serve one rank: %v", err)
 		}
 	}
@@ -103,7 +114,7 @@ func TestServe(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, _, err := j.Ask(t.Context(), 1); !errors.Is(err, rendezvous.ErrNoProcess) {
+	if _, _, err := j.Ask(t.Context(), query.Request{Rank: 1}); !errors.Is(err, rendezvous.ErrNoProcess) {
 		t.Errorf("a rank that is gone: %v", err)
 	}
 	RemoveEmpty(directory)
@@ -116,7 +127,7 @@ func TestServe(t *testing.T) {
 func TestWithoutDescriptors(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "a job")
-	c, err := Serve(directory, 0, Answers{Report: func() []byte { return []byte("state") }})
+	c, err := Serve(directory, 0, answering("state"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +145,7 @@ func TestWithoutDescriptors(t *testing.T) {
 	if err := unix.Connect(tool, &unix.SockaddrUnix{Name: filepath.Join(directory, "0")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unix.Write(tool, []byte(report+"\n")); err != nil {
+	if _, err := unix.Write(tool, []byte("{}\n")); err != nil {
 		t.Fatal(err)
 	}
 	// The rank fails to accept, unless accept has had a descriptor at hand.
@@ -148,8 +159,14 @@ func TestWithoutDescriptors(t *testing.T) {
 	if err := unix.SetsockoptTimeval(tool, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := unix.Read(tool, b); string(b[:max(n, 0)]) != "state" {
-		t.Errorf("%q, %v", b[:max(n, 0)], err)
+	got := ""
+	for n := 1; n > 0; {
+		if n, err = unix.Read(tool, b); err == nil {
+			got += string(b[:n])
+		}
+	}
+	if got != "{\"version\":1}\n\"state\"" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -160,9 +177,10 @@ func TestBounds(t *testing.T) {
 	directory := makeJob(t, "bounds")
 	stuck := make(chan struct{})
 	defer close(stuck)
-	long := make([]byte, 1<<20)
-	for rank, report := range []func() []byte{func() []byte { return long }, func() []byte { <-stuck; return nil }} {
-		c, err := Serve(directory, rank, Answers{Report: report})
+	long := answering(strings.Repeat("x", 1<<20-2)) // and two quotes
+	waits := func(context.Context, query.Request) query.Response { <-stuck; return query.Response{} }
+	for rank, h := range []query.Handler{long, waits} {
+		c, err := Serve(directory, rank, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,35 +189,38 @@ func TestBounds(t *testing.T) {
 	j := find(t)
 	shared := NewBudget(5 << 19)
 	for i, want := range []error{nil, nil, ErrTooLong} {
-		if _, _, err := j.Ask(t.Context(), 0, NewBudget(1<<20), shared); !errors.Is(err, want) {
+		if _, _, err := j.Ask(t.Context(), query.Request{}, NewBudget(1<<20), shared); !errors.Is(err, want) {
 			t.Errorf("answer %d: %v", i, err)
 		}
 	}
-	if _, _, err := j.Ask(t.Context(), 0, NewBudget(1<<20-1)); !errors.Is(err, ErrTooLong) {
+	if _, _, err := j.Ask(t.Context(), query.Request{}, NewBudget(1<<20-1)); !errors.Is(err, ErrTooLong) {
 		t.Errorf("an answer that is a byte too long: %v", err)
-	}
-	if _, err := j.Packets(t.Context(), 0); !errors.Is(err, ErrNoPackets) {
-		t.Errorf("a rank without packets: %v", err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
-	if _, pid, err := j.Ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || pid != os.Getpid() {
+	if _, pid, err := j.Ask(ctx, query.Request{Rank: 1}); !errors.Is(err, context.DeadlineExceeded) || pid != os.Getpid() {
 		t.Errorf("a rank that is stuck, process %d: %v", pid, err)
 	}
 }
 
-// TestRequests: a rank closes a connection without an answer if the request is unknown.
+// answering answers every request with a text.
+func answering(text string) query.Handler {
+	return func(context.Context, query.Request) query.Response { return query.Response{Document: text} }
+}
+
+// TestRequests: what is no request is answered by an error.
 func TestRequests(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory := makeJob(t, "requests")
-	c, err := Serve(directory, 0, Answers{Report: func() []byte { return []byte("state") }})
+	c, err := Serve(directory, 0, answering("state"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	const state, no = `{"version":1}` + "\n" + `"state"`, `{"version":1,"error":"no request"}` + "\n"
 	for request, want := range map[string]string{
-		"report\n": "state", "report\nmore": "state", "report": "", "\n": "", "packets\n": "", "repor\n": "",
-		strings.Repeat("x", 1000) + "\n": "",
+		`{"version":1,"kind":"status"}` + "\n": state, "{}\nmore": state, "{}": no, "\n": no, "report\n": no,
+		strings.Repeat("x", 1000) + "\n": no, `{"rank":1e9999}` + "\n": no,
 	} {
 		conn, err := net.Dial("unix", filepath.Join(directory, "0"))
 		if err != nil {
@@ -212,6 +233,45 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%.20q: %q, %v, %v", request, got, err, readErr)
 		}
 		conn.Close()
+	}
+}
+
+// TestAnswers: what a process answers is believed only as far as it is an answer, and its age is named if it says so.
+func TestAnswers(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory := makeJob(t, "answers")
+	j := &Job{Directory: directory, UID: os.Geteuid()}
+	for rank, tt := range []struct{ answer, want string }{
+		{"", ErrNoAnswer.Error()},
+		{"{}", "unexpected EOF"},
+		{"state\n", "no answer of a rank"},
+		{strings.Repeat("x", 2*maxHead), ErrTooLong.Error()},
+		{`{"version":1,"error":"busy"}` + "\n", "busy"},
+		{`{"version":0,"error":"what?","unknown":true}` + "\n", `the process runs an older version of zrlmpid, which does not know the request "status"`},
+		{`{"version":1,"error":"what?","unknown":true}` + "\n", "what?"},
+	} {
+		d, fd, err := rendezvous.Listen(directory, strconv.Itoa(rank), unix.SOCK_STREAM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		go func() {
+			defer unix.Close(fd)
+			to, _, err := unix.Accept(fd)
+			for err == unix.EINTR {
+				to, _, err = unix.Accept(fd)
+			}
+			if err != nil {
+				return
+			}
+			request(to)
+			_, _ = connection(to).Write([]byte(tt.answer))
+			_ = unix.Close(to)
+		}()
+		_, _, err = j.Ask(t.Context(), query.Request{Kind: query.Status, Rank: rank})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.40q: %v, want %q", tt.answer, err, tt.want)
+		}
 	}
 }
 
@@ -236,7 +296,7 @@ func TestSweep(t *testing.T) {
 	}
 	kill(young, "0", time.Now())
 	kill(alive, "1", old)
-	c, err := Serve(alive, 0, Answers{Report: func() []byte { return nil }})
+	c, err := Serve(alive, 0, answering(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,47 +349,6 @@ func TestHandedOver(t *testing.T) {
 	} {
 		if got := HandedOver("job_1", func(string) string { return dir }); got != want {
 			t.Errorf("%q: %q", dir, got)
-		}
-	}
-}
-
-// TestReset: a rank resets the peer that a tool names, and says why it does not.
-func TestReset(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	directory := makeJob(t, "a job")
-	peers := make(chan int, 2)
-	c, err := Serve(directory, 0, Answers{Reset: func(peer int) error {
-		if peer > 63 {
-			return errors.New("there is no such rank")
-		}
-		peers <- peer
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	older, err := Serve(directory, 1, Answers{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer older.Close()
-	j := find(t)
-	for _, peer := range []int{1, 63} {
-		if err := j.Reset(t.Context(), 0, peer); err != nil {
-			t.Fatalf("rank %d: %v", peer, err)
-		}
-		if got := <-peers; got != peer {
-			t.Errorf("it has reset rank %d, want %d", got, peer)
-		}
-	}
-	if err := j.Reset(t.Context(), 0, 64); err == nil || err.Error() != `the process answers "there is no such rank"` {
-		t.Errorf("rank 64: %v", err)
-	}
-	for rank, peer := range map[int]int{0: -1, 1: 1} {
-		if err := j.Reset(t.Context(), rank, peer); err == nil ||
-			!strings.Contains(err.Error(), "does not know the request") {
-			t.Errorf("peer %d of rank %d: %v", peer, rank, err)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
 // Budget is the number of bytes that may still be read of answers.
@@ -30,7 +32,7 @@ func RemoveEmpty(string) {}
 func Sweep() {}
 
 // Serve has nothing to answer on.
-func Serve(string, int, Answers) (io.Closer, error) { return nil, errors.ErrUnsupported }
+func Serve(string, int, query.Handler) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
 // Find finds nothing.
 func Find() ([]Job, error) { return nil, nil }
@@ -45,22 +47,11 @@ func Ranks(string) []int { return nil }
 func (j *Job) Matches(name string) bool { return j.Name == name }
 
 // Ask cannot ask.
-func (*Job) Ask(context.Context, int, ...*Budget) (text []byte, pid int, err error) {
+func (*Job) Ask(context.Context, query.Request, ...*Budget) (text []byte, pid int, err error) {
 	return nil, 0, errors.ErrUnsupported
 }
 
-// AskMetrics cannot ask.
-func (*Job) AskMetrics(context.Context, int, ...*Budget) (text []byte, pid int, err error) {
-	return nil, 0, errors.ErrUnsupported
-}
-
-// AskOthers cannot ask.
-func (*Job) AskOthers(context.Context, int, ...*Budget) ([]byte, error) {
+// Stream cannot ask.
+func (*Job) Stream(context.Context, query.Request) (io.ReadCloser, error) {
 	return nil, errors.ErrUnsupported
 }
-
-// Reset cannot ask.
-func (*Job) Reset(context.Context, int, int) error { return errors.ErrUnsupported }
-
-// Packets cannot ask.
-func (*Job) Packets(context.Context, int) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -10,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
@@ -20,10 +23,10 @@ const (
 	answerTime = 5 * time.Second
 	// acceptPause is the pause after an error of accept, which is mostly a lack of descriptors.
 	acceptPause = 100 * time.Millisecond
-	// maxTools is the number of tools served at a time; further ones get no answer.
+	// maxTools is the number of tools served at a time; further ones are answered that it is busy.
 	maxTools = 16
 	// maxRequest is longer than any request, in bytes.
-	maxRequest = 32
+	maxRequest = 256
 )
 
 // listener is the socket of a rank. A thread waits in accept, and not the runtime's poller: while anything waits there,
@@ -37,14 +40,14 @@ type listener struct {
 }
 
 // Serve answers the tools of this user and root until it is closed.
-func Serve(directory string, rank int, a Answers) (io.Closer, error) {
+func Serve(directory string, rank int, h query.Handler) (io.Closer, error) {
 	name := strconv.Itoa(rank)
 	dir, fd, err := rendezvous.Listen(directory, name, unix.SOCK_STREAM)
 	if err != nil {
 		return nil, err
 	}
 	l := &listener{dir, name, fd, make(chan struct{}), make(chan struct{})}
-	go l.serve(&a)
+	go l.serve(h)
 	return l, nil
 }
 
@@ -60,7 +63,7 @@ func (l *listener) Close() error {
 }
 
 // serve answers the connections of this user and of root, and closes them.
-func (l *listener) serve(a *Answers) {
+func (l *listener) serve(h query.Handler) {
 	defer close(l.ended)
 	defer unix.Close(l.fd)
 	tools := make(chan struct{}, maxTools)
@@ -84,12 +87,13 @@ func (l *listener) serve(a *Answers) {
 		case tools <- struct{}{}:
 			go func() { // a tool that does not read keeps no other waiting
 				if accepted(fd) {
-					a.answer(fd)
+					answer(fd, h)
 				}
 				_ = unix.Close(fd)
 				<-tools
 			}()
 		default:
+			_ = connection(fd).begin(head{Version: query.Version, Error: "the rank answers others: try again"})
 			_ = unix.Close(fd)
 		}
 	}
@@ -108,40 +112,42 @@ func accepted(fd int) bool {
 }
 
 // answer answers a request. A tool that does not read in time, or is gone, needs no answer.
-func (a *Answers) answer(fd int) {
+func answer(fd int, h query.Handler) {
 	to := connection(fd)
-	line := request(fd)
-	if peer, ok := strings.CutPrefix(line, reset); ok && a.Reset != nil {
-		_, _ = to.Write(a.reset(peer))
+	first := head{Version: query.Version}
+	var r query.Request
+	if err := json.Unmarshal([]byte(request(fd)), &r); err != nil {
+		first.Error = "no request"
+		_ = to.begin(first)
 		return
 	}
-	switch line {
-	case report:
-		_, _ = to.Write(a.Report())
-	case metrics:
-		_, _ = to.Write(a.Metrics())
-	case others:
-		_, _ = to.Write(a.Others())
-	case packets:
-		if a.Packets == nil {
-			return
-		}
-		if _, err := to.Write([]byte(following)); err == nil {
-			stream(fd, a.Packets)
-		}
+	resp := h(context.Background(), r)
+	var text []byte
+	if resp.Err == nil && resp.Document != nil {
+		text, resp.Err = json.Marshal(resp.Document)
+	}
+	if resp.Err != nil {
+		first.Unknown, first.Error = errors.Is(resp.Err, query.ErrUnknown), clip(resp.Err.Error())
+	}
+	switch err := to.begin(first); {
+	case err != nil || resp.Err != nil:
+	case resp.Stream != nil:
+		stream(fd, resp.Stream)
+	default:
+		_, _ = to.Write(text)
 	}
 }
 
-// reset resets a peer, and returns the answer.
-func (a *Answers) reset(peer string) []byte {
-	rank, ok := rankOf(peer)
-	if !ok {
-		return nil
+// clip bounds the text of an error, so that a head has it.
+func clip(text string) string { return text[:min(len(text), maxHead/8)] }
+
+// begin writes the first line of an answer.
+func (c connection) begin(h head) error {
+	line, err := json.Marshal(h)
+	if err == nil {
+		_, err = c.Write(append(line, '\n'))
 	}
-	if err := a.Reset(rank); err != nil {
-		return []byte(err.Error())
-	}
-	return []byte(done)
+	return err
 }
 
 // request returns the line of a tool, or "".
@@ -165,13 +171,13 @@ func request(fd int) string {
 
 // stream writes packets until the tool is gone. It discards further bytes from the tool: it waits for the end of the
 // connection.
-func stream(fd int, follow func(io.Writer, <-chan struct{})) {
+func stream(fd int, follow func(context.Context, io.Writer)) {
 	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, new(unix.Timeval)) != nil {
 		return
 	}
-	gone := make(chan struct{})
+	ctx, gone := context.WithCancel(context.Background())
 	go func() {
-		defer close(gone)
+		defer gone()
 		var b [64]byte
 		for {
 			if n, err := unix.Read(fd, b[:]); n <= 0 && err != unix.EINTR {
@@ -179,9 +185,9 @@ func stream(fd int, follow func(io.Writer, <-chan struct{})) {
 			}
 		}
 	}()
-	follow(connection(fd), gone)
+	follow(ctx, connection(fd))
 	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // it ends the read
-	<-gone
+	<-ctx.Done()
 }
 
 // connection is a connection to a tool.

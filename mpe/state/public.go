@@ -117,6 +117,11 @@ type Asked struct {
 	Reason string  `json:"reason,omitempty"`
 }
 
+// Reports are the answers of ranks that a rank, or a daemon, has asked for a tool.
+type Reports struct {
+	Asked []Asked `json:"asked"`
+}
+
 // PublicOf returns what of a state another rank may know, within the bounds. The peers come first that most waits concern.
 func PublicOf(r *Rank) *Public {
 	engine := r.Engine

@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -178,11 +179,15 @@ func (c *cluster) fromEach(w want) {
 	for rank := range c.ranks {
 		explained(c.t, w, func() []diagnosis.Source {
 			list := c.sources(rank)
-			asked, err := control.AskJob(c.ctx, fmt.Sprintf("%s_%d", c.name, rank), rank)
+			jobs, err := control.FindJobs(fmt.Sprintf("%s_%d", c.name, rank))
+			if err != nil || len(jobs) != 1 {
+				c.t.Fatal(jobs, err)
+			}
+			asked, err := query.Get[state.Reports](c.ctx, jobs[0].Handle, query.Request{Kind: query.Reports, Rank: rank})
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			list[0].Asked = asked
+			list[0].Asked = asked.Asked
 			return list
 		})
 	}

@@ -17,8 +17,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
@@ -220,11 +222,11 @@ func asking(t *testing.T, d *control.Client) func() []diagnosis.Source {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked, err := d.AskReports(t.Context())
+		asked, err := query.Get[state.Reports](t.Context(), d.Handle, query.Request{Kind: query.Reports})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []diagnosis.Source{{Status: &s, Asked: asked}}
+		return []diagnosis.Source{{Status: &s, Asked: asked.Asked}}
 	}
 }
 

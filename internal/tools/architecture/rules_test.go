@@ -80,6 +80,7 @@ var never = map[string]string{
 	"mpi/caching":             "know what an object is; call a function under its lock",
 	"mpi/datatype":            "take time or memory in proportion to the number of elements, but to copy them; interpret an element",
 	"mpe/attach":              "trust a program, wait for one while another waits",
+	"internal/query":          "know who answers, or how a request is carried",
 	"internal/words":          "know what a number is of",
 	"internal/version":        "import anything of this module",
 	"node":                    "decide anything about the protocol",
