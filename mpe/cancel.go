@@ -48,27 +48,24 @@ func (e *core) cancel(r *Request) bool {
 		}
 		return ok
 	case r.kind == OpRecv:
-		return r.in.p != nil && r.in.p.cancelRecv(r)
+		return r.in.p != nil && r.in.p.cancel(r)
 	case r.p == nil: // to this rank, and no receive has matched
 		in := r.in
 		in.local = nil
 		_, ok := e.matchers.of(in.comm).RemoveUnexpected(in.handle)
 		return ok
 	}
-	return r.p.cancelSend(r)
+	return r.p.cancel(r)
 }
 
 // detach gives the transfer of a request that cannot be cancelled a buffer of
 // its own. Drop says that no other receive gets the message of one.
 func (e *core) detach(r *Request, keep Keep, drop bool) {
-	switch {
-	case r.send():
-		r.p.detachSend(r, keep)
-	case drop:
-		r.in.p.discardRecv(r, keep)
-	default:
-		r.in.p.detachRecv(r, keep)
+	p := r.p
+	if !r.send() {
+		p = r.in.p
 	}
+	p.detach(r, keep, drop)
 }
 
 // abortQueued ends everything that has not begun to move.
@@ -94,7 +91,7 @@ func (e *core) abortQueued(err error) {
 	}
 	for _, p := range e.peers {
 		if p != nil {
-			p.abortUnsent(err)
+			p.abort(err, false)
 		}
 	}
 	for _, pr := range e.probes {

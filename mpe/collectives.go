@@ -139,7 +139,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 	}
 	r.message = nil // its end is not reported
 	if r.flow != nil && r.flow.send == r {
-		r.p.abortSend(r)
+		r.p.extended.abortSend(r)
 	}
 	if r.over() {
 		return
@@ -157,7 +157,7 @@ func (e callEngine) WaitError(m *collective.Message, cause error) error {
 // Answers implements collective.Engine.
 func (e callEngine) Answers(rank int) bool {
 	p := e.peers[rank]
-	return p == nil || p.packetsIn > 0 || p.connected()
+	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.present
 }
 
 // causes say which errors are what, the first that fits.
@@ -191,8 +191,8 @@ func (e callEngine) CauseOf(err error) collective.FailureCause {
 }
 
 func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *collective.Ordering) {
-	if e.state != closed {
-		e.peers[rank].sendInternal(comm, tag, payload, o)
+	if x := e.peers[rank].extended; x != nil && e.state != closed {
+		x.sendInternal(comm, tag, payload, o)
 	}
 }
 
@@ -218,8 +218,8 @@ func (e callEngine) Discard(comm uint32) {
 
 func (e callEngine) Unsent() (bytes int) {
 	for _, p := range e.peers {
-		if p != nil {
-			bytes += p.unsent()
+		if p != nil && p.extended != nil {
+			bytes += p.extended.unsent()
 		}
 	}
 	return bytes

@@ -163,9 +163,11 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 		if _, ok := pc.Transport.(ShortTransport); ok {
 			e.observesMemory = e.observesMemory || e.observes(p)
 		}
-		e.matchers.limits.Unexpected += p.unexpectedLimit()
-		if x := pc.Extended; x != nil && x.Room != nil {
-			room = max(room, x.Room.Limit())
+		if x := pc.Extended; x != nil { // the SEND_REQUESTs of other peers are counted in any case
+			e.matchers.limits.Unexpected += p.extended.conn.Config().Messages
+			if x.Room != nil {
+				room = max(room, x.Room.Limit())
+			}
 		}
 		if !slices.Contains(transports, pc.Transport) {
 			transports = append(transports, pc.Transport)
@@ -224,7 +226,7 @@ func (e *core) receiveAll(tr Transport, all *RxPacket) {
 	p := e.source(all)
 	for rest := all.Bytes; len(rest) > 0; rest = rest[len(one.Bytes):] {
 		one.Bytes = rest[:min(all.Each, len(rest))]
-		if p == nil || p.tr != tr || !p.receiveRun(one, rest, all.Each) {
+		if p == nil || p.tr != tr || p.handshake == nil || !p.handshake.receiveRun(one, rest, all.Each) {
 			e.receive(tr, one)
 		}
 	}
@@ -263,7 +265,9 @@ func (e *core) flush() {
 		}
 		p := e.pending.touched[i]
 		i++
-		p.endEvent()
+		if p.extended != nil {
+			p.extended.endEvent()
+		}
 		e.noteDeadline(p)
 		p.touched = false
 	}
@@ -283,7 +287,7 @@ func (e *core) acceptAll() {
 		in := e.pending.accepts[i]
 		e.pending.accepts[i] = nil
 		if p := in.p; p != nil {
-			p.accept(in)
+			p.extended.accept(in) // a handshake has cleared it
 		}
 	}
 	e.pending.accepts = e.pending.accepts[:0]
@@ -291,7 +295,9 @@ func (e *core) acceptAll() {
 
 // busy reports whether data is on the move.
 func (e *core) busy() bool {
-	return slices.ContainsFunc(e.peers, func(p *peer) bool { return p != nil && p.busy() && !(e.abortsDropped && p.onlyAborts()) })
+	return slices.ContainsFunc(e.peers, func(p *peer) bool {
+		return p != nil && p.busy() && !(e.abortsDropped && p.extended != nil && p.extended.onlyAborts())
+	})
 }
 
 // drain begins to close: no new operation is accepted, and what has not begun to move ends.
@@ -318,7 +324,9 @@ func (e *core) linger() {
 	e.state = lingering
 	for _, p := range e.peers {
 		if p != nil {
-			p.closeSession()
+			if p.extended != nil { // the other profiles have no packet for it
+				p.extended.closeSession()
+			}
 			e.touch(p) // its deadline is another one
 		}
 	}
@@ -349,7 +357,7 @@ func (e *core) shut() {
 	e.state = closed
 	for _, p := range e.peers {
 		if p != nil {
-			p.abortAll(ErrClosed)
+			p.abort(ErrClosed, true)
 		}
 	}
 	e.advanceCalls() // calls whose messages have ended do, too
@@ -369,4 +377,11 @@ func (e *core) reconfigure(peers []Peer) {
 		p.reconfigure(next)
 	}
 	e.flush()
+}
+
+// reset is Engine.Reset. A peer of the extended profile that was restarted has a new session.
+func (e *core) reset(rank int) {
+	if l := e.peers[rank].handshake; l != nil {
+		l.reset()
+	}
 }

@@ -116,7 +116,8 @@ func (e *core) depths() (d Depths) {
 	}
 	for _, p := range e.peers {
 		if p != nil {
-			d.Sends += p.sends()
+			sends, _ := p.load()
+			d.Sends += sends
 		}
 	}
 	return d

@@ -27,7 +27,7 @@
 // and outbox.go for the extended one; match.go matches receives and messages, inbound.go
 // is a message that arrives, placement.go where its payload is placed, self.go what a
 // rank sends to itself; timer.go acts on deadlines. cancel.go cancels, probe.go probes,
-// waits.go says what waits, report.go, counters.go and status.go report. collectives.go
-// gives package collective what it needs to execute collective calls, and flow.go sends a
-// message on while it arrives.
+// waits.go says what waits, and waits_text.go how that reads; report.go, counters.go and
+// status.go report. collectives.go gives package collective what it needs to execute
+// collective calls, and flow.go sends a message on while it arrives.
 package mpe

@@ -198,7 +198,7 @@ func (e *Engine) Reset(rank int) error {
 	}
 	e.lock()
 	defer e.unlock()
-	e.peers[rank].reset()
+	e.reset(rank)
 	return nil
 }
 
@@ -216,7 +216,8 @@ func (e *Engine) PeerFailed(rank int, cause error) {
 	e.lock()
 	defer e.unlock()
 	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
-	if e.endPosted(rank, err) == 0 && (p.sends() > 0 || p.sendsDone != p.answered) {
+	sends, _ := p.load()
+	if e.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.answered) {
 		p.broken = err
 	}
 }

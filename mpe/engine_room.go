@@ -18,7 +18,7 @@ func (e *Engine) awaitRoom(p *peer) error {
 	s := &sender{p: p, queued: err.Queued, found: make(chan struct{}, 1)}
 	e.senders = append(e.senders, s)
 	p.wantRoom(true)
-	l := p.link.(*extendedLink)
+	l := p.extended
 	w := roomWait{since: e.now(), next: l.conn.Next()}
 	for err != nil && e.state == running {
 		if w.ended(l) || err.Queued > 0 && e.now() >= w.since+roomPatience {

@@ -21,7 +21,7 @@ type flow struct {
 // Forward posts both halves. A short message goes eagerly, as its receiver has promised room
 // for it.
 func (e callEngine) Forward(recv, send *collective.Message) (later bool, err error) {
-	if e.peers[send.Peer].goesEagerly(int64(len(send.Buf))) {
+	if x := e.peers[send.Peer].extended; x != nil && x.conn.Short(int64(len(send.Buf))) {
 		return true, e.Start(recv)
 	}
 	f := &flow{piece: int64(recv.Piece)}
@@ -54,7 +54,7 @@ func (e *core) flowed(f *flow, bytes int64, all bool) {
 		return
 	}
 	f.ready = bytes
-	f.send.p.extend(f.send, bytes)
+	f.send.p.extended.machine().Ready(f.send.out, bytes)
 }
 
 // arriving lets a flow's send go on with what has come of its message, up to the first

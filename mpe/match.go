@@ -82,8 +82,8 @@ func (e *core) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
 		in = e.record(u, r.comm, e.matchers.of(r.comm).TakenOrder())
 	}
 	e.join(in, r)
-	if in.p != nil {
-		in.p.carryOut()
+	if p := in.p; p != nil && p.handshake != nil {
+		p.handshake.perform(nil) // what this has brought about
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 // lock guards it.
 type peer struct {
 	link
+	// handshake and extended are the link, of which one is nil: for what only one kind of peer has.
+	handshake *handshakeLink
+	extended  *extendedLink
+
 	e    *core
 	rank int
 	cfg  Peer
@@ -24,8 +28,11 @@ type peer struct {
 	// placed: its transport can put long messages where they belong, and placement is where.
 	placed    bool
 	placement placement
-	// limits is what its profile does not carry, and unlimited up to how many bytes it carries all messages, or -1.
+	profile   protocol.Profile
+	// limits is what its profile does not carry, longest the length of its longest message in bytes, and unlimited up to
+	// how many bytes it carries all messages, or -1.
 	limits    PeerInfo
+	longest   int64
 	unlimited int
 	// wire is what collective calls depend on of it.
 	wire collective.Wire
@@ -60,130 +67,62 @@ type peerCounts struct {
 }
 
 // link is what the engine does with a peer. handshakeLink implements it for the cloudfpga
-// and v0.9 profiles, extendedLink for the extended one; nothing outside the two asks which
-// of them a peer has. Each reaches its state machine for an event by a method that marks
-// the peer as touched, because any event may change the deadline: the end of the event
-// (flush, which unlock calls if nothing else has) arms the timer for the new one.
+// and v0.9 profiles, extendedLink for the extended one. Each reaches its state machine for an
+// event by a method that marks the peer as touched, because any event may change the deadline:
+// the end of the event (flush, which unlock calls if nothing else has) arms the timer for the
+// new one.
 type link interface {
 	// receive feeds a packet to the state machine.
 	receive(a *RxPacket)
-	// receiveRun feeds the datagrams at the beginning of rest, each of the given size,
-	// that continue a message, and sets a.Bytes to them. It reports false, and does
-	// nothing, if the first does not.
-	receiveRun(a *RxPacket, rest []byte, each int) bool
 	// send starts a send. It reports whether its packets may wait for those of further
 	// sends, which blocking forbids.
 	send(r *Request, blocking bool) (coalesced bool)
-	// matched hands a message of the peer to the receive that matches it, and carryOut
-	// performs the actions that this has brought about.
+	// matched hands a message of the peer to the receive that matches it.
 	matched(in *inbound, r *Request)
-	carryOut()
-	// accept lets the sender of a matched message send it.
-	accept(in *inbound)
-	// cancelSend and cancelRecv cancel a request if it is not too late; the latter's
-	// message is in.p's. A peer that knows of a send may be asked to cancel it; the
-	// request then ends when it has answered.
-	cancelSend(r *Request) bool
-	cancelRecv(r *Request) bool
-	// detachSend and detachRecv give the transfer of a request that cannot be cancelled
-	// a buffer of its own, as buffers.own does.
-	detachSend(r *Request, keep Keep)
-	detachRecv(r *Request, keep Keep)
-	// discardRecv is detachRecv of a message that nothing else may receive.
-	discardRecv(r *Request, keep Keep)
-	// leaveRecv notes that a receive which the peer's next message may be for was cancelled as its program is gone, and
-	// programEnded that all of a program's operations were: the rank is the next one's. Clean is as in
-	// Engine.ProgramEnded.
-	leaveRecv()
-	programEnded(clean bool)
-	// abortUnsent ends the sends of which the peer knows nothing; abortAll ends
-	// everything.
-	abortUnsent(err error)
-	abortAll(err error)
-	// tick acts on deadlines up to horizon, and endEvent sends what the event at hand
-	// has queued.
+	// cancel cancels a request if it is not too late; the message of a receive is in.p's. A
+	// peer that knows of a send may be asked to cancel it; the request then ends when it has
+	// answered.
+	cancel(r *Request) bool
+	// detach gives the transfer of a request that cannot be cancelled a buffer of its own, as
+	// buffers.own does. Drop: nothing else may receive the message of a receive.
+	detach(r *Request, keep Keep, drop bool)
+	// abort ends the sends of which the peer knows nothing, or everything.
+	abort(err error, everything bool)
+	// tick acts on deadlines up to horizon.
 	tick(horizon handshake.Instant)
-	endEvent()
-	// closeSession reports to the peer that the rank shuts down. Nothing is sent or received any more, but what the peer
-	// retransmits until lingerUntil is answered.
-	closeSession()
-	// reconfigure and reset are Engine.Reconfigure and Engine.Reset for the peer.
+	// reconfigure is Engine.Reconfigure for the peer.
 	reconfigure(next *Peer)
-	reset()
 
 	// Questions, which change nothing.
 
-	profile() protocol.Profile
-	// describe fills in what the profile does not carry.
-	describe(info *PeerInfo)
-	// check refuses an operation that the profile cannot carry.
-	check(op Operation) error
 	// deadline is the next one.
 	deadline() (handshake.Instant, bool)
 	// lingerUntil returns until when the peer may still need an answer to what has arrived, and false if it does not.
 	lingerUntil() (handshake.Instant, bool)
 	// deadEnd returns why the peer cannot go on, or nil.
 	deadEnd() error
-	// connected reports whether there is a connection to the peer, of a transport that has any.
-	connected() bool
-	// busy reports whether something is under way that Close has to wait for. A receive
-	// that waits for a message, and a send that waits for its receive, have not begun to
-	// move data and may wait forever.
-	busy() bool
-	// unexpectedLimit is how many messages the peer may have unexpected here.
-	unexpectedLimit() int
+	// load counts the sends that have not ended, and reports whether something is moving that
+	// Close has to wait for. A receive that waits for a message, and a send that waits for its
+	// receive, have not begun to move data and may wait forever.
+	load() (sends int, moving bool)
 	// sendWaits yields the sends that the peer has, from the oldest on and those that rest last, and recvWaits the
 	// receives that its messages have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
-	// explain puts a wait into words, as of now.
-	explain(w *Waiting, now handshake.Instant) string
 	counters(c *PeerCounters)
-	// sends counts the sends that have not ended.
-	sends() int
 	snapshot(s *PeerSnapshot, now handshake.Instant)
-
-	engineMessages
-}
-
-// engineMessages is what collective calls need of a peer beside requests. Only peers whose
-// profile carries communicators have it; the others answer with zero values.
-type engineMessages interface {
-	// sendInternal sends a message of the engine's own. o, if not nil, is to be
-	// confirmed when it has ended.
-	sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering)
-	// goesEagerly reports whether a message of that length is sent without being asked for.
-	goesEagerly(length int64) bool
-	// extend lets a send whose payload arrives bit by bit go on to that many bytes.
-	extend(r *Request, bytes int64)
-	// abortSend ends such a send whose payload will not arrive.
-	abortSend(r *Request)
-	// unsent returns how many bytes of messages there are of which not all was sent, about.
-	unsent() int
-	// retractAborts cancels reports of failed calls that bear no epoch and of which
-	// nothing was sent.
-	retractAborts()
-	// onlyAborts reports whether nothing but reports of failed calls is under way.
-	onlyAborts() bool
-	// singleCopy reports whether payload is copied once, between the ranks' memories.
-	singleCopy() bool
 }
 
 func newPeer(e *core, rank int, cfg Peer) (*peer, error) {
 	p := &peer{e: e, rank: rank, cfg: cfg, tr: cfg.Transport, unlimited: -1}
 	_, p.placed = cfg.Transport.(DirectPlacer)
 	if cfg.Extended == nil {
-		p.link = newHandshakeLink(p, cfg)
-	} else {
-		l, err := newExtendedLink(p, cfg)
-		if err != nil {
-			return nil, err
-		}
-		p.link = l
+		p.setHandshake(cfg)
+	} else if err := p.setExtended(cfg); err != nil {
+		return nil, err
 	}
-	p.describe(&p.limits)
 	p.wire, _ = WireOf(p.limits, nil)
-	p.wire.Profile, p.wire.SingleCopy = p.profile().String(), p.singleCopy()
+	p.wire.Profile, p.wire.SingleCopy = p.profile.String(), p.extended != nil && p.extended.copier != nil
 	if b, ok := cfg.Transport.(SharedTransport); ok {
 		p.wire.Shared, e.shared = true, b
 	}
@@ -259,7 +198,7 @@ func (p *peer) dropped(a *RxPacket, d Drop) {
 	if p.lastDrop == nil {
 		p.lastDrop = new(lastDrop)
 	}
-	p.lastDrop.set(p.e.at, p.profile(), a, &d)
+	p.lastDrop.set(p.e.at, p.profile, a, &d)
 	d.Packet, d.At = a, p.e.at
 	p.e.cfg.Observer.Dropped(p.e.rank, p.rank, d)
 }
@@ -274,10 +213,11 @@ func (p *peer) noted(n Note) {
 	p.e.cfg.Observer.Noted(p.e.rank, p.rank, n)
 }
 
-var (
-	_ link = (*handshakeLink)(nil)
-	_ link = (*extendedLink)(nil)
-)
+// busy reports whether something is moving that Close has to wait for.
+func (p *peer) busy() bool {
+	_, moving := p.load()
+	return moving
+}
 
 // peerInfo is Device.Peer.
 func (e *core) peerInfo(rank int) (PeerInfo, error) {
@@ -289,6 +229,6 @@ func (e *core) peerInfo(rank int) (PeerInfo, error) {
 	}
 	p := e.peers[rank]
 	info := p.limits
-	info.Profile, info.Kind, info.Address = p.profile().String(), p.cfg.Kind, p.cfg.Address
+	info.Profile, info.Kind, info.Address = p.profile.String(), p.cfg.Kind, p.cfg.Address
 	return info, nil
 }

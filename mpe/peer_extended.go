@@ -21,11 +21,10 @@ type extendedLink struct {
 	// datagrams is nil if the size of packets is fixed.
 	datagrams DatagramTransport
 	// shorts is the transport if that carries short headers, and fast the conn then; otherwise nil.
-	shorts  ShortTransport
-	fast    *extended.Conn
-	timing  extended.Timing // of fast
-	kept    keptPayload
-	longest int64 // message that may be sent, in bytes
+	shorts ShortTransport
+	fast   *extended.Conn
+	timing extended.Timing // of fast
+	kept   keptPayload
 	// batchBytes is after how many bytes of payload packets are handed to the transport.
 	batchBytes int
 	// present: a connection to the peer was made, and nothing shows since that it is gone.
@@ -54,10 +53,11 @@ type extendedActions struct {
 	recorded [protocol.ExtHeaderLen]byte
 }
 
-func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
+// setExtended makes the peer one of the extended profile, which carries all messages up to a length.
+func (p *peer) setExtended(cfg Peer) error {
 	packets, ok := cfg.Transport.(PacketTransport)
 	if !ok {
-		return nil, fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
+		return fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
 	}
 	conn := extended.New(*cfg.Extended)
 	l := &extendedLink{p: p, packets: packets, conn: conn}
@@ -69,14 +69,15 @@ func newExtendedLink(p *peer, cfg Peer) (*extendedLink, error) {
 	if l.shorts, ok = cfg.Transport.(ShortTransport); ok {
 		l.fast, l.timing = l.conn, l.conn.Config().Timing
 	}
-	l.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
+	p.link, p.extended, p.profile = l, l, protocol.Extended
+	p.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
 	if packets.Reliable() && l.copier == nil && l.conn.Config().HeaderChecksum {
 		l.batchBytes = streamBatchBytes
 	}
-	p.unlimited = int(min(l.longest, math.MaxInt))
+	p.unlimited = int(min(p.longest, math.MaxInt))
 	// Packets are placed one by one.
 	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
-	return l, nil
+	return nil
 }
 
 // machine returns the state machine for an event, and marks the peer as touched.
@@ -144,8 +145,6 @@ func (l *extendedLink) receive(a *RxPacket) {
 	e.conns.list = acts
 	l.perform(a)
 }
-
-func (l *extendedLink) receiveRun(*RxPacket, []byte, int) bool { return false }
 
 // perform carries out the actions of the event at hand.
 func (l *extendedLink) perform(a *RxPacket) {
@@ -220,8 +219,6 @@ func unreachableReason(a *RxPacket) string {
 	}
 	return string(a.Bytes)
 }
-
-func (l *extendedLink) carryOut() {}
 
 // askLink has packets be no longer than what the first link carries.
 func (l *extendedLink) askLink() {
@@ -363,6 +360,7 @@ func (l *extendedLink) matched(in *inbound, r *Request) {
 	}
 }
 
+// accept lets the sender of a matched message send it.
 func (l *extendedLink) accept(in *inbound) {
 	p, e := l.p, l.p.e
 	if l.get(in) {
@@ -417,8 +415,8 @@ func (l *extendedLink) lost(act *extended.Action) {
 	e.forget(in)
 }
 
-// cancel cancels a message, and reports whether nothing of it is left.
-func (l *extendedLink) cancel(id extended.ID) bool {
+// cancelMessage cancels a message, and reports whether nothing of it is left.
+func (l *extendedLink) cancelMessage(id extended.ID) bool {
 	e := l.p.e
 	acts, w := l.machine().Cancel(e.at, id, e.conns.list[:0])
 	e.conns.list = acts
@@ -430,39 +428,39 @@ func (l *extendedLink) cancel(id extended.ID) bool {
 	return true
 }
 
-func (l *extendedLink) cancelSend(r *Request) bool { return l.cancel(r.out) }
+// cancel asks the peer to cancel what it knows of a send. The sender of a receive's message has been cleared.
+func (l *extendedLink) cancel(r *Request) bool { return r.send() && l.cancelMessage(r.out) }
 
-func (l *extendedLink) cancelRecv(*Request) bool { return false } // its sender has been cleared
-
-// A peer of this profile is asked to cancel what it knows of a send, and it knows of no receive.
-
-func (l *extendedLink) leaveRecv()        {}
-func (l *extendedLink) programEnded(bool) {}
-
-func (l *extendedLink) detachSend(r *Request, keep Keep) {
-	l.invalidate(r.out)
-	o := l.outs.at(r.out)
-	o.req, o.buf, o.own = nil, l.p.e.buffers.own(o.buf, keep), true
-}
-
-func (l *extendedLink) detachRecv(r *Request, keep Keep) {
+func (l *extendedLink) detach(r *Request, keep Keep, drop bool) {
 	e, in := l.p.e, r.in
-	in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
-	in.own, in.req = true, nil
-	e.restore(in)
+	switch {
+	case r.send():
+		l.invalidate(r.out)
+		o := l.outs.at(r.out)
+		o.req, o.buf, o.own = nil, e.buffers.own(o.buf, keep), true
+	case drop:
+		in.buf, in.own, in.req = nil, false, nil
+		r.in = nil
+	default:
+		in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
+		in.own, in.req = true, nil
+		e.restore(in)
+	}
 }
 
-func (l *extendedLink) discardRecv(r *Request, _ Keep) {
-	in := r.in
-	in.buf, in.own, in.req = nil, false, nil
-	r.in = nil
+func (l *extendedLink) abort(err error, everything bool) {
+	if everything {
+		l.abortAll(err)
+	} else {
+		l.abortUnsent(err)
+	}
 }
 
 // abortUnsent also asks the peer to cancel the sends that no receive has matched.
 func (l *extendedLink) abortUnsent(err error) {
 	l.cancelRests(err)
 	for i := range l.outs.slots {
-		if r := l.outs.slots[i].req; r != nil && l.cancelSend(r) {
+		if r := l.outs.slots[i].req; r != nil && l.cancel(r) {
 			l.p.e.finish(r, err)
 		}
 	}
@@ -494,6 +492,7 @@ func (l *extendedLink) tick(handshake.Instant) {
 	l.perform(nil)
 }
 
+// endEvent sends what the event at hand has queued.
 func (l *extendedLink) endEvent() {
 	e := l.p.e
 	e.conns.list = l.machine().Flush(e.at, e.conns.list[:0])
@@ -513,10 +512,6 @@ func (l *extendedLink) reconfigure(next *Peer) {
 	}
 }
 
-func (l *extendedLink) reset() {} // a new session of the peer is enough
-
-func (l *extendedLink) connected() bool { return l.present }
-
 // deadEnd returns why a rank of this rank's job sends nothing more. Another peer that is lost may return.
 func (l *extendedLink) deadEnd() error {
 	left, closed := l.conn.Left()
@@ -530,21 +525,12 @@ func (l *extendedLink) deadEnd() error {
 	return &PeerLostError{Rank: l.p.rank, Event: event, Left: true}
 }
 
-func (l *extendedLink) profile() protocol.Profile { return protocol.Extended }
-
-func (l *extendedLink) describe(*PeerInfo) {} // it carries everything
-
-func (l *extendedLink) check(op Operation) error {
-	if int64(len(op.Buf)) > l.longest && op.Kind != OpRecv {
-		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), l.p.rank, handshake.ErrTooLong, l.longest)
-	}
-	return nil
-}
-
 func (l *extendedLink) deadline() (handshake.Instant, bool) {
 	return l.conn.Deadline()
 }
 
+// closeSession reports to the peer that the rank shuts down. Nothing is sent or received any more, but what the peer
+// retransmits until lingerUntil is answered.
 func (l *extendedLink) closeSession() {
 	e := l.p.e
 	e.conns.list = l.machine().Close(e.at, e.conns.list[:0])
@@ -553,8 +539,9 @@ func (l *extendedLink) closeSession() {
 
 func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.LingerUntil() }
 
-func (l *extendedLink) unexpectedLimit() int { return l.conn.Config().Messages }
+// What collective calls need besides requests. Other profiles have no communicators.
 
+// sendInternal sends a message of the engine's own. o, if not nil, is to be confirmed when it has ended.
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outs.addInternal(payload, o)
@@ -562,16 +549,14 @@ func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collect
 	l.perform(nil)
 }
 
-func (l *extendedLink) goesEagerly(length int64) bool { return l.conn.Short(length) }
-
-func (l *extendedLink) extend(r *Request, bytes int64) { l.machine().Ready(r.out, bytes) }
-
+// abortSend ends a send whose payload arrives bit by bit, and will not.
 func (l *extendedLink) abortSend(r *Request) {
 	e := l.p.e
 	e.conns.list = l.machine().Abort(e.at, r.out, e.conns.list[:0])
 	l.perform(nil)
 }
 
+// unsent returns how many bytes of messages there are of which not all was sent, about.
 func (l *extendedLink) unsent() (bytes int) {
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.used && !o.out {
@@ -581,15 +566,17 @@ func (l *extendedLink) unsent() (bytes int) {
 	return bytes
 }
 
-// retractAborts: once such a report can be sent, the calls may be another program's.
+// retractAborts cancels reports of failed calls that bear no epoch and of which nothing was sent: once they can be, the
+// calls may be another program's.
 func (l *extendedLink) retractAborts() {
 	for i := range l.outs.slots {
 		if o := &l.outs.slots[i]; o.isAbort && collective.Retractable(o.buf) {
-			l.cancel(extended.ID(i + 1))
+			l.cancelMessage(extended.ID(i + 1))
 		}
 	}
 }
 
+// onlyAborts reports whether nothing but reports of failed calls is under way.
 func (l *extendedLink) onlyAborts() bool {
 	some := false
 	if len(l.outs.kept) > 0 || l.resting > 0 {
@@ -615,5 +602,3 @@ func (l *extendedLink) onlyAborts() bool {
 	}
 	return some
 }
-
-func (l *extendedLink) singleCopy() bool { return l.copier != nil }

@@ -1,14 +1,12 @@
 package mpe
 
 import (
-	"fmt"
-
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-func (l *extendedLink) busy() bool { return l.conn.Busy() }
+func (l *extendedLink) load() (sends int, moving bool) { return l.conn.Sends(), l.conn.Busy() }
 
 func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	w, more := Waiting{Send: true, Moving: true, peer: l.p}, true
@@ -63,57 +61,6 @@ func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
 	}
 }
 
-func (l *extendedLink) explain(w *Waiting, now handshake.Instant) string {
-	switch {
-	case w.Send:
-		return l.explainSend(w, now)
-	case !w.Posted:
-		return w.Describe(now)
-	}
-	s := explainPosted(w, now)
-	switch _, remote := l.conn.Session(); {
-	case remote != 0:
-	case l.conn.ForeignVersion() != 0:
-		s += "; " + l.explainVersion()
-	default:
-		s += fmt.Sprintf("; rank %d has sent nothing", l.p.rank)
-	}
-	return s
-}
-
-// explainVersion says what the versions of both sides are, and what to do.
-func (l *extendedLink) explainVersion() string {
-	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use the same release of zrlmpid for both",
-		l.p.rank, l.conn.ForeignVersion(), protocol.ExtVersion)
-}
-
-func (l *extendedLink) explainSend(w *Waiting, now handshake.Instant) string {
-	st := &w.send
-	waitsFor, holds := handshake.WaitsFor(now-st.Since), handshake.HoldsSend(st.Remote, now-st.Since)
-	switch st.State {
-	case extended.WaitClear:
-		of := fmt.Sprintf(" with tag %d", st.Tag)
-		if w.req != nil && w.req.message != nil {
-			of = w.req.message.Of()
-		}
-		return fmt.Sprintf("rank %d %s rank %d to post the receive of %d bytes%s", st.Local, waitsFor, st.Remote, st.Length, of)
-	case extended.Canceling:
-		return fmt.Sprintf("rank %d %s rank %d to confirm that a message of %d bytes is cancelled", st.Local, waitsFor, st.Remote, st.Length)
-	case extended.Eager, extended.Sending:
-		return fmt.Sprintf("rank %d %s ACK from rank %d (%d of %d bytes are acknowledged)", st.Local, waitsFor, st.Remote, st.Done, st.Length)
-	}
-	if _, remote := l.conn.Session(); remote == 0 {
-		if l.conn.ForeignVersion() != 0 {
-			return fmt.Sprintf("rank %d %s an answer from rank %d: %s", st.Local, waitsFor, st.Remote, l.explainVersion())
-		}
-		return fmt.Sprintf("rank %d %s an answer from rank %d: it is not running, or not at its address, or not configured for profile extended", st.Local, waitsFor, st.Remote)
-	}
-	if l.conn.Stats().MessageCredit == 0 {
-		return fmt.Sprintf("rank %d %s: as many of its messages as rank %d allows wait there for receives", st.Local, holds, st.Remote)
-	}
-	return fmt.Sprintf("rank %d %s, behind others", st.Local, holds)
-}
-
 func (l *extendedLink) counters(c *PeerCounters) {
 	st := l.conn.Stats()
 	c.Extended = true
@@ -129,8 +76,6 @@ func (l *extendedLink) counters(c *PeerCounters) {
 		c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: l.p.e.at - w.Since}
 	}
 }
-
-func (l *extendedLink) sends() int { return l.conn.Sends() }
 
 func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
 	st := l.conn.Stats()

@@ -2,10 +2,9 @@ package mpe
 
 import (
 	"errors"
-	"fmt"
+	"math"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -43,14 +42,19 @@ type handshakeActions struct {
 	reposts []*Request
 }
 
-func newHandshakeLink(p *peer, cfg Peer) *handshakeLink {
+// setHandshake makes the peer one of the cloudfpga or v0.9 profile.
+func (p *peer) setHandshake(cfg Peer) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
+	p.link, p.handshake, p.profile, p.longest = l, l, cfg.Handshake.Profile, math.MaxInt64
+	p.limits = PeerInfo{
+		Words: true, NoComms: true, NoLength: true, NoTags: p.profile == protocol.CloudFPGA, SmallTags: p.profile != protocol.CloudFPGA,
+		NoEmpty: cfg.Handshake.Peer.RefusesEmpty,
+	}
 	l.writer.paced, _ = cfg.Transport.(PacedTransport)
 	if l.keeper = cfg.Keeper; l.keeper != nil {
 		l.pair.Restore(p.e.at, l.keeper.Restore(p.e.at))
 		l.kept = l.pair.Kept()
 	}
-	return l
 }
 
 // keep keeps the pair's state if it has changed, as it is while next is transmitted. No packet is if next is empty.
@@ -101,6 +105,8 @@ func (l *handshakeLink) receive(a *RxPacket) {
 	l.perform(a)
 }
 
+// receiveRun feeds the datagrams at the beginning of rest, each of the given size, that continue a message, and sets
+// a.Bytes to them. It reports false, and does nothing, if the first does not.
 func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
 	n, acts := l.machine().Run(e.at, rest, each, e.pairs.list[:0])
@@ -170,14 +176,12 @@ func (l *handshakeLink) perform(a *RxPacket) {
 	}
 }
 
-func (l *handshakeLink) carryOut() { l.perform(nil) }
-
 // transmit sends a handshake packet. A network that refuses it is treated like
 // one that loses it: the handshake retransmits it, and the error is kept to explain
 // a time-out.
 func (l *handshakeLink) transmit(act handshake.Action) {
 	l.keep(act.Header)
-	l.profile().Put(l.header[:], act.Header)
+	l.p.profile.Put(l.header[:], act.Header)
 	l.p.sent(act.Header.Type, protocol.HeaderLen)
 	l.p.record(true, protocol.HeaderLen, l.header[:], nil)
 	l.p.sendResult(l.p.e.driver.sendHeader(l, l.header[:]))
@@ -190,7 +194,7 @@ func (l *handshakeLink) transmitData(act handshake.Action) {
 		l.left = leftover{unanswered: true}
 	}
 	payload := l.sending.buf
-	l.profile().Put(l.header[:], act.Header)
+	l.p.profile.Put(l.header[:], act.Header)
 	l.p.record(true, l.sentData(len(payload)), l.header[:], payload)
 	if at, sent, err := l.p.e.driver.sendData(l, act.ID, l.header[:], payload); sent {
 		l.dataSent(at, act.ID, err)
@@ -321,8 +325,6 @@ func (l *handshakeLink) matched(in *inbound, r *Request) {
 	}
 }
 
-func (l *handshakeLink) accept(*inbound) {} // the pair has cleared it
-
 func (l *handshakeLink) sendDone(act handshake.Action) {
 	e, r := l.p.e, l.sending
 	l.sending = nil
@@ -388,6 +390,13 @@ func (l *handshakeLink) countUnreachable(err error) {
 	}
 }
 
+func (l *handshakeLink) cancel(r *Request) bool {
+	if r.send() {
+		return l.cancelSend(r)
+	}
+	return l.cancelRecv(r)
+}
+
 func (l *handshakeLink) cancelSend(r *Request) bool {
 	e := l.p.e
 	if l.sendq.remove(func(queued *Request) bool { return queued == r }) {
@@ -415,34 +424,31 @@ func (l *handshakeLink) cancelRecv(r *Request) bool {
 	return true
 }
 
-func (l *handshakeLink) detachSend(r *Request, keep Keep) {
-	l.sending = l.detach(r, keep)
-	l.sending.discards = l.p.e.gone
-	l.machine().LeaveSend(l.p.e.at, r.id)
-}
-
-func (l *handshakeLink) detachRecv(r *Request, keep Keep) { l.recving = l.detach(r, keep) }
-
-func (l *handshakeLink) discardRecv(r *Request, keep Keep) {
-	l.detachRecv(r, keep)
-	l.discardRecving()
-}
-
-// detach returns the request that takes r's place in the pair.
-func (l *handshakeLink) detach(r *Request, keep Keep) *Request {
-	return &Request{
+func (l *handshakeLink) detach(r *Request, keep Keep, drop bool) {
+	own := &Request{
 		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
 		buf: l.p.e.buffers.own(r.buf, keep), posted: r.posted, id: r.id, in: r.in, detached: true, status: r.status,
+	} // which takes r's place in the pair
+	switch {
+	case r.send():
+		l.sending = own
+		own.discards = l.p.e.gone
+		l.machine().LeaveSend(l.p.e.at, r.id)
+	default:
+		l.recving = own
+		if drop {
+			l.discardRecving()
+		}
 	}
 }
 
-func (l *handshakeLink) abortUnsent(err error) {
-	for r := l.sendq.pop(); r != nil; r = l.sendq.pop() {
-		l.p.e.finish(r, err)
+func (l *handshakeLink) abort(err error, everything bool) {
+	if !everything {
+		for r := l.sendq.pop(); r != nil; r = l.sendq.pop() {
+			l.p.e.finish(r, err)
+		}
+		return
 	}
-}
-
-func (l *handshakeLink) abortAll(err error) {
 	for _, r := range []*Request{l.sending, l.recving} {
 		if r != nil && !r.detached {
 			l.p.e.finish(r, err)
@@ -457,10 +463,9 @@ func (l *handshakeLink) tick(horizon handshake.Instant) {
 	l.perform(nil)
 }
 
-func (l *handshakeLink) endEvent() {}
-
 func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
 
+// reset is Engine.Reset for the peer.
 func (l *handshakeLink) reset() {
 	l.dropLeft()
 	l.left = leftover{}
@@ -478,44 +483,6 @@ func (l *handshakeLink) deadEnd() error {
 	return nil
 }
 
-func (l *handshakeLink) connected() bool { return false }
-
-func (l *handshakeLink) profile() protocol.Profile { return l.p.cfg.Handshake.Profile }
-
-func (l *handshakeLink) describe(info *PeerInfo) {
-	info.Words, info.NoComms, info.NoLength = true, true, true
-	info.NoTags = l.profile() == protocol.CloudFPGA
-	info.SmallTags = !info.NoTags
-	info.NoEmpty = l.p.cfg.Handshake.Peer.RefusesEmpty
-}
-
-func (l *handshakeLink) check(op Operation) error {
-	switch {
-	case op.Comm != 0:
-		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", l.p.rank, ErrComm, l.profile())
-	case len(op.Buf)%protocol.WordLen != 0:
-		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
-	case l.profile() == protocol.V09 && op.Tag > 255:
-		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
-	}
-	return nil
-}
-
 func (l *handshakeLink) deadline() (handshake.Instant, bool) { return l.pair.Deadline() }
 
-func (l *handshakeLink) closeSession() {} // these profiles have no packet for it
-
 func (l *handshakeLink) lingerUntil() (handshake.Instant, bool) { return l.pair.LingerUntil() }
-
-func (l *handshakeLink) unexpectedLimit() int { return 0 } // its SEND_REQUESTs are counted in any case
-
-// The cloudfpga and v0.9 profiles carry no communicators, so no messages of the engine's.
-
-func (l *handshakeLink) sendInternal(_, _ uint32, _ []byte, _ *collective.Ordering) {}
-func (l *handshakeLink) goesEagerly(int64) bool                                     { return false }
-func (l *handshakeLink) extend(*Request, int64)                                     {}
-func (l *handshakeLink) abortSend(*Request)                                         {}
-func (l *handshakeLink) unsent() int                                                { return 0 }
-func (l *handshakeLink) retractAborts()                                             {}
-func (l *handshakeLink) onlyAborts() bool                                           { return false }
-func (l *handshakeLink) singleCopy() bool                                           { return false }

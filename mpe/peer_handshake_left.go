@@ -29,6 +29,7 @@ const (
 // deployed reports whether the peer does one thing at a time, and knows of no program but its own.
 func (l *handshakeLink) deployed() bool { return l.p.cfg.Handshake.Peer.OneAtATime }
 
+// leaveRecv notes that a receive which the peer's next message may be for was cancelled as its program is gone.
 func (l *handshakeLink) leaveRecv() {
 	if l.deployed() {
 		l.left.receives++
@@ -124,6 +125,8 @@ func (l *handshakeLink) revokeRecv(r *Request) bool {
 	return ok
 }
 
+// programEnded notes that all operations of a program were cancelled: the rank is the next one's. Clean is as in
+// Engine.ProgramEnded.
 func (l *handshakeLink) programEnded(clean bool) {
 	if r := l.recving; r != nil && r.detached {
 		if l.revokeRecv(r) {

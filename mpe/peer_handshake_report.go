@@ -1,16 +1,18 @@
 package mpe
 
 import (
-	"fmt"
-
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-func (l *handshakeLink) busy() bool {
+func (l *handshakeLink) load() (sends int, moving bool) {
 	s, _ := l.pair.SendWait()
 	r, _ := l.pair.RecvWait()
-	return sendMoves(s) || recvMoves(r)
+	sends = l.sendq.len()
+	if l.sending != nil && !l.pair.SendLeft() {
+		sends++
+	}
+	return sends, sendMoves(s) || recvMoves(r)
 }
 
 func sendMoves(w handshake.Wait) bool { return w.State == handshake.WaitAck }
@@ -44,49 +46,6 @@ func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
 	}
 }
 
-func (l *handshakeLink) explain(w *Waiting, now handshake.Instant) string {
-	s := w.Describe(now) + l.silence(w)
-	switch {
-	case w.State == handshake.Held && l.recving != nil && l.recving.discards:
-		return s + ", for an operation that was aborted: it is discarded"
-	case w.Queued > 0 && l.sending != nil && l.sending.discards:
-		return s + ", of a program that has ended"
-	case !w.Posted:
-		return s
-	}
-	if l.recving != nil { // the receive is behind that one
-		ahead, _ := l.pair.RecvWait()
-		if now == w.Since { // without ages
-			now = ahead.Since
-		}
-		s = ahead.Describe(now)
-		if l.recving.discards {
-			s += ", for an operation that was aborted: it is discarded"
-		}
-		return s
-	}
-	return s
-}
-
-// silence says what is known of a peer whose packets do not arrive, or are of another profile.
-func (l *handshakeLink) silence(w *Waiting) string {
-	p := l.p
-	switch {
-	case l.foreign:
-		return fmt.Sprintf("; rank %d sends packets of profile extended, and profile %v is configured for it here: give both sides the same profile", p.rank, l.profile())
-	case p.packetsIn > 0 || p.cfg.Address == "" || w.State == handshake.Held:
-		return ""
-	case w.Send:
-		return fmt.Sprintf("; no packet has ever come from %s: not running, other address, or firewall", p.cfg.Address)
-	}
-	s := "; no packet has ever come from " + p.cfg.Address
-	if l.keeper != nil && p.cfg.Handshake.Peer.OneAtATime {
-		s += fmt.Sprintf(". If rank %d asked to send before this process started, it asks no more: restart its role "+
-			"or program", p.rank)
-	}
-	return s
-}
-
 func (l *handshakeLink) counters(c *PeerCounters) {
 	p := l.p
 	c.PacketsOut = p.packetsOut
@@ -100,13 +59,6 @@ func (l *handshakeLink) counters(c *PeerCounters) {
 	if l.sending != nil && !l.pair.SendLeft() {
 		c.InFlight = 1
 	}
-}
-
-func (l *handshakeLink) sends() int {
-	if l.sending == nil || l.pair.SendLeft() {
-		return l.sendq.len()
-	}
-	return l.sendq.len() + 1
 }
 
 func (l *handshakeLink) retransmissions() uint64 {

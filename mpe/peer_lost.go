@@ -120,7 +120,7 @@ func (e *core) endPosted(from int, err error) int {
 // deadEnded ends what waits for a peer that cannot go on, and what waits for any peer if that is so of all. This
 // rank itself does not count: what it sends itself has to be posted, too.
 func (p *peer) deadEnded(err error) {
-	p.abortUnsent(err)
+	p.abort(err, false)
 	p.e.endPosted(p.rank, err)
 	p.e.endWildcards()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -92,8 +93,17 @@ func (e *core) check(op *Operation) error {
 	case op.Peer == e.rank:
 		return nil
 	}
-	if p := e.peers[op.Peer]; len(op.Buf) > p.unlimited {
-		return p.check(*op)
+	p := e.peers[op.Peer]
+	switch {
+	case len(op.Buf) <= p.unlimited:
+	case p.limits.NoComms && op.Comm != 0:
+		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", p.rank, ErrComm, p.profile)
+	case p.limits.Words && len(op.Buf)%protocol.WordLen != 0:
+		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
+	case p.limits.SmallTags && op.Tag > 255:
+		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
+	case int64(len(op.Buf)) > p.longest && !recv:
+		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, p.longest)
 	}
 	return nil
 }

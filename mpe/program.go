@@ -6,8 +6,11 @@ func (e *core) programEnded(clean bool) {
 	e.dropMatched()
 	for _, p := range e.peers {
 		if p != nil {
-			p.retractAborts()
-			p.programEnded(clean)
+			if p.extended != nil {
+				p.extended.retractAborts()
+			} else {
+				p.handshake.programEnded(clean)
+			}
 		}
 	}
 	e.flush()
@@ -41,13 +44,9 @@ func (e *core) discard(comm uint32, source, tag int) {
 
 // leaveRecv notes that a receive of a program that is gone was cancelled.
 func (e *core) leaveRecv(r *Request) {
-	if r.p != nil {
-		r.p.leaveRecv()
-		return
-	}
 	for _, p := range e.peers {
-		if p != nil && r.peer == AnySource {
-			p.leaveRecv()
+		if p != nil && p.handshake != nil && (p == r.p || r.peer == AnySource) {
+			p.handshake.leaveRecv()
 		}
 	}
 }

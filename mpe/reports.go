@@ -69,8 +69,8 @@ func (e *core) ask(ranks []int) *questioning {
 		q.reports[i].Rank = rank
 	}
 	for _, rank := range ranks {
-		switch l, ok := e.peers[rank].link.(*extendedLink); {
-		case !ok:
+		switch l := e.peers[rank].extended; {
+		case l == nil:
 			q.answered(rank, nil, ErrNotExtended)
 		case e.state != running:
 			q.answered(rank, nil, ErrClosed)
@@ -87,7 +87,7 @@ func (e *core) ask(ranks []int) *questioning {
 // forget drops a question that has not ended.
 func (q *questioning) forget(e *core) {
 	for _, r := range q.reports {
-		if l, ok := e.peers[r.Rank].link.(*extendedLink); ok {
+		if l := e.peers[r.Rank].extended; l != nil {
 			l.questions = slices.DeleteFunc(l.questions, func(other *questioning) bool { return other == q })
 		}
 	}

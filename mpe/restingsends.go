@@ -116,11 +116,7 @@ func (q *restingSends) move(ref uint32, r *Request) {
 
 // mayRest reports whether a request that is about to start is a send that may be left: it pays if the peer has many.
 func (e *core) mayRest(r *Request) bool {
-	if r.p == nil || !r.send() {
-		return false
-	}
-	l, ok := r.p.link.(*extendedLink)
-	return ok && l.conn.Sends() > e.matchers.restAbove
+	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > e.matchers.restAbove
 }
 
 // rest keeps a send that its library no longer follows. It may have ended already.
@@ -137,7 +133,7 @@ func (e *core) rest(r *Request, o *Origin) Resting {
 	if r.over() {
 		e.restEnded(r)
 	} else {
-		r.p.link.(*extendedLink).restSend(ref)
+		r.p.extended.restSend(ref)
 	}
 	return n
 }
@@ -201,7 +197,7 @@ func (e *core) restored(ref uint32) *Request {
 	if s.state == restWaits {
 		r.id, r.buf = e.nextID-handshake.ID(uint32(e.nextID)-s.id), unsafe.Slice(s.buf, s.length)
 		s.buf = nil
-		r.p.link.(*extendedLink).resting--
+		r.p.extended.resting--
 	} else {
 		r.err = e.rests.errs[ref]
 		r.ended.Store(true)
@@ -220,7 +216,7 @@ func (e *core) wakeRest(n Resting) (*Request, *Origin) {
 	s := q.at(ref)
 	switch s.state {
 	case restWaits:
-		e.peers[s.peer].link.(*extendedLink).machine().WakeSend(s.number)
+		e.peers[s.peer].extended.machine().WakeSend(s.number)
 	case restDone:
 		e.restored(ref)
 	}
@@ -267,7 +263,7 @@ func (l *extendedLink) cancelRests(err error) {
 	q := &l.p.e.rests
 	for ref := range l.eachRest {
 		l.machine().WakeSend(q.at(ref).number)
-		if r := q.moves[ref]; l.cancelSend(r) {
+		if r := q.moves[ref]; l.cancel(r) {
 			l.p.e.finish(r, err)
 		}
 		l.restSend(ref)

@@ -2,6 +2,7 @@ package mpe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
@@ -73,7 +74,7 @@ func (l *extendedLink) refuseUnsure() {
 			if !l.roomWait.ended(l) {
 				return
 			}
-			if r := l.outs.at(s.id).req; l.cancelSend(r) {
+			if r := l.outs.at(s.id).req; l.cancel(r) {
 				e.finish(r, fmt.Errorf("rank %d: %w", e.rank, &NoRoomError{Local: e.rank, Peer: p.rank}))
 			}
 		}
@@ -92,8 +93,8 @@ type sender struct {
 
 // noRoom returns why a program's message to a peer is not to be sent now, or nil.
 func (p *peer) noRoom() *NoRoomError {
-	l, ok := p.link.(*extendedLink)
-	if !ok {
+	l := p.extended
+	if l == nil {
 		return nil
 	}
 	switch l.conn.Full() {
@@ -108,7 +109,7 @@ func (p *peer) noRoom() *NoRoomError {
 // wakeSenders wakes the callers for which there is room now: not for one message only, if others wait to be sent.
 func (e *core) wakeSenders() {
 	for _, s := range e.senders {
-		if l := s.p.link.(*extendedLink); s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {
+		if l := s.p.extended; s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {
 			notify(s.found)
 		}
 	}
@@ -116,16 +117,7 @@ func (e *core) wakeSenders() {
 
 // wantRoom has the peer asked for its limits while a caller waits for room, also if it sends nothing.
 func (p *peer) wantRoom(wanted bool) {
-	if l, ok := p.link.(*extendedLink); ok {
-		l.machine().WantCredit(wanted || p.e.waitsForRoom(p))
+	if l := p.extended; l != nil {
+		l.machine().WantCredit(wanted || slices.ContainsFunc(p.e.senders, func(s *sender) bool { return s.p == p }))
 	}
-}
-
-func (e *core) waitsForRoom(p *peer) bool {
-	for _, s := range e.senders {
-		if s.p == p {
-			return true
-		}
-	}
-	return false
 }

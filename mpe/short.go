@@ -16,13 +16,10 @@ import (
 
 // shortLink returns the link of a peer to which messages may have short headers, or nil. It needs no lock.
 func (p *peer) shortLink() *extendedLink {
-	if p == nil {
+	if p == nil || p.extended == nil || p.extended.shorts == nil {
 		return nil
 	}
-	if l, ok := p.link.(*extendedLink); ok && l.shorts != nil {
-		return l
-	}
-	return nil
+	return p.extended
 }
 
 // sendShort sends a message with a short header, if that may be done now. It needs no time: the driver begins the event then,
@@ -172,8 +169,8 @@ func (e *core) receiveShorts(tr Transport, batch []RxPacket) (rest []RxPacket) {
 		if p == nil || p.tr != tr {
 			return batch[i:]
 		}
-		l, ok := p.link.(*extendedLink)
-		if !ok || l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.deliversShort(a) {
+		l := p.extended
+		if l == nil || l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.deliversShort(a) {
 			return batch[i:]
 		}
 	}

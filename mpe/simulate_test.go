@@ -403,7 +403,7 @@ func (p *program) change(o *posted) {
 		}
 		e.reconfigure(peers)
 		if remote := p.rng.IntN(p.ranks); remote != o.rank {
-			e.peers[remote].reset()
+			e.reset(remote)
 		}
 	})
 }

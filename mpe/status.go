@@ -252,7 +252,7 @@ func (e *core) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
 // common is the snapshot of what every kind of peer has.
 func (p *peer) common() PeerSnapshot {
 	s := PeerSnapshot{
-		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile().String(),
+		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile.String(),
 		Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,

@@ -66,7 +66,7 @@ func (e *core) record(u *unexpected, comm uint32, order uint64) *inbound {
 		in.got, in.stored, in.arrived = in.bytes, in.bytes, true
 		in.phases.Data = u.since
 	}
-	p.link.(*extendedLink).wake(in)
+	p.extended.wake(in)
 	return in
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Waiting is an operation that has not ended, and what it waits for. Status, errors,
@@ -137,57 +136,6 @@ func (e *core) postedBefore(r *Request) int {
 	return n
 }
 
-// finishWait sets Elapsed and Text.
-func (e *core) finishWait(w *Waiting) {
-	w.Elapsed = e.at - w.Since
-	w.Text = e.explain(w, w.Since)
-	switch {
-	case w.req != nil && w.req.message != nil:
-		w.Text += w.req.message.OfCall()
-	case w.detached() && w.req != nil && w.req.discards:
-		w.Text += ", of a program that has ended"
-	case w.detached():
-		w.Text += ", for a call that was cancelled"
-	}
-}
-
-// explain puts a wait into words, as of now. As of its beginning, its age is left out.
-func (e *core) explain(w *Waiting, now handshake.Instant) string {
-	var s string
-	switch {
-	case w.of != "":
-		s = fmt.Sprintf("rank %d %s rank %d%s", w.Local, handshake.WaitsFor(now-w.Since), w.Remote, w.of)
-	case w.peer != nil:
-		s = w.peer.explain(w, now)
-	case w.Posted:
-		s = explainPosted(w, now)
-	default:
-		s = fmt.Sprintf("rank %d has sent itself a message with tag %d, and %s a receive of it", e.rank, w.req.tag, handshake.WaitsFor(now-w.Since))
-	}
-	if w.Queued > 0 {
-		others := "others"
-		if w.Queued == 1 {
-			others = "other"
-		}
-		if now > w.Since {
-			others += fmt.Sprintf(" for %v", handshake.Round(now-w.req.posted))
-		}
-		s = fmt.Sprintf("queued behind %d %s, and %s", w.Queued, others, s)
-	}
-	return s
-}
-
-// explainPosted puts into words that no message has matched a receive.
-func explainPosted(w *Waiting, now handshake.Instant) string {
-	r := w.req
-	m := Match{Source: r.peer, Tag: int(r.tag), Comm: r.comm}
-	of := ""
-	if r.message != nil { // the tag says nothing to a reader: see E51
-		m.Tag, m.Comm, of = AnyTag, 0, r.message.Of()
-	}
-	return fmt.Sprintf("rank %d %s a message%s%s", w.Local, handshake.WaitsFor(now-w.Since), describeMatch(m), of)
-}
-
 // waitError is the error of a request whose caller's context has ended with cause.
 func (e *core) waitError(r *Request, cause error) *WaitError {
 	w := e.waitOf(r)
@@ -200,18 +148,6 @@ func (e *core) waitError(r *Request, cause error) *WaitError {
 
 // detached reports whether the caller of a send has ended it, and its transfer goes on.
 func (w *Waiting) detached() bool { return w.Send && (w.req == nil || w.req.detached) }
-
-// leavesOpen says what a send of a profile without cancellation leaves at its peer when it ends
-// after its SEND_REQUEST: a deployed node keeps that, and answers it when it receives.
-func (w *Waiting) leavesOpen() string {
-	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.peer == nil ||
-		w.peer.profile() == protocol.Extended ||
-		w.peer.cfg.Handshake.Peer.Numbered { // which is informed
-		return ""
-	}
-	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has arrived: when it receives from rank %d, it waits for DATA until rank %d sends another message of this datatype: send one, or restart its program or role",
-		w.Remote, w.Local, w.Local)
-}
 
 // waits is Engine.Waits.
 func (e *core) waits(atLeast time.Duration) []Waiting {

@@ -75,7 +75,7 @@ var mutations = []mutation{
 	{"P10: an FPGA in a dead end sends nothing for a receive", "mpe/match.go",
 		"err := e.noSender(r.peer, r.comm)\n", "var err error\n", []test{endsDead}},
 	{"P10: a dead end ends what is posted", "mpe/peer_lost.go",
-		"\tp.abortUnsent(err)\n\tp.e.endPosted(p.rank, err)\n", "\tp.abortUnsent(err)\n", []test{endsDead, deadNodes}},
+		"\tp.abort(err, false)\n\tp.e.endPosted(p.rank, err)\n", "\tp.abort(err, false)\n", []test{endsDead, deadNodes}},
 	{"P10: a dead end ends queued sends", "handshake/deadend.go",
 		"return d.err != nil && (", "return d.err != nil && false && (", []test{deadEnd}},
 	{"P10: receives from any source end with the last sender", "mpe/peer_lost.go",
