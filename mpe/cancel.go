@@ -3,9 +3,9 @@ package mpe
 // endWait ends a request for its caller, whose context has ended with cause, unless it has
 // ended. A transfer that goes on has what keep returns. The message that a receive has matched
 // goes to the next receive that it fits, unless the caller is gone: then it is dropped.
-func (e *core) endWait(r *Request, cause error, keep Keep, gone bool) {
+func (e *core) endWait(r *request, cause error, keep Keep, gone bool) {
 	switch {
-	case r.over():
+	case r.over:
 		return
 	case r.kind == opCollective:
 		e.gone = gone
@@ -26,8 +26,8 @@ func (e *core) endWait(r *Request, cause error, keep Keep, gone bool) {
 
 // cancelled cancels a request, if that is still possible. A call that was begun is not: the
 // other ranks would wait for it.
-func (e *core) cancelled(r *Request) {
-	if r.over() || r.kind == opCollective {
+func (e *core) cancelled(r *request) {
+	if r.over || r.kind == opCollective {
 		return
 	}
 	if e.cancel(r) {
@@ -39,7 +39,7 @@ func (e *core) cancelled(r *Request) {
 // cancel takes a request out of wherever it waits, and reports false if it is
 // too late for that. A peer of the extended profile that knows of the message is
 // asked to cancel it; the request then ends when the peer has answered.
-func (e *core) cancel(r *Request) bool {
+func (e *core) cancel(r *request) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
 		_, ok := e.matchers.of(r.comm).CancelPosted(r.handle)
@@ -60,7 +60,7 @@ func (e *core) cancel(r *Request) bool {
 
 // detach gives the transfer of a request that cannot be cancelled a buffer of
 // its own. Drop says that no other receive gets the message of one.
-func (e *core) detach(r *Request, keep Keep, drop bool) {
+func (e *core) detach(r *request, keep Keep, drop bool) {
 	p := r.p
 	if !r.send() {
 		p = r.in.p
@@ -71,8 +71,8 @@ func (e *core) detach(r *Request, keep Keep, drop bool) {
 // abortQueued ends everything that has not begun to move.
 func (e *core) abortQueued(err error) {
 	for _, m := range e.matchers.all {
-		var waiting []*Request
-		m.EachPosted(func(_, _ int32, r *Request) bool {
+		var waiting []*request
+		m.EachPosted(func(_, _ int32, r *request) bool {
 			waiting = append(waiting, r)
 			return true
 		})

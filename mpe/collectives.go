@@ -14,24 +14,22 @@ import (
 // one of them ends, it is put into core.ended, and flush, at the end of every event, reports
 // it and has the calls begin what can begin then.
 
-// prepare makes the request of a collective call, for startCall. It is no event: it uses only
-// what does not change.
-func (e *core) prepare(c *collective.Operation) (*Request, error) {
-	x := executions.Get().(*collective.Execution)
+// prepare makes r the request of a collective call, for startCall, of which x has the memory. It is no event: it uses
+// only what does not change.
+func (e *core) prepare(r *request, x *collective.Execution, c *collective.Operation) error {
 	if err := x.Prepare(c, e); err != nil {
-		return nil, err
+		return err
 	}
-	r := newRequest()
 	r.kind, r.peer, r.comm, r.tag, r.call = opCollective, AnySource, c.Comm, int32(c.Tag), x
 	r.status.Peer = AnySource
 	if r.collective, r.status.Bytes = c.Call.Collective, int64(c.Call.Bytes); c.Call.Vector {
 		r.status.Bytes = -1
 	}
-	return r, nil
+	return nil
 }
 
 // startCall starts a call that is prepared.
-func (e *core) startCall(r *Request) error {
+func (e *core) startCall(r *request) error {
 	if e.state != running {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}
@@ -57,7 +55,7 @@ func (e *core) advanceCalls() {
 				e.flowEnded(r)
 				e.calls.Ended(m, r.status.Bytes, err)
 			}
-			r.Free()
+			e.driver.release(r)
 		}
 		clear(e.ended)
 		e.ended = e.ended[:0]
@@ -91,7 +89,7 @@ func (e callEngine) Compute(j collective.Job)         { e.driver.compute(j) }
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
 
 // message makes the request of a message.
-func (e *core) message(m *collective.Message) *Request {
+func (e *core) message(m *collective.Message) *request {
 	kind := OpRecv
 	switch {
 	case m.Sync && m.Send:
@@ -99,7 +97,7 @@ func (e *core) message(m *collective.Message) *Request {
 	case m.Send:
 		kind = OpSend
 	}
-	r := e.requests.get()
+	r := e.driver.newRequest()
 	r.kind, r.peer, r.p, r.buf, r.message = kind, m.Peer, e.peers[m.Peer], m.Buf, m
 	r.datatype, r.anyDatatype = m.Call.Datatype, m.Call.AnyDatatype
 	if !r.p.limits.NoComms {
@@ -112,7 +110,7 @@ func (e *core) message(m *collective.Message) *Request {
 }
 
 // startMessage posts the request of a message.
-func (e *core) startMessage(r *Request) error {
+func (e *core) startMessage(r *request) error {
 	if e.state != running {
 		return ErrClosed
 	}
@@ -133,7 +131,7 @@ func (e *core) startMessage(r *Request) error {
 }
 
 func (e callEngine) Cancel(m *collective.Message) {
-	r, posted := m.Request.(*Request)
+	r, posted := m.Request.(*request)
 	if !posted {
 		return
 	}
@@ -141,7 +139,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 	if r.flow != nil && r.flow.send == r {
 		r.p.extended.abortSend(r)
 	}
-	if r.over() {
+	if r.over {
 		return
 	}
 	if !e.cancel(r) {
@@ -151,7 +149,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 }
 
 func (e callEngine) WaitError(m *collective.Message, cause error) error {
-	return e.waitError(m.Request.(*Request), cause)
+	return e.waitError(m.Request.(*request), cause)
 }
 
 // Answers implements collective.Engine.
@@ -226,9 +224,8 @@ func (e callEngine) Unsent() (bytes int) {
 }
 
 func (e callEngine) Finish(x *collective.Execution, err error) {
-	r := x.Request.(*Request)
-	r.call, x.Request = nil, nil
-	executions.Put(x)
+	r := x.Request.(*request)
+	x.Request = nil
 	e.finish(r, err)
 }
 

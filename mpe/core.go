@@ -15,7 +15,7 @@ import (
 // goroutine, waits for nothing, and draws no random numbers. Its driver begins each
 // event with begin, which gives it the time, makes one event at a time, and ends it with
 // end. What it gives back: packets, to the transports; requests that have ended, by
-// Request.complete; the time of the next tick, in due; and what takes long, to its driver.
+// in finished; the time of the next tick, in due; and what takes long, to its driver.
 type core struct {
 	rank int
 	cfg  Config
@@ -49,15 +49,16 @@ type core struct {
 	senders  []*sender
 	claims   int32 // the last tag of a message that was claimed
 	buffers  buffers
-	requests spareRequests
 	rests    restingSends
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
 	calls         *collective.Executor
 	shared        collective.SharedBuffers // or nil
-	ended         []*Request
+	ended         []*request
 	abortsDropped bool
-	reports       reports
+	// finished are the other requests that have ended in the event at hand.
+	finished []*request
+	reports  reports
 	// recordedCall is what Config.Calls is given.
 	recordedCall Call
 	// gone: the event at hand ends an operation of a program that is gone.
@@ -109,6 +110,9 @@ type driver interface {
 	report(make func() []byte)
 	// random returns 64 random bits.
 	random() uint64
+	// newRequest returns a request that is empty but for its owner, and release takes one back that nothing refers to.
+	newRequest() *request
+	release(r *request)
 }
 
 // Rank returns the local rank.

@@ -341,12 +341,13 @@ func (d *SimulatedDevice) Start(op Operation) (Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simulatedOp{d: d, Request: r}, nil
+	return &simulatedOp{d: d, request: r}, nil
 }
 
 // StartCollective implements Device.
 func (d *SimulatedDevice) StartCollective(c *collective.Operation) (Op, error) {
-	r, err := d.prepare(c)
+	r := new(request)
+	err := d.prepare(r, new(collective.Execution), c)
 	if err != nil {
 		return nil, err
 	}
@@ -355,7 +356,7 @@ func (d *SimulatedDevice) StartCollective(c *collective.Operation) (Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simulatedOp{d: d, Request: r}, nil
+	return &simulatedOp{d: d, request: r}, nil
 }
 
 // Send sends a message, as Engine.Send does.
@@ -420,10 +421,10 @@ func (d *SimulatedDevice) ProgramEnded(clean bool) { d.event(func() { d.programE
 func (d *SimulatedDevice) Await(ctx context.Context, c <-chan struct{}) error {
 	ready := func() bool {
 		d.watched = slices.DeleteFunc(d.watched, func(o *simulatedOp) bool {
-			if o.over() {
+			if o.over {
 				notify(o.notify)
 			}
-			return o.over() || o.notify == nil
+			return o.over || o.notify == nil
 		})
 		return len(c) > 0
 	}
@@ -454,14 +455,16 @@ func (d *SimulatedDevice) Close(ctx context.Context) error {
 
 // simulatedOp is an operation of a SimulatedDevice.
 type simulatedOp struct {
-	*Request
+	*request
 	d      *SimulatedDevice
 	notify chan<- struct{}
 }
 
+func (o *simulatedOp) ended() bool { return o.over }
+
 // Wait implements Op.
 func (o *simulatedOp) Wait(ctx context.Context) (Status, error) {
-	if err := o.d.wait(ctx, o.over); err != nil {
+	if err := o.d.wait(ctx, o.ended); err != nil {
 		return o.Detach(err, nil)
 	}
 	return o.status, o.err
@@ -478,26 +481,26 @@ func (o *simulatedOp) Abandon(cause error, keep Keep) (Status, error) {
 }
 
 func (o *simulatedOp) detach(cause error, keep Keep, gone bool) (Status, error) {
-	for o.kind == opCollective && !o.over() && o.call.CancelComputing(cause) {
+	for o.kind == opCollective && !o.over && o.call.CancelComputing(cause) {
 		o.d.Yield() // the user's function has the buffers
 	}
-	o.d.event(func() { o.d.endWait(o.Request, cause, keep, gone) })
+	o.d.event(func() { o.d.endWait(o.request, cause, keep, gone) })
 	return o.status, o.err
 }
 
 // Test implements Op.
 func (o *simulatedOp) Test() (Status, bool, error) {
-	if !o.over() && !o.d.Served {
-		o.d.yield(o.over)
+	if !o.over && !o.d.Served {
+		o.d.yield(o.ended)
 	}
-	if !o.over() {
+	if !o.over {
 		return Status{}, false, nil
 	}
 	return o.status, true, o.err
 }
 
 // Cancel implements Op.
-func (o *simulatedOp) Cancel() { o.d.event(func() { o.d.cancelled(o.Request) }) }
+func (o *simulatedOp) Cancel() { o.d.event(func() { o.d.cancelled(o.request) }) }
 
 // Notify implements Op.
 func (o *simulatedOp) Notify(c chan<- struct{}) {

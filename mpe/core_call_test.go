@@ -17,7 +17,7 @@ import (
 func TestCallOnSimulatedTime(t *testing.T) {
 	const n = 4
 	w := newCores(t, 1, n, faults{loss: 0.05}, extendedPeer)
-	var requests []*Request
+	var requests []*request
 	results := make([][]byte, n)
 	for rank := range n {
 		results[rank] = make([]byte, 8)
@@ -45,20 +45,20 @@ func TestCallOnSimulatedTime(t *testing.T) {
 func TestAbortPassedOn(t *testing.T) {
 	const n = 4
 	w := newCores(t, 1, n, faults{}, extendedPeer)
-	begin := func(rank int) *Request {
+	begin := func(rank int) *request {
 		o := newCall(coll.Call{Collective: coll.Bcast, Ranks: n, Root: 3, Elem: 8, Bytes: 320_000}, rank, 0, false)
 		o.call.Members, o.call.Tag = members(n), 1
 		return w.call(t, rank, o.call)
 	}
-	requests := []*Request{begin(2), begin(3), begin(0)}
+	requests := []*request{begin(2), begin(3), begin(0)}
 	w.until(time.Second)
 	w.event(2, (*core).drain)
 	w.until(2 * time.Second)
 	requests = append(requests, begin(1))
 	w.until(time.Minute)
 	for i, r := range requests {
-		if !r.over() || i > 0 && !errors.Is(r.err, collective.ErrCallFailed) {
-			t.Errorf("rank %d: over %v, %v", []int{2, 3, 0, 1}[i], r.over(), r.err)
+		if !r.over || i > 0 && !errors.Is(r.err, collective.ErrCallFailed) {
+			t.Errorf("rank %d: over %v, %v", []int{2, 3, 0, 1}[i], r.over, r.err)
 		}
 	}
 	var failed *collective.CallFailedError
@@ -71,17 +71,17 @@ func TestAbortPassedOn(t *testing.T) {
 func TestWaitsOfCalls(t *testing.T) {
 	const n = 2
 	w := newCores(t, 1, n, faults{}, extendedPeer)
-	begin := func(rank, number int) *Request {
+	begin := func(rank, number int) *request {
 		o := newCall(coll.Call{Collective: coll.Allreduce, Ranks: n, Elem: 8, Bytes: 8}, rank, 0, false)
 		o.call.Members, o.call.Tag = members(n), number
 		return w.call(t, rank, o.call)
 	}
-	ended := func(r *Request) string {
+	ended := func(r *request) string {
 		w.until(w.now + time.Second)
 		w.event(0, func(e *core) { e.endWait(r, context.DeadlineExceeded, nil, false) })
 		return r.err.Error()
 	}
-	w.run(t, []*Request{begin(0, 5), begin(1, 5)})
+	w.run(t, []*request{begin(0, 5), begin(1, 5)})
 	if text, want := ended(begin(0, 6)), "a message from rank 1 of call 6 in communicator 7: "; !strings.Contains(text, want) {
 		t.Errorf("%s: not %q", text, want)
 	}
@@ -97,7 +97,7 @@ func TestNextProgram(t *testing.T) {
 	for _, bytes := range []int{8, 320_000} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)
 		results := [2][]byte{make([]byte, bytes), make([]byte, bytes)}
-		call := func(rank, number int, value uint64) *Request {
+		call := func(rank, number int, value uint64) *request {
 			operand := make([]byte, bytes)
 			binary.LittleEndian.PutUint64(operand, value)
 			return w.call(t, rank, &collective.Operation{
@@ -106,7 +106,7 @@ func TestNextProgram(t *testing.T) {
 				Send: operand, Recv: results[rank], Algorithm: "recursive-doubling",
 			})
 		}
-		end := func(rank int, r *Request) { // the program is gone
+		end := func(rank int, r *request) { // the program is gone
 			w.event(rank, func(e *core) { e.endWait(r, context.Canceled, nil, false) })
 		}
 		next := func() {
@@ -123,13 +123,13 @@ func TestNextProgram(t *testing.T) {
 		w.until(w.now + time.Second)
 		end(0, r)
 		next()
-		w.run(t, []*Request{call(0, 1, 1), call(1, 1, 1)})
+		w.run(t, []*request{call(0, 1, 1), call(1, 1, 1)})
 		r = call(0, 2, 1000)
 		w.until(w.now + time.Second)
 		end(0, r)
 		next()
-		w.run(t, []*Request{call(0, 1, 1), call(1, 1, 1)})
-		w.run(t, []*Request{call(0, 2, 1), call(1, 2, 1)})
+		w.run(t, []*request{call(0, 1, 1), call(1, 1, 1)})
+		w.run(t, []*request{call(0, 2, 1), call(1, 2, 1)})
 		for rank, b := range results {
 			if sum := binary.LittleEndian.Uint64(b); sum != 2 {
 				t.Errorf("%d bytes: rank %d has %d, not 2", bytes, rank, sum)
@@ -138,7 +138,7 @@ func TestNextProgram(t *testing.T) {
 		if n := w.cores[1].peers[0].failed; n > 0 { // what is dropped was for no receive of this program
 			t.Errorf("%d bytes: %d receives of rank 1 have failed", bytes, n)
 		}
-		w.run(t, []*Request{w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Comm: 7, Tag: other, Buf: make([]byte, 4)})})
+		w.run(t, []*request{w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Comm: 7, Tag: other, Buf: make([]byte, 4)})})
 		w.until(w.now + time.Second)
 		for rank, e := range w.cores {
 			if s := e.snapshot(); s.Unexpected+s.Posted > 0 || e.busy() {

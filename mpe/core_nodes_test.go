@@ -127,7 +127,7 @@ func (n *deployed) begin(o *posted) {
 		o.lost = true
 		return
 	}
-	o.r = &Request{kind: o.op.Kind, peer: o.op.Peer}
+	o.r = &request{kind: o.op.Kind, peer: o.op.Peer}
 	n.transmit()
 }
 
@@ -145,7 +145,7 @@ func (n *deployed) end(o *posted) {
 		}
 		o.r.err = err
 	}
-	o.r.complete()
+	o.r.over = true
 }
 
 func unpack(b []byte) []uint32 {

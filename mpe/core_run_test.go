@@ -229,6 +229,9 @@ func (p *port) report(make func() []byte) {
 
 func (p *port) random() uint64 { return p.w.rng.Uint64() }
 
+func (p *port) newRequest() *request { return new(request) }
+func (p *port) release(*request)     {}
+
 func (p *port) compute(j collective.Job) {
 	p.w.spawn(nil, func() {
 		err := j.Run()
@@ -435,7 +438,7 @@ func (p *port) tick() {
 }
 
 // start posts an operation.
-func (w *world) start(t *testing.T, rank int, op Operation) *Request {
+func (w *world) start(t *testing.T, rank int, op Operation) *request {
 	t.Helper()
 	r := w.cores[rank].request(&op)
 	w.event(rank, func(e *core) {
@@ -447,10 +450,10 @@ func (w *world) start(t *testing.T, rank int, op Operation) *Request {
 }
 
 // call makes a collective call.
-func (w *world) call(t *testing.T, rank int, o *collective.Operation) *Request {
+func (w *world) call(t *testing.T, rank int, o *collective.Operation) *request {
 	t.Helper()
-	r, err := w.cores[rank].prepare(o)
-	if err != nil {
+	r := new(request)
+	if err := w.cores[rank].prepare(r, new(collective.Execution), o); err != nil {
 		t.Fatal(err)
 	}
 	w.event(rank, func(e *core) {
@@ -469,9 +472,9 @@ func (w *world) until(at handshake.Instant) {
 }
 
 // run does what there is to do until all requests have ended.
-func (w *world) run(t *testing.T, requests []*Request) {
+func (w *world) run(t *testing.T, requests []*request) {
 	t.Helper()
-	for slices.ContainsFunc(requests, func(r *Request) bool { return !r.over() }) {
+	for slices.ContainsFunc(requests, func(r *request) bool { return !r.over }) {
 		if !w.step() {
 			break
 		}
@@ -480,8 +483,8 @@ func (w *world) run(t *testing.T, requests []*Request) {
 		}
 	}
 	for i, r := range requests {
-		if !r.over() || r.err != nil {
-			t.Errorf("request %d: over %v, %v", i, r.over(), r.err)
+		if !r.over || r.err != nil {
+			t.Errorf("request %d: over %v, %v", i, r.over, r.err)
 		}
 	}
 }
@@ -521,7 +524,7 @@ func TestCoresOnSimulatedTime(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			messages := func(seed uint64) []byte {
 				w := newCores(t, seed, 3, tt.net, tt.peer)
-				var requests []*Request
+				var requests []*request
 				var sent, got [][]byte
 				for i := range 60 {
 					from := w.rng.IntN(3)
@@ -560,7 +563,7 @@ func TestStoppedOnSimulatedTime(t *testing.T) {
 		for seed := range uint64(10) { // what is ready and what is due has a random order
 			w := newCores(t, seed, 2, faults{}, peer)
 			for range 2 {
-				w.run(t, []*Request{
+				w.run(t, []*request{
 					w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Buf: make([]byte, 1000)}),
 					w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Buf: make([]byte, 1000)}),
 				})

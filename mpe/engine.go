@@ -79,6 +79,7 @@ type Engine struct {
 	mu sync.Mutex
 	core
 
+	requests spareRequests
 	// posts is how many operations callers have posted. The lock guards it.
 	posts uint32
 
@@ -154,6 +155,7 @@ func (e *Engine) recent() bool {
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() {
 	e.end()
+	e.completeRequests()
 	if soon := e.at + recentTime; int64(min(e.due, soon)) < e.tickAt.Load() {
 		e.setTick(soon)
 	}
@@ -165,6 +167,15 @@ func (e *Engine) unlock() {
 		e.idle = nil
 	}
 	e.mu.Unlock()
+}
+
+// completeRequests ends the requests for their callers that have ended in the event at hand.
+func (e *Engine) completeRequests() {
+	for i, r := range e.finished {
+		e.finished[i] = nil
+		requestOf(r).complete()
+	}
+	e.finished = e.finished[:0]
 }
 
 // setTick has tick called when it is due, and soon if the sources are polled: then it costs no wake-up.
@@ -284,6 +295,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	close(e.stop)
 	e.timer.Stop()
 	e.shut()
+	e.completeRequests()
 	e.mu.Unlock()
 	return cmp.Or(err, e.closeTransports())
 }

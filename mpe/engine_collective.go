@@ -14,18 +14,18 @@ import (
 // ErrClosed or op.ErrUndefined. Nothing has been sent then. What fails later is a
 // *collective.StepError, and the end of the call.
 func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
-	r, err := e.prepare(c)
-	if err != nil {
+	r := requests.Get().(*Request)
+	if err := e.prepare(&r.request, executions.Get().(*collective.Execution), c); err != nil {
 		return nil, err
 	}
 	r.e = e
 	e.lock()
 	defer e.unlock()
 	e.posts++
-	if err := e.startCall(r); err != nil {
+	if err := e.startCall(&r.request); err != nil {
 		return nil, err
 	}
-	e.recordPosted(r)
+	e.recordPosted(&r.request)
 	return r, nil
 }
 

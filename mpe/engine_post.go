@@ -62,30 +62,31 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	r := e.request(op)
+	c := e.request(op)
+	r := requestOf(c)
 	r.e = e
-	short := e.sendShort(r, op.Blocking) // a message that can be sent at once does not wait for the clock
-	if !short && !op.NoWait && r.p != nil && r.send() {
-		if err := e.awaitRoom(r.p); err != nil {
-			e.finish(r, err)
-			r.Free()
+	short := e.sendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
+	if !short && !op.NoWait && c.p != nil && c.send() {
+		if err := e.awaitRoom(c.p); err != nil {
+			e.finish(c, err)
 			e.unlock()
+			r.Free()
 			return nil, e.failed(fmt.Errorf("rank %d: %w", e.rank, err))
 		}
 	}
 	switch {
-	case short && !r.p.shortLink().needsTime():
-	case r.kind == OpRecv && !e.observes(r.p) && e.recent() && e.matchers.of(r.comm).Unexpected() == 0: // it is queued
+	case short && !c.p.shortLink().needsTime():
+	case c.kind == OpRecv && !e.observes(c.p) && e.recent() && e.matchers.of(c.comm).Unexpected() == 0: // it is queued
 	default:
 		e.begin(e.now())
 	}
 	var err error
 	if short {
-		e.sentShort(r)
+		e.sentShort(c)
 	} else {
-		r.mayRest = e.mayRest(r)
-		if err = e.startRequest(r, op.Blocking); err == nil {
-			e.recordPosted(r)
+		c.mayRest = e.mayRest(c)
+		if err = e.startRequest(c, op.Blocking); err == nil {
+			e.recordPosted(c)
 		}
 	}
 	e.unlockAndPoll()

@@ -9,24 +9,37 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// completion is the end of a request as its caller sees it.
-type completion struct {
+// Request is a posted operation. It is an Op.
+type Request struct {
+	request // as the core has it, whose owner this is
+
 	e      *Engine     // whose the request is; nil if nobody can wait for it
 	ended  atomic.Bool // after all else of the request was set
 	waiter chan<- struct{}
 	then   func() // is called when the request ends, or nil
+
+	// spare is where its memory goes, or nil, and below the next one there; library is as in Library.
+	spare   *spareRequests
+	below   *Request
+	library any
 }
 
-// over reports whether the request has ended.
-func (c *completion) over() bool { return c.ended.Load() }
+var _ Op = (*Request)(nil)
 
-// complete ends the request, and notifies its waiter.
-func (c *completion) complete() {
-	waiter, then := c.waiter, c.then
+// requestOf is the driver's request of one of the core's.
+func requestOf(r *request) *Request { return r.owner.(*Request) }
+
+// complete ends the request for its caller, and notifies that. A waiter that sees it may free the request.
+func (r *Request) complete() {
+	waiter, then := r.waiter, r.then
 	if waiter != nil {
-		c.watch(nil)
+		r.watch(nil)
 	}
-	c.ended.Store(true)
+	if x := r.call; x != nil {
+		r.call = nil
+		executions.Put(x)
+	}
+	r.ended.Store(true)
 	if waiter != nil {
 		notify(waiter)
 	}
@@ -36,15 +49,15 @@ func (c *completion) complete() {
 }
 
 // watch changes the channel that is notified of the end.
-func (c *completion) watch(w chan<- struct{}) {
-	if (w != nil) != (c.waiter != nil) {
+func (r *Request) watch(w chan<- struct{}) {
+	if (w != nil) != (r.waiter != nil) {
 		if w != nil {
-			c.e.group.Waiting.Add(1)
+			r.e.group.Waiting.Add(1)
 		} else {
-			c.e.group.Waiting.Add(-1)
+			r.e.group.Waiting.Add(-1)
 		}
 	}
-	c.waiter = w
+	r.waiter = w
 }
 
 // notify sends a value to c, which may be nil, if there is room.
@@ -65,9 +78,9 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 
 // Await is Wait for callers that need no copy of the status. It is valid until the request is freed.
 func (r *Request) Await(ctx context.Context) (*Status, error) {
-	if !r.over() {
+	if !r.ended.Load() {
 		polled := r.e.poll(ctx, &r.ended)
-		if !r.over() {
+		if !r.ended.Load() {
 			if err := r.sleep(ctx, polled); err != nil {
 				_, err := r.e.detachOrCancel(r, err, nil, false)
 				return &r.status, r.e.failed(err)
@@ -125,7 +138,7 @@ func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 
 // Ended is Test without polling. The status is nil if the request has not ended, and valid until it is freed.
 func (r *Request) Ended() (*Status, error) {
-	if !r.over() {
+	if !r.ended.Load() {
 		return nil, nil
 	}
 	return &r.status, r.e.failed(r.err)
@@ -133,8 +146,8 @@ func (r *Request) Ended() (*Status, error) {
 
 // Test reports whether the request has ended, and how.
 func (r *Request) Test() (Status, bool, error) {
-	if !r.over() {
-		if r.e.PollOnce(); !r.over() {
+	if !r.ended.Load() {
+		if r.e.PollOnce(); !r.ended.Load() {
 			return Status{}, false, nil
 		}
 	}
@@ -143,12 +156,12 @@ func (r *Request) Test() (Status, bool, error) {
 
 // Notify arranges for a value to be sent to c when the request ends.
 func (r *Request) Notify(c chan<- struct{}) {
-	if c == nil && r.over() {
+	if c == nil && r.ended.Load() {
 		return
 	}
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
-	if !r.over() {
+	if !r.ended.Load() {
 		r.watch(c)
 		return
 	}
@@ -159,21 +172,30 @@ func (r *Request) Notify(c chan<- struct{}) {
 // is called with the engine's lock held, and must not call the engine, and not wait.
 func (r *Request) OnEnd(then func()) {
 	r.e.mu.Lock()
-	over := r.over()
-	if !over {
+	ended := r.ended.Load()
+	if !ended {
 		r.then = then
 	}
 	r.e.mu.Unlock()
-	if over {
+	if ended {
 		then()
 	}
 }
 
 // requests are for reuse: those that belong to no spareRequests.
-var requests = sync.Pool{New: func() any { return new(Request) }}
+var requests = sync.Pool{New: func() any { return makeRequest() }}
 
-// newRequest returns a request without content.
-func newRequest() *Request { return requests.Get().(*Request) }
+func makeRequest() *Request {
+	r := new(Request)
+	r.owner = r
+	return r
+}
+
+// newRequest implements driver.
+func (e *Engine) newRequest() *request { return &e.requests.get().request }
+
+// release implements driver.
+func (e *Engine) release(r *request) { requestOf(r).release() }
 
 // maxSpareRequests is how many requests an engine has for reuse at most, about 0.5 MiB. Further ones are the garbage collector's.
 const maxSpareRequests = 1024
@@ -193,10 +215,12 @@ func (s *spareRequests) get() *Request {
 	}
 	if r == nil {
 		if s.made == maxSpareRequests {
-			return newRequest()
+			return requests.Get().(*Request)
 		}
 		s.made++
-		return &Request{spare: s}
+		r = makeRequest()
+		r.spare = s
+		return r
 	}
 	s.next, r.below = r.below, nil
 	return r
@@ -214,7 +238,7 @@ func (s *spareRequests) put(r *Request) {
 
 // Free gives the memory of a request that has ended back.
 func (r *Request) Free() {
-	if !r.over() {
+	if !r.ended.Load() {
 		return // its buffer is in use: it is the garbage collector's
 	}
 	r.release()
@@ -224,6 +248,7 @@ func (r *Request) Free() {
 func (r *Request) release() {
 	s := r.spare
 	*r = Request{spare: s, library: r.library}
+	r.owner = r
 	if s == nil {
 		requests.Put(r)
 	} else {
@@ -239,7 +264,7 @@ func (r *Request) Library() *any { return &r.library }
 func (r *Request) Cancel() {
 	r.e.lock()
 	defer r.e.unlock()
-	r.e.cancelled(r)
+	r.e.cancelled(&r.request)
 }
 
 // detachOrCancel ends a request for its caller, whose context has ended. The caller gets
@@ -252,10 +277,10 @@ func (r *Request) Cancel() {
 func (e *Engine) detachOrCancel(r *Request, cause error, keep Keep, gone bool) (Status, error) {
 	e.lock()
 	defer e.unlock()
-	for r.kind == opCollective && !r.over() && r.call.CancelComputing(cause) {
+	for r.kind == opCollective && !r.over && r.call.CancelComputing(cause) {
 		e.awaitUser() // the user's function has the buffers
 	}
-	e.endWait(r, cause, keep, gone)
+	e.endWait(&r.request, cause, keep, gone)
 	return r.status, r.err
 }
 

@@ -8,7 +8,7 @@ func (r *Request) MayRest() bool { return r.mayRest }
 func (e *Engine) Rest(r *Request, o *Origin) Resting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.rest(r, o)
+	return e.rest(&r.request, o)
 }
 
 // Wake returns the Request of a send that was left, what it was posted for, and its origin. It is to be left again, or
@@ -16,11 +16,15 @@ func (e *Engine) Rest(r *Request, o *Origin) Resting {
 func (e *Engine) Wake(n Resting) (*Request, Operation, *Origin) {
 	e.lock()
 	defer e.unlock()
-	r, o := e.wakeRest(n)
-	if r == nil {
+	c, o := e.wakeRest(n)
+	if c == nil {
 		return nil, Operation{}, nil
 	}
+	r := requestOf(c)
 	r.e = e
+	if c.over {
+		r.ended.Store(true)
+	}
 	return r, Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf, Datatype: r.datatype}, o
 }
 

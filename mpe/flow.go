@@ -8,7 +8,7 @@ import "github.com/zrlmpi/zrlmpid/mpe/collective"
 // sent as soon as it is there (E49).
 type flow struct {
 	// recv and send are the halves; nil when one has ended.
-	recv, send *Request
+	recv, send *request
 	// cleared: the next rank has sent CLEAR_TO_SEND. in is the message that waits for
 	// that, or nil.
 	cleared bool
@@ -34,7 +34,7 @@ func (e callEngine) Forward(recv, send *collective.Message) (later bool, err err
 }
 
 // flowEnded lets a flow's send go on when all has arrived.
-func (e *core) flowEnded(r *Request) {
+func (e *core) flowEnded(r *request) {
 	f := r.flow
 	switch {
 	case f == nil:
@@ -68,7 +68,7 @@ func (e *core) arriving(in *inbound) {
 
 // waits reports whether a message that was announced has to wait, as its receive is the
 // beginning of a flow that is not cleared yet.
-func (r *Request) waits(in *inbound) bool {
+func (r *request) waits(in *inbound) bool {
 	f := r.flow
 	if f == nil || f.send == nil || f.cleared || in.eager {
 		return false
@@ -78,7 +78,7 @@ func (r *Request) waits(in *inbound) bool {
 }
 
 // onClearToSend notes that the next rank has sent CLEAR_TO_SEND for what a flow sends.
-func (e *core) onClearToSend(r *Request) {
+func (e *core) onClearToSend(r *request) {
 	if r == nil || r.flow == nil {
 		return
 	}

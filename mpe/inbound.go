@@ -21,7 +21,7 @@ type inbound struct {
 	handle match.Handle
 	order  uint64
 	// req is the receive that it was matched with, or nil.
-	req *Request
+	req *request
 	// buf is where its payload goes: the receive's buffer, or memory of the
 	// engine's (own) while there is no receive.
 	buf []byte
@@ -45,7 +45,7 @@ type inbound struct {
 	// itself. All nil: it is complete, in buf.
 	p     *peer
 	num   extended.Message
-	local *Request
+	local *request
 }
 
 // status describes the message for the receive that gets it.
@@ -96,7 +96,7 @@ func (e *core) deliver(in *inbound) {
 
 // keepTag gives a message from a peer that carries no tags the tag of the
 // receive that its order gave it to.
-func (e *core) keepTag(r *Request, in *inbound) {
+func (e *core) keepTag(r *request, in *inbound) {
 	if r.tag != AnyTag && in.source != e.rank && e.peers[in.source].noTags() {
 		in.tag = r.tag
 	}
@@ -105,7 +105,7 @@ func (e *core) keepTag(r *Request, in *inbound) {
 // takeOver puts a receive in the place of the engine's own memory: what has
 // arrived is copied, the rest is written straight into the receive's buffer
 // (YAMPII's rule; E15).
-func (e *core) takeOver(in *inbound, r *Request) {
+func (e *core) takeOver(in *inbound, r *request) {
 	if in.own {
 		copy(r.buf, in.buf[:min(in.got, int64(len(in.buf)))])
 		if !in.arrived && in.p != nil {
@@ -120,7 +120,7 @@ func (e *core) takeOver(in *inbound, r *Request) {
 }
 
 // clear lets the sender of a message that was matched send it, at the end of the event.
-func (e *core) clear(in *inbound, r *Request) {
+func (e *core) clear(in *inbound, r *request) {
 	in.accepted = true
 	in.phases.Clear = e.at
 	if !in.own && !in.arrived {

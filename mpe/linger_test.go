@@ -39,7 +39,7 @@ func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int, los
 		return lose(n-1, from)
 	}}, peer)
 	for from := range 2 {
-		w.run(t, []*Request{
+		w.run(t, []*request{
 			w.start(t, from, Operation{Kind: OpSend, Peer: 1 - from, Buf: make([]byte, 100)}),
 			w.start(t, 1-from, Operation{Kind: OpRecv, Peer: from, Buf: make([]byte, 100)}),
 		})
@@ -48,9 +48,9 @@ func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int, los
 	n = 0
 	recv := w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Buf: make([]byte, bytes)})
 	send := w.start(t, 0, Operation{Kind: OpSendSync, Peer: 1, Buf: make([]byte, bytes)})
-	w.run(t, []*Request{recv})
+	w.run(t, []*request{recv})
 	took = w.closeRank(1)
-	for !send.over() && w.step() {
+	for !send.over && w.step() {
 	}
 	return took, send.err
 }
@@ -139,7 +139,7 @@ func TestLingerEnds(t *testing.T) {
 	}
 	exchange := func(t *testing.T, net faults, peer func(local, remote int) Peer) *world {
 		w := newCores(t, 1, 2, net, peer)
-		w.run(t, []*Request{
+		w.run(t, []*request{
 			w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Buf: make([]byte, 100)}),
 			w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Buf: make([]byte, 100)}),
 		})
@@ -166,7 +166,7 @@ func TestLingerEnds(t *testing.T) {
 	t.Run("extended, the peer has closed", func(t *testing.T) {
 		w := exchange(t, faults{}, extendedPeer)
 		w.until(w.now + time.Second)
-		w.run(t, []*Request{
+		w.run(t, []*request{
 			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: make([]byte, 100)}),
 			w.start(t, 0, Operation{Kind: OpRecv, Peer: 1, Buf: make([]byte, 100)}),
 		})

@@ -7,7 +7,7 @@ import (
 )
 
 // matcher joins the receives and messages of one communicator.
-type matcher = match.Matcher[*Request, unexpected]
+type matcher = match.Matcher[*request, unexpected]
 
 // matchers has the matchers of all communicators.
 type matchers struct {
@@ -42,7 +42,7 @@ func (m *matchers) of(comm uint32) *matcher {
 	}
 	found := m.all[comm]
 	if found == nil {
-		found = match.New[*Request, unexpected](m.limits)
+		found = match.New[*request, unexpected](m.limits)
 		m.all[comm] = found
 	}
 	m.lastComm, m.last = comm, found
@@ -50,7 +50,7 @@ func (m *matchers) of(comm uint32) *matcher {
 }
 
 // postRecv gives a receive the oldest message that fits, or queues it.
-func (e *core) postRecv(r *Request) error {
+func (e *core) postRecv(r *request) error {
 	m := e.matchers.of(r.comm)
 	u, ok, h, err := m.Post(int32(r.peer), r.matchTag(), r)
 	if errors.Is(err, match.ErrFull) {
@@ -72,7 +72,7 @@ func (e *core) postRecv(r *Request) error {
 	return nil
 }
 
-func (e *core) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
+func (e *core) posted(r *request, u *unexpected, ok bool, h match.Handle) {
 	if !ok {
 		r.handle = h
 		return
@@ -89,7 +89,7 @@ func (e *core) posted(r *Request, u *unexpected, ok bool, h match.Handle) {
 
 // repost queues a receive in its old place: the message that it was matched with
 // does not exist.
-func (e *core) repost(r *Request) {
+func (e *core) repost(r *request) {
 	e.inbounds.retire(r.in)
 	r.in = nil
 	u, ok, h, err := e.matchers.of(r.comm).Repost(int32(r.peer), r.matchTag(), r, r.order)
@@ -101,7 +101,7 @@ func (e *core) repost(r *Request) {
 }
 
 // matchTag is the tag that the matcher knows a receive by.
-func (r *Request) matchTag() int32 {
+func (r *request) matchTag() int32 {
 	if r.tag != AnyTag && r.p.noTags() {
 		return 0 // all of the peer's messages have it
 	}
@@ -139,7 +139,7 @@ func (e *core) restore(in *inbound) {
 	e.arrived(in, r, ok, h)
 }
 
-func (e *core) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
+func (e *core) arrived(in *inbound, r *request, ok bool, h match.Handle) {
 	if ok {
 		r.handle = match.Handle{}
 		e.join(in, r)
@@ -150,7 +150,7 @@ func (e *core) arrived(in *inbound, r *Request, ok bool, h match.Handle) {
 }
 
 // join hands a message to the receive that it was matched with.
-func (e *core) join(in *inbound, r *Request) {
+func (e *core) join(in *inbound, r *request) {
 	in.handle = match.Handle{}
 	switch {
 	case in.local != nil:

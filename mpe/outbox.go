@@ -10,7 +10,7 @@ import (
 // outbound is a message in the hands of an extended peer's state machine.
 type outbound struct {
 	// req is the send, or nil when its caller has its buffer back.
-	req *Request
+	req *request
 	// buf is the payload: the caller's, or a copy of the engine's (own).
 	buf  []byte
 	own  bool
@@ -55,7 +55,7 @@ type outbox struct {
 }
 
 // add makes room for a send.
-func (b *outbox) add(r *Request) extended.ID {
+func (b *outbox) add(r *request) extended.ID {
 	o := outbound{req: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag, flowing: r.message != nil && r.message.Piece > 0}
 	if last := len(b.free) - 1; last >= 0 {
 		id := b.free[last]
@@ -69,7 +69,7 @@ func (b *outbox) add(r *Request) extended.ID {
 
 // addInternal makes room for a message of the engine's own.
 func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID {
-	id := b.add(&Request{buf: payload})
+	id := b.add(&request{buf: payload})
 	out := b.at(id)
 	out.req, out.ordering, out.isAbort = nil, o, o == nil && len(payload) > 0
 	return id

@@ -76,16 +76,16 @@ type link interface {
 	receive(a *RxPacket)
 	// send starts a send. It reports whether its packets may wait for those of further
 	// sends, which blocking forbids.
-	send(r *Request, blocking bool) (coalesced bool)
+	send(r *request, blocking bool) (coalesced bool)
 	// matched hands a message of the peer to the receive that matches it.
-	matched(in *inbound, r *Request)
+	matched(in *inbound, r *request)
 	// cancel cancels a request if it is not too late; the message of a receive is in.p's. A
 	// peer that knows of a send may be asked to cancel it; the request then ends when it has
 	// answered.
-	cancel(r *Request) bool
+	cancel(r *request) bool
 	// detach gives the transfer of a request that cannot be cancelled a buffer of its own, as
 	// buffers.own does. Drop: nothing else may receive the message of a receive.
-	detach(r *Request, keep Keep, drop bool)
+	detach(r *request, keep Keep, drop bool)
 	// abort ends the sends of which the peer knows nothing, or everything.
 	abort(err error, everything bool)
 	// tick acts on deadlines up to horizon.

@@ -243,7 +243,7 @@ func (l *extendedLink) place(in *inbound) {
 	}
 }
 
-func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
+func (l *extendedLink) send(r *request, blocking bool) (coalesced bool) {
 	e := l.p.e
 	r.out = l.outs.add(r)
 	m := l.machine()
@@ -348,7 +348,7 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 
 // matched hands a message to the receive that it was matched with. Its
 // sender is cleared at the end of the event (flush).
-func (l *extendedLink) matched(in *inbound, r *Request) {
+func (l *extendedLink) matched(in *inbound, r *request) {
 	e := l.p.e
 	e.takeOver(in, r)
 	if !in.accepted && !r.waits(in) {
@@ -429,9 +429,9 @@ func (l *extendedLink) cancelMessage(id extended.ID) bool {
 }
 
 // cancel asks the peer to cancel what it knows of a send. The sender of a receive's message has been cleared.
-func (l *extendedLink) cancel(r *Request) bool { return r.send() && l.cancelMessage(r.out) }
+func (l *extendedLink) cancel(r *request) bool { return r.send() && l.cancelMessage(r.out) }
 
-func (l *extendedLink) detach(r *Request, keep Keep, drop bool) {
+func (l *extendedLink) detach(r *request, keep Keep, drop bool) {
 	e, in := l.p.e, r.in
 	switch {
 	case r.send():
@@ -550,7 +550,7 @@ func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collect
 }
 
 // abortSend ends a send whose payload arrives bit by bit, and will not.
-func (l *extendedLink) abortSend(r *Request) {
+func (l *extendedLink) abortSend(r *request) {
 	e := l.p.e
 	e.conns.list = l.machine().Abort(e.at, r.out, e.conns.list[:0])
 	l.perform(nil)

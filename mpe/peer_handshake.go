@@ -16,8 +16,8 @@ type handshakeLink struct {
 	// sending and recving are handed to the pair; sendq waits behind sending
 	// in the order in which it was posted. deferred is the message of the
 	// SEND_REQUEST that is deferred in the pair while it is unexpected.
-	sending, recving *Request
-	sendq            queue[*Request]
+	sending, recving *request
+	sendq            queue[*request]
 	deferred         *inbound
 	left             leftover
 	header           [protocol.HeaderLen]byte // of the packet at hand
@@ -39,7 +39,7 @@ type handshakeActions struct {
 	// one is the datagram at hand of several that have arrived together.
 	one RxPacket
 	// reposts are receives whose messages turned out not to exist.
-	reposts []*Request
+	reposts []*request
 }
 
 // setHandshake makes the peer one of the cloudfpga or v0.9 profile.
@@ -226,7 +226,7 @@ func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err err
 }
 
 // store writes payload where it belongs, unless it was placed there.
-func (r *Request) store(act handshake.Action) {
+func (r *request) store(act handshake.Action) {
 	if to := r.buf[act.Offset:]; !same(to, act.Payload) {
 		copy(to, act.Payload)
 	}
@@ -244,7 +244,7 @@ func (l *handshakeLink) place() {
 	}
 }
 
-func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
+func (l *handshakeLink) send(r *request, _ bool) (coalesced bool) {
 	l.dropLeft()
 	l.sendq.push(r)
 	l.nextSend()
@@ -310,7 +310,7 @@ func (l *handshakeLink) announceDeferred() bool {
 
 // matched hands the receive that a deferred SEND_REQUEST was matched with to the pair,
 // which clears it.
-func (l *handshakeLink) matched(in *inbound, r *Request) {
+func (l *handshakeLink) matched(in *inbound, r *request) {
 	e := l.p.e
 	l.deferred = nil
 	l.recving = r
@@ -390,16 +390,16 @@ func (l *handshakeLink) countUnreachable(err error) {
 	}
 }
 
-func (l *handshakeLink) cancel(r *Request) bool {
+func (l *handshakeLink) cancel(r *request) bool {
 	if r.send() {
 		return l.cancelSend(r)
 	}
 	return l.cancelRecv(r)
 }
 
-func (l *handshakeLink) cancelSend(r *Request) bool {
+func (l *handshakeLink) cancelSend(r *request) bool {
 	e := l.p.e
-	if l.sendq.remove(func(queued *Request) bool { return queued == r }) {
+	if l.sendq.remove(func(queued *request) bool { return queued == r }) {
 		return true
 	}
 	if r != l.sending || e.gone && l.leaveSend(r) {
@@ -415,7 +415,7 @@ func (l *handshakeLink) cancelSend(r *Request) bool {
 	return ok
 }
 
-func (l *handshakeLink) cancelRecv(r *Request) bool {
+func (l *handshakeLink) cancelRecv(r *request) bool {
 	if !l.machine().CancelRecv(r.id) {
 		return l.p.e.gone && l.revokeRecv(r)
 	}
@@ -424,8 +424,8 @@ func (l *handshakeLink) cancelRecv(r *Request) bool {
 	return true
 }
 
-func (l *handshakeLink) detach(r *Request, keep Keep, drop bool) {
-	own := &Request{
+func (l *handshakeLink) detach(r *request, keep Keep, drop bool) {
+	own := &request{
 		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
 		buf: l.p.e.buffers.own(r.buf, keep), posted: r.posted, id: r.id, in: r.in, detached: true, status: r.status,
 	} // which takes r's place in the pair
@@ -449,7 +449,7 @@ func (l *handshakeLink) abort(err error, everything bool) {
 		}
 		return
 	}
-	for _, r := range []*Request{l.sending, l.recving} {
+	for _, r := range []*request{l.sending, l.recving} {
 		if r != nil && !r.detached {
 			l.p.e.finish(r, err)
 		}

@@ -38,7 +38,7 @@ func (l *handshakeLink) leaveRecv() {
 }
 
 // leaveSend leaves a send of a program that is gone to the peer, and reports whether it is still in progress.
-func (l *handshakeLink) leaveSend(r *Request) bool {
+func (l *handshakeLink) leaveSend(r *request) bool {
 	if !l.machine().LeaveSend(l.p.e.at, r.id) {
 		return false
 	}
@@ -53,7 +53,7 @@ func (l *handshakeLink) replyDue() {
 }
 
 // leftSendDone notes the end of the transfer of a send whose caller is gone.
-func (l *handshakeLink) leftSendDone(r *Request, err error) {
+func (l *handshakeLink) leftSendDone(r *request, err error) {
 	if r.discards && err == nil {
 		l.replyDue()
 	}
@@ -94,7 +94,7 @@ func (l *handshakeLink) discardNext() bool {
 	l.left.receives, l.left.replies = max(l.left.receives-1, 0), 0
 	l.left.since = e.at
 	e.nextID++
-	r := &Request{kind: OpRecv, peer: l.p.rank, p: l.p, id: e.nextID, posted: e.at, anyDatatype: true, detached: true}
+	r := &request{kind: OpRecv, peer: l.p.rank, p: l.p, id: e.nextID, posted: e.at, anyDatatype: true, detached: true}
 	h, _, _ := l.pair.Deferred()
 	l.recving = r
 	acts, err := l.machine().Recv(e.at, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, e.pairs.list)
@@ -115,7 +115,7 @@ func (l *handshakeLink) discardRecving() {
 
 // revokeRecv cancels a receive of a program that is gone although its sender has been cleared, if the peer is numbered.
 // The message stays with its sender.
-func (l *handshakeLink) revokeRecv(r *Request) bool {
+func (l *handshakeLink) revokeRecv(r *request) bool {
 	e := l.p.e
 	acts, ok := l.machine().RevokeRecv(e.at, r.id, e.pairs.list[:0])
 	if e.pairs.list = acts; ok {

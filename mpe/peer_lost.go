@@ -92,12 +92,12 @@ func (p *peer) lost(why Event, reason string) {
 // endPosted ends the receives from a source that no message has matched, and the probes that wait for its
 // messages. Those from any source end in the world only. It returns the number of receives.
 func (e *core) endPosted(from int, err error) int {
-	var list []*Request
+	var list []*request
 	for comm, m := range e.matchers.all {
 		if from == AnySource && comm != 0 {
 			continue
 		}
-		m.EachPosted(func(source, _ int32, r *Request) bool {
+		m.EachPosted(func(source, _ int32, r *request) bool {
 			if int(source) == from {
 				list = append(list, r)
 			}

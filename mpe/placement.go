@@ -11,17 +11,17 @@ const minPlacement = 1 << 15
 // memory must be the engine's until it is revoked.
 type placement struct {
 	// req is the receive that the driver's placement belongs to, or nil.
-	req *Request
+	req *request
 	// next is where the placement will be after the event at hand, if it is moved.
 	next struct {
-		req *Request
+		req *request
 		at  Placement
 	}
 	moved bool
 }
 
 // expect notes that more of a receive's message is to come from a peer, to where at says.
-func (e *core) expect(p *peer, r *Request, at Placement) {
+func (e *core) expect(p *peer, r *request, at Placement) {
 	l := &p.placement
 	at.Peer = p.rank
 	l.next.req, l.next.at = r, at
@@ -57,7 +57,7 @@ func (e *core) movePlacements() {
 }
 
 // revokePlacement takes the memory of a receive away that ends.
-func (e *core) revokePlacement(r *Request) {
+func (e *core) revokePlacement(r *request) {
 	if r.placed == nil {
 		return
 	}

@@ -38,8 +38,8 @@ func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
 }
 
 // request makes the request of an operation. It is part of an event.
-func (e *core) request(op *Operation) *Request {
-	r := e.requests.get()
+func (e *core) request(op *Operation) *request {
+	r := e.driver.newRequest()
 	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
 	r.status.Peer = op.Peer
@@ -50,7 +50,7 @@ func (e *core) request(op *Operation) *Request {
 }
 
 // startRequest starts a request. Blocking is as in Operation.
-func (e *core) startRequest(r *Request, blocking bool) (err error) {
+func (e *core) startRequest(r *request, blocking bool) (err error) {
 	if e.state != running {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 	}

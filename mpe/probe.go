@@ -15,7 +15,7 @@ type probe struct {
 // found describes the message that a receive would get, if there is one. A message of a peer without communicators cannot be
 // claimed: it exists by the peer's SEND_REQUEST only.
 func (e *core) found(m Match) (Status, bool) {
-	r := Request{tag: int32(m.Tag), peer: m.Source}
+	r := request{tag: int32(m.Tag), peer: m.Source}
 	if m.Source != AnySource {
 		r.p = e.peers[m.Source]
 	}

@@ -43,7 +43,7 @@ func (e *core) discard(comm uint32, source, tag int) {
 }
 
 // leaveRecv notes that a receive of a program that is gone was cancelled.
-func (e *core) leaveRecv(r *Request) {
+func (e *core) leaveRecv(r *request) {
 	for _, p := range e.peers {
 		if p != nil && p.handshake != nil && (p == r.p || r.peer == AnySource) {
 			p.handshake.leaveRecv()

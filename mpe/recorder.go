@@ -41,14 +41,14 @@ type Call struct {
 }
 
 // recordPosted records that a call was posted, unless it has ended.
-func (e *core) recordPosted(r *Request) {
-	if !r.over() {
+func (e *core) recordPosted(r *request) {
+	if !r.over {
 		e.recordCall(r, false)
 	}
 }
 
 // recordCall hands a call to the recorder, if there is one.
-func (e *core) recordCall(r *Request, ended bool) {
+func (e *core) recordCall(r *request, ended bool) {
 	if e.cfg.Calls == nil || r.message != nil || r.discards || r.kind != opCollective && !e.observes(r.p) {
 		return
 	}

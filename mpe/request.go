@@ -46,8 +46,11 @@ func (s Status) Elapsed() time.Duration {
 	return end - s.Phases.Start
 }
 
-// Request is a posted operation. It is an Op.
-type Request struct {
+// request is a posted operation, or a message of a collective call.
+type request struct {
+	// owner is what its driver has of it. It stays when the request is released.
+	owner any
+
 	kind OpKind
 	// peer is the other rank, or AnySource; p what is kept of it, nil for
 	// this rank itself and for AnySource.
@@ -84,28 +87,22 @@ type Request struct {
 	// rest is the ref of a send that a library left, or 0.
 	rest uint32
 
+	// over: it has ended, with status and err.
+	over   bool
 	status Status
 	err    error
-	completion
-
-	// spare is where its memory goes, or nil, and below the next one there; library is as in Library.
-	spare   *spareRequests
-	below   *Request
-	library any
 }
 
-var _ Op = (*Request)(nil)
-
 // words is the size of the payload or buffer.
-func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) }
+func (r *request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) }
 
-func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
+func (r *request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
 // observes reports whether the Observer is notified of messages with a peer, or, if that is nil, with any.
 func (e *core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
 
 // notifies reports whether the Observer is notified of the end of a request.
-func (e *core) notifies(r *Request) bool {
+func (e *core) notifies(r *request) bool {
 	p := r.p
 	if s := r.status.Peer; p == nil && s >= 0 && s < len(e.peers) {
 		p = e.peers[s]
@@ -114,8 +111,8 @@ func (e *core) notifies(r *Request) bool {
 }
 
 // finish ends a request.
-func (e *core) finish(r *Request, err error) {
-	if r.over() {
+func (e *core) finish(r *request, err error) {
+	if r.over {
 		return
 	}
 	r.status.Send = r.send()
@@ -146,12 +143,14 @@ func (e *core) finish(r *Request, err error) {
 	}
 	e.revokePlacement(r)
 	r.buf, r.in = nil, nil
-	if r.message != nil {
-		e.ended = append(e.ended, r)
-	}
+	r.over = true
 	left := r.rest != 0 && e.rests.moves[r.rest] == r // by a library, which does not wait for it then
-	r.complete()                                      // a waiter that sees this may free the request
-	if left {
+	switch {
+	case r.message != nil:
+		e.ended = append(e.ended, r)
+	case left:
 		e.restEnded(r)
+	case r.owner != nil:
+		e.finished = append(e.finished, r)
 	}
 }

@@ -63,7 +63,7 @@ type restingSends struct {
 	pages []*[restPage]restingSend
 	used  uint32 // records so far
 	free  uint32 // the first free one, counted from 1, or 0
-	moves map[uint32]*Request
+	moves map[uint32]*request
 	errs  map[uint32]error
 }
 
@@ -107,20 +107,20 @@ func (q *restingSends) ref(n Resting) uint32 {
 }
 
 // move notes the Request of a send in the engine's hands.
-func (q *restingSends) move(ref uint32, r *Request) {
+func (q *restingSends) move(ref uint32, r *request) {
 	if q.moves == nil {
-		q.moves = map[uint32]*Request{}
+		q.moves = map[uint32]*request{}
 	}
 	q.at(ref).state, q.moves[ref], r.rest = restMoves, r, ref
 }
 
 // mayRest reports whether a request that is about to start is a send that may be left: it pays if the peer has many.
-func (e *core) mayRest(r *Request) bool {
+func (e *core) mayRest(r *request) bool {
 	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > e.matchers.restAbove
 }
 
 // rest keeps a send that its library no longer follows. It may have ended already.
-func (e *core) rest(r *Request, o *Origin) Resting {
+func (e *core) rest(r *request, o *Origin) Resting {
 	q := &e.rests
 	ref := r.rest
 	if ref == 0 {
@@ -130,7 +130,7 @@ func (e *core) rest(r *Request, o *Origin) Resting {
 	s.origin, s.comm, s.tag, s.peer, s.kind, s.datatype = o, r.comm, r.tag, int32(r.peer), r.kind, r.datatype
 	n := Resting(s.uses)<<32 | Resting(ref)
 	q.move(ref, r)
-	if r.over() {
+	if r.over {
 		e.restEnded(r)
 	} else {
 		r.p.extended.restSend(ref)
@@ -139,7 +139,7 @@ func (e *core) rest(r *Request, o *Origin) Resting {
 }
 
 // restEnded keeps the outcome of a send that ends in the engine's hands.
-func (e *core) restEnded(r *Request) {
+func (e *core) restEnded(r *request) {
 	q := &e.rests
 	ref := r.rest
 	delete(q.moves, ref)
@@ -151,7 +151,7 @@ func (e *core) restEnded(r *Request) {
 		}
 		q.errs[ref] = r.err
 	}
-	r.release()
+	e.driver.release(r)
 	if s.discarded {
 		q.remove(ref)
 	}
@@ -175,7 +175,7 @@ func (l *extendedLink) restSend(ref uint32) {
 	s.number, s.id = number, uint32(r.id)
 	delete(q.moves, ref)
 	l.resting++
-	r.release()
+	l.p.e.driver.release(r)
 }
 
 // wakeSend is the function of WakeSends.
@@ -189,9 +189,9 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 }
 
 // restored makes a Request of a send that waits or has ended, in the engine's hands.
-func (e *core) restored(ref uint32) *Request {
+func (e *core) restored(ref uint32) *request {
 	s := e.rests.at(ref)
-	r := e.requests.get()
+	r := e.driver.newRequest()
 	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), e.peers[s.peer], s.tag, s.comm, s.datatype
 	r.posted, r.status.Peer = s.posted, int(s.peer)
 	if s.state == restWaits {
@@ -200,14 +200,14 @@ func (e *core) restored(ref uint32) *Request {
 		r.p.extended.resting--
 	} else {
 		r.err = e.rests.errs[ref]
-		r.ended.Store(true)
+		r.over = true
 	}
 	e.rests.move(ref, r)
 	return r
 }
 
 // wakeRest gives a library back what it left, or nil.
-func (e *core) wakeRest(n Resting) (*Request, *Origin) {
+func (e *core) wakeRest(n Resting) (*request, *Origin) {
 	q := &e.rests
 	ref := q.ref(n)
 	if ref == 0 || q.at(ref).state == restTaken {
@@ -286,6 +286,6 @@ func (l *extendedLink) restWait() (w Waiting, ok bool) {
 		Since: min(oldest.posted, l.p.e.at), Length: int64(oldest.length),
 	}}
 	w = Waiting{Wait: sendWait(&st), Send: true, Moving: true, peer: l.p, send: st}
-	w.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag, comm: oldest.comm}
+	w.req = &request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag, comm: oldest.comm}
 	return w, true
 }

@@ -6,7 +6,7 @@ import "math"
 const maxEager = 64 << 10
 
 // sendSelf sends a message to this rank.
-func (e *core) sendSelf(r *Request) error {
+func (e *core) sendSelf(r *request) error {
 	in := e.inbounds.get()
 	*in = inbound{
 		source: e.rank, comm: r.comm, tag: r.tag, bytes: int64(len(r.buf)), room: math.MaxInt64,
@@ -31,7 +31,7 @@ func (e *core) sendSelf(r *Request) error {
 }
 
 // joinSelf moves a message from this rank's send to its receive.
-func (e *core) joinSelf(in *inbound, r *Request) {
+func (e *core) joinSelf(in *inbound, r *request) {
 	s := in.local
 	in.local = nil
 	in.req, in.buf = r, r.buf

@@ -35,7 +35,7 @@ func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype pr
 }
 
 // sendShort is that of the message of a request.
-func (e *core) sendShort(r *Request, blocking bool) bool {
+func (e *core) sendShort(r *request, blocking bool) bool {
 	if r.kind != OpSend || r.flow != nil {
 		return false
 	}
@@ -72,7 +72,7 @@ func (l *extendedLink) noteShort(buf []byte) {
 }
 
 // sentShort ends the send of a request for which sendShort has returned true.
-func (e *core) sentShort(r *Request) {
+func (e *core) sentShort(r *request) {
 	r.posted = e.at
 	r.p.shortLink().noteShort(r.buf)
 	r.status.Phases.Start, r.status.Phases.Data = r.posted, e.at
@@ -204,7 +204,7 @@ func (l *extendedLink) deliversShort(a *RxPacket) bool {
 
 // receiverOf returns the receive that was posted for the message of a short header, or nil if there is none
 // or the packet is not the one that is expected.
-func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request {
+func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *request {
 	if collective.Internal(h.Comm) || !l.fast.ExpectsShort(h, length) {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request 
 }
 
 // deliverShort ends the receive of a message that is in its buffer.
-func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length int) {
+func (l *extendedLink) deliverShort(r *request, h *protocol.ShortHeader, length int) {
 	e, p, s := l.p.e, l.p, &r.status
 	p.recvsDone++
 	p.recvBytes += uint64(length)

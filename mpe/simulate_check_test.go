@@ -27,7 +27,7 @@ func (p *program) waits() error {
 		if s := e.snapshot(); len(s.Peers) == 0 {
 			return fmt.Errorf("rank %d: the status has no peers", rank)
 		}
-		named := map[*Request]bool{}
+		named := map[*request]bool{}
 		var overdue *Waiting
 		e.eachWait(func(w *Waiting) {
 			named[w.req] = true
@@ -116,7 +116,7 @@ func (p *program) progress() (err error) {
 				if m == nil {
 					continue
 				}
-				m.EachPosted(func(source, tag int32, _ *Request) bool {
+				m.EachPosted(func(source, tag int32, _ *request) bool {
 					if (source == AnySource || int(source) == rank) && (tag == AnyTag || uint32(tag) == w.send.Tag) {
 						err = fmt.Errorf("rank %d waits for a message with tag %d, which rank %d has accepted and "+
 							"holds back", peer.rank, tag, rank)

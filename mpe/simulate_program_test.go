@@ -23,7 +23,7 @@ type posted struct {
 	at   handshake.Instant
 	// cancel is when its caller's deadline expires; never if it has none.
 	cancel handshake.Instant
-	r      *Request
+	r      *request
 	id     uint32 // of the message of a send
 	ended  bool
 	// before is an operation that has to end before this one is posted; or nil.
@@ -47,7 +47,7 @@ type posted struct {
 }
 
 // over reports whether it has ended, or will not.
-func (o *posted) over() bool { return o.lost || o.r != nil && o.r.over() }
+func (o *posted) over() bool { return o.lost || o.r != nil && o.r.over }
 
 // messageID is what a message is recognized by: its first word. All that have none are 0.
 func messageID(b []byte) uint32 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -324,8 +325,8 @@ func (p *program) probed(e *core, o *posted) bool {
 // call makes a collective call.
 func (p *program) call(e *core, o *posted) {
 	p.note("rank %d: %v of %d bytes, number %d, deadline %v", o.rank, o.call.Call.Collective, o.call.Call.Bytes, o.call.Tag, o.cancel)
-	r, err := e.prepare(o.call)
-	if err != nil {
+	r := new(request)
+	if err := e.prepare(r, new(collective.Execution), o.call); err != nil {
 		panic(err)
 	}
 	o.r = r

@@ -31,7 +31,7 @@ type Waiting struct {
 	blocks bool
 	peer   *peer              // nil: none, or any
 	of     string             // which call by shared buffers it is of, to follow what waits for a rank
-	req    *Request           // nil if it is detached
+	req    *request           // nil if it is detached
 	send   extended.SendState // of a send of the extended profile
 }
 
@@ -67,14 +67,14 @@ func (e *core) eachWait(yield func(*Waiting)) {
 func (e *core) postedWaits(m *matcher) func(yield func(*Waiting) bool) {
 	return func(yield func(*Waiting) bool) {
 		var w Waiting
-		m.EachPosted(func(_, _ int32, r *Request) bool {
+		m.EachPosted(func(_, _ int32, r *request) bool {
 			w = e.postedWait(r)
 			return yield(&w)
 		})
 	}
 }
 
-func (e *core) postedWait(r *Request) Waiting {
+func (e *core) postedWait(r *request) Waiting {
 	w := Waiting{
 		Wait: handshake.Wait{
 			ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank), Since: r.posted, Words: r.words(),
@@ -88,7 +88,7 @@ func (e *core) postedWait(r *Request) Waiting {
 }
 
 // waitOf returns what a request waits for that has not ended.
-func (e *core) waitOf(r *Request) Waiting {
+func (e *core) waitOf(r *request) Waiting {
 	switch {
 	case r.send() && r.p == nil: // to this rank
 		return Waiting{
@@ -115,7 +115,7 @@ func (e *core) waitOf(r *Request) Waiting {
 
 // postedBefore counts the receives that a message for r would match first, if it
 // fitted them.
-func (e *core) postedBefore(r *Request) int {
+func (e *core) postedBefore(r *request) int {
 	n := 0
 	if r.p != nil {
 		for w := range r.p.recvWaits {
@@ -124,7 +124,7 @@ func (e *core) postedBefore(r *Request) int {
 			}
 		}
 	}
-	e.matchers.of(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
+	e.matchers.of(r.comm).EachPosted(func(_, _ int32, other *request) bool {
 		if other == r {
 			return false
 		}
@@ -137,7 +137,7 @@ func (e *core) postedBefore(r *Request) int {
 }
 
 // waitError is the error of a request whose caller's context has ended with cause.
-func (e *core) waitError(r *Request, cause error) *WaitError {
+func (e *core) waitError(r *request, cause error) *WaitError {
 	w := e.waitOf(r)
 	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w, e.at), cause: cause, open: w.leavesOpen()}
 	if w.peer != nil {
