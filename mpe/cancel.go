@@ -95,6 +95,6 @@ func (e *core) abortQueued(err error) {
 		}
 	}
 	for _, pr := range e.probes {
-		notify(pr.found)
+		e.wake(pr.Wake)
 	}
 }

@@ -42,6 +42,21 @@ func (e *core) startCall(r *request) error {
 	return nil
 }
 
+// refuseCall is Engine.RefuseCollective.
+func (e *core) refuseCall(c *collective.Operation, cause collective.FailureCause) {
+	if e.state == running {
+		e.calls.Refuse(c, cause)
+		e.flush()
+	}
+}
+
+// freeCommunicator is Engine.FreeCommunicator.
+func (e *core) freeCommunicator(comm uint32) {
+	if e.state == running {
+		e.calls.Free(comm)
+	}
+}
+
 // advanceCalls has calls whose messages have ended go on. It is called at the end of an event.
 func (e *core) advanceCalls() {
 	for len(e.ended) > 0 || e.calls.Pending() {
@@ -55,7 +70,7 @@ func (e *core) advanceCalls() {
 				e.flowEnded(r)
 				e.calls.Ended(m, r.status.Bytes, err)
 			}
-			e.driver.release(r)
+			e.effects.Release(r)
 		}
 		clear(e.ended)
 		e.ended = e.ended[:0]
@@ -82,9 +97,9 @@ type callEngine struct{ *core }
 func (e callEngine) Now() handshake.Instant { return e.at }
 
 // Shared returns the shared buffers of the transport that has some.
-func (e callEngine) Shared() collective.SharedBuffers { return e.shared }
-func (e callEngine) Random() uint64                   { return e.driver.random() }
-func (e callEngine) Compute(j collective.Job)         { e.driver.compute(j) }
+func (e callEngine) Shared() collective.SharedBuffers { return e.cfg.Shared }
+func (e callEngine) Random() uint64                   { return e.effects.Random() }
+func (e callEngine) Compute(j collective.Job)         { e.out.Jobs = append(e.out.Jobs, j) }
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
 
@@ -97,7 +112,7 @@ func (e *core) message(m *collective.Message) *request {
 	case m.Send:
 		kind = OpSend
 	}
-	r := e.driver.newRequest()
+	r := e.effects.NewRequest()
 	r.kind, r.peer, r.p, r.buf, r.message = kind, m.Peer, e.peers[m.Peer], m.Buf, m
 	r.datatype, r.anyDatatype = m.Call.Datatype, m.Call.AnyDatatype
 	if !r.p.limits.NoComms {

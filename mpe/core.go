@@ -1,12 +1,13 @@
 package mpe
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -14,22 +15,25 @@ import (
 // end of what a driver has done for it, or a deadline. It has neither lock nor clock nor
 // goroutine, waits for nothing, and draws no random numbers. Its driver begins each
 // event with begin, which gives it the time, makes one event at a time, and ends it with
-// end. What it gives back: packets, to the transports; requests that have ended, by
-// in finished; the time of the next tick, in due; and what takes long, to its driver.
+// end. What it does at once goes through Effects; what can wait until the event ends is in
+// the Outcome that end returns.
 type core struct {
 	rank int
-	cfg  Config
+	cfg  coreConfig
 	// observed: the Observer or Calls is notified of every message that ends, but with peers that are unobserved.
 	observed bool
 	// observesMemory: also with some that messages reach by short headers.
 	observesMemory bool
 	noTags         bool // some peer's messages carry no tag
-	driver         driver
+	effects        Effects
+	out            Outcome
 
 	// at is when the event at hand began.
 	at handshake.Instant
-	// due is when tick is to be called at the latest, or never.
+	// due is when tick is to be called at the latest, or never, and known, by network, up to when all that had arrived was
+	// taken at the last tick.
 	due    handshake.Instant
+	known  []handshake.Instant
 	peers  []*peer
 	pairs  handshakeActions
 	conns  extendedActions
@@ -45,26 +49,21 @@ type core struct {
 	pending  pending
 	inbounds inboundPool
 	matchers matchers
-	probes   []*probe
-	senders  []*sender
+	probes   []*Probe
+	senders  []*Sender
 	claims   int32 // the last tag of a message that was claimed
 	buffers  buffers
 	rests    restingSends
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
 	calls         *collective.Executor
-	shared        collective.SharedBuffers // or nil
 	ended         []*request
 	abortsDropped bool
-	// finished are the other requests that have ended in the event at hand.
-	finished []*request
-	reports  reports
+	reports       reports
 	// recordedCall is what Config.Calls is given.
 	recordedCall Call
 	// gone: the event at hand ends an operation of a program that is gone.
 	gone bool
-	// acksDue: the driver is to poll soon, as its caller may not.
-	acksDue bool
 }
 
 // pending is what the end of an event (flush) has to do.
@@ -88,31 +87,103 @@ const (
 	closed
 )
 
-// driver does for a core what takes long, and what concerns threads of execution. What it
-// reports later is an event of its own.
-type driver interface {
-	// sendHeader sends a packet of a handshake, in order with the other packets to the peer.
-	sendHeader(l *handshakeLink, header []byte) error
-	// sendData sends a DATA message, or begins to: then sent is false, and dataSent is called
-	// when the network has taken it. Otherwise at is when it had. The payload is not needed
-	// when it returns.
-	sendData(l *handshakeLink, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
-	// connected notes that a connection to the peer was made anew: what waits to be sent over
-	// the old one is dropped.
-	connected(l *handshakeLink)
-	// place has the transport of a peer put payload where it belongs; one without Buf ends that.
-	// What has been put there until revoke is called counts as lost.
-	place(at Placement)
-	revoke(peer int)
-	// compute calls a user's function, and then computed.
-	compute(j collective.Job)
-	// report has make make a report, and then calls reportMade.
-	report(make func() []byte)
-	// random returns 64 random bits.
-	random() uint64
-	// newRequest returns a request that is empty but for its owner, and release takes one back that nothing refers to.
-	newRequest() *request
-	release(r *request)
+// Config configures a core.
+type coreConfig struct {
+	// Rank is the local rank, and Peers has an entry per rank, of which the local one's is ignored.
+	Rank        int
+	Peers       []peerConfig
+	Limits      match.Limits
+	Collectives collective.Config
+	// Shared are the shared buffers of the network that has some, or nil.
+	Shared collective.SharedBuffers
+	// Observer and Calls may be nil.
+	Observer Observer
+	Calls    CallRecorder
+	// Reports: other ranks are answered that ask for this one's report.
+	Reports bool
+}
+
+// peerConfig configures a peer of a core. Its fields are as in Peer.
+type peerConfig struct {
+	Handshake     handshake.Config
+	Extended      *extended.Config
+	Network       Network
+	Unobserved    bool
+	Recorder      PacketRecorder
+	Keeper        Keeper
+	Kind, Address string
+}
+
+// Network is what a core has to know of the network to a peer.
+type Network struct {
+	// ID tells the networks of a rank apart, from 0 on.
+	ID int
+	// Reliable: packets arrive once and in order while a connection lasts.
+	Reliable bool
+	// Packets: it carries the extended profile. Short: also packets with short headers.
+	Packets, Short bool
+	// SingleCopy: payload may stay where its sender has it. Places: payload may be placed in a receive's buffer.
+	SingleCopy, Places bool
+	// Datagrams: it loses packets that are longer than the path carries.
+	Datagrams bool
+	// Shared: its ranks have shared buffers for collective calls.
+	Shared bool
+}
+
+// Effects is what a core does at once. Its packets' payload is its callers' memory, which is theirs again when their
+// request has ended, perhaps in the event at hand; so nothing of it may be kept.
+type Effects interface {
+	// Header sends a packet of a handshake, in order with the other packets to the peer.
+	Header(peer int, header []byte) error
+	// Data sends a DATA message, or begins to: then sent is false, and the driver calls dataSent when the network has
+	// taken it. Otherwise at is when it had.
+	Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
+	// Reconnected drops what waits to be sent over the connection before.
+	Reconnected(peer int)
+	// Packets sends packets of the extended profile. The network may lose them.
+	Packets(peer int, packets []Packet) error
+	// Short sends one with a short header, and reports false if the network did not take it.
+	Short(peer int, h *protocol.ShortHeader, payload []byte) bool
+	// LongestDatagram returns how many bytes a packet may have, by what the system knows; 0 if that is nothing.
+	LongestDatagram(peer int) int
+	// LongPayload, Fetch, Get and Invalidate are as in SingleCopier.
+	LongPayload(peer int) int
+	Fetch(a *RxPacket, dst []byte) bool
+	Get(peer int, advertised uint64, dst []byte) bool
+	Invalidate(peer int, number uint64)
+	// Place says where payload of a peer belongs; one without Buf ends that. What has been put there until Revoke is
+	// called counts as lost.
+	Place(at Placement)
+	Revoke(peer int)
+	// Random returns 64 random bits.
+	Random() uint64
+	// NewRequest returns a request that is empty but for its owner, and Release takes one back that nothing refers to.
+	NewRequest() *request
+	Release(r *request)
+}
+
+// Outcome is what an event has left to its driver.
+type Outcome struct {
+	// Ended are the requests that have ended, for their callers.
+	Ended []*request
+	// Wake is called for what callers wait for besides requests.
+	Wake []func()
+	// Jobs are users' functions to be called. The driver calls computed then.
+	Jobs []collective.Job
+	// Report: other ranks wait for this rank's report. The driver calls reportMade with it.
+	Report bool
+	// Deadline is when tick is to be called at the latest, or never.
+	Deadline handshake.Instant
+	// Coalesced: packets wait for those of further sends. Poll: the driver is to poll soon, as its caller may not.
+	Coalesced, Poll bool
+}
+
+// clear empties the outcome when the driver has dealt with it.
+func (o *Outcome) clear() {
+	clear(o.Ended)
+	clear(o.Wake)
+	clear(o.Jobs)
+	o.Ended, o.Wake, o.Jobs, o.Report, o.Poll = o.Ended[:0], o.Wake[:0], o.Jobs[:0], false, false
 }
 
 // Rank returns the local rank.
@@ -124,15 +195,23 @@ func (e *core) Size() int { return len(e.peers) }
 // begin begins an event.
 func (e *core) begin(now handshake.Instant) { e.at = now }
 
-// end ends an event, if that was not done. Peers whose packets are coalesced stay touched.
-func (e *core) end() {
+// now is the time of the last event that was given one.
+func (e *core) now() handshake.Instant { return e.at }
+
+// quiet reports whether no peer is touched.
+func (e *core) quiet() bool { return len(e.pending.touched) == 0 }
+
+// end ends an event. Peers whose packets are coalesced stay touched. The driver clears the outcome.
+func (e *core) end() *Outcome {
 	if len(e.pending.touched) > 0 && !e.pending.coalesced && e.state != closed {
 		e.flush()
 	}
+	e.out.Deadline, e.out.Coalesced = e.due, e.pending.coalesced
+	return &e.out
 }
 
-// init makes the core of the rank that cfg describes. It reports each transport once.
-func (e *core) init(cfg Config, d driver) ([]Transport, error) {
+// init makes the core of the rank that cfg describes.
+func (e *core) init(cfg coreConfig, effects Effects) error {
 	unobserved := 0
 	for i := range cfg.Peers {
 		if i != cfg.Rank && cfg.Peers[i].Unobserved {
@@ -143,28 +222,23 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 	if cfg.Observer == nil {
 		cfg.Observer = nopObserver{}
 	}
-	e.rank, e.cfg, e.driver, e.due = cfg.Rank, cfg, d, never
+	e.rank, e.cfg, e.effects, e.due = cfg.Rank, cfg, effects, never
 	e.peers = make([]*peer, len(cfg.Peers))
 	e.matchers.init(cfg.Limits, len(cfg.Peers))
-	cfg.Collectives.Oversubscribed = cfg.Oversubscribed
 	e.calls = collective.New(callEngine{e}, len(cfg.Peers), cfg.Collectives)
-	var transports []Transport
 	room := 0
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
 			continue
 		}
-		if pc.Transport == nil {
-			return nil, fmt.Errorf("peer %d has no transport", rank)
-		}
 		pc.configure(cfg.Rank, rank)
 		p, err := newPeer(e, rank, pc)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.peers[rank] = p
 		e.noTags = e.noTags || p.noTags()
-		if _, ok := pc.Transport.(ShortTransport); ok {
+		if pc.Network.Short {
 			e.observesMemory = e.observesMemory || e.observes(p)
 		}
 		if x := pc.Extended; x != nil { // the SEND_REQUESTs of other peers are counted in any case
@@ -173,31 +247,28 @@ func (e *core) init(cfg Config, d driver) ([]Transport, error) {
 				room = max(room, x.Room.Limit())
 			}
 		}
-		if !slices.Contains(transports, pc.Transport) {
-			transports = append(transports, pc.Transport)
-		}
 	}
 	e.matchers.limits.Unexpected += room
-	return transports, nil
+	return nil
 }
 
 // receiveBatch takes a batch of packets.
-func (e *core) receiveBatch(tr Transport, batch []RxPacket) {
+func (e *core) receiveBatch(network int, batch []RxPacket) {
 	if e.state == closed {
 		return
 	}
 	for i := range batch {
 		if batch[i].Each > 0 {
-			e.receiveAll(tr, &batch[i])
+			e.receiveAll(network, &batch[i])
 			continue
 		}
-		e.receive(tr, &batch[i])
+		e.receive(network, &batch[i])
 	}
 	e.flush()
 }
 
 // receive feeds one packet to its peer's state machine.
-func (e *core) receive(tr Transport, a *RxPacket) {
+func (e *core) receive(network int, a *RxPacket) {
 	if a.Kind == RxPublished {
 		e.calls.Published(a.Ticket)
 		return
@@ -212,8 +283,8 @@ func (e *core) receive(tr Transport, a *RxPacket) {
 		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: DropUnknownAddress, Packet: a, At: e.at})
 		return
 	}
-	if p.tr != tr {
-		// A peer is spoken to over one transport; what comes over
+	if p.cfg.Network.ID != network {
+		// A peer is spoken to over one network; what comes over
 		// another one is not from it.
 		p.dropped(a, Drop{Reason: DropUnexpectedPayload})
 		return
@@ -223,15 +294,15 @@ func (e *core) receive(tr Transport, a *RxPacket) {
 
 // receiveAll feeds several datagrams, one by one where they are not the middle of a
 // message.
-func (e *core) receiveAll(tr Transport, all *RxPacket) {
+func (e *core) receiveAll(network int, all *RxPacket) {
 	one := &e.pairs.one
 	*one = *all
 	one.Each = 0
 	p := e.source(all)
 	for rest := all.Bytes; len(rest) > 0; rest = rest[len(one.Bytes):] {
 		one.Bytes = rest[:min(all.Each, len(rest))]
-		if p == nil || p.tr != tr || p.handshake == nil || !p.handshake.receiveRun(one, rest, all.Each) {
-			e.receive(tr, one)
+		if p == nil || p.cfg.Network.ID != network || p.handshake == nil || !p.handshake.receiveRun(one, rest, all.Each) {
+			e.receive(network, one)
 		}
 	}
 }
@@ -259,6 +330,9 @@ func (e *core) flush() {
 	for i := 0; ; {
 		if len(e.ended) > 0 || e.calls.Pending() {
 			e.advanceCalls()
+		}
+		if e.reports.answers {
+			e.answer()
 		}
 		if len(e.pending.accepts) > 0 {
 			e.acceptAll()
@@ -368,7 +442,7 @@ func (e *core) shut() {
 }
 
 // reconfigure is Engine.Reconfigure.
-func (e *core) reconfigure(peers []Peer) {
+func (e *core) reconfigure(peers []peerConfig) {
 	if e.state == closed {
 		return
 	}
@@ -381,6 +455,15 @@ func (e *core) reconfigure(peers []Peer) {
 		p.reconfigure(next)
 	}
 	e.flush()
+}
+
+// peerFailed is Engine.PeerFailed.
+func (e *core) peerFailed(rank int, cause error) {
+	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
+	sends, _ := p.load()
+	if e.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.answered) {
+		p.broken = err
+	}
 }
 
 // reset is Engine.Reset. A peer of the extended profile that was restarted has a new session.

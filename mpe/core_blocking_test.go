@@ -144,7 +144,7 @@ type SimulatedKind struct {
 	Name       string
 	FPGA, Tree bool
 	net        faults
-	peer       func(local, remote int) Peer
+	peer       func(local, remote int) peerConfig
 }
 
 // SimulatedKinds are the clusters that NewSimulated makes.
@@ -162,10 +162,10 @@ var SimulatedKinds = []SimulatedKind{
 }
 
 // hostAndFPGAs is rank 0 as a host of stand-ins.
-func hostAndFPGAs(local, remote int) Peer { return hostAndFPGA(min(local, 1), min(remote, 1)) }
+func hostAndFPGAs(local, remote int) peerConfig { return hostAndFPGA(min(local, 1), min(remote, 1)) }
 
 // limitedPeer is of the profile cloudfpga for and on rank 0.
-func limitedPeer(local, remote int) Peer {
+func limitedPeer(local, remote int) peerConfig {
 	if min(local, remote) == 0 {
 		return software(local, remote)
 	}
@@ -384,9 +384,10 @@ func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status
 	if err := d.check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
 		return Status{}, false, err
 	}
-	mine := &probe{Match: m, found: make(chan struct{}, 1)}
+	found := make(chan struct{}, 1)
+	mine := &Probe{Match: m, Wake: func() { notify(found) }}
 	if wait {
-		d.probes = append(d.probes, mine)
+		d.addProbe(mine)
 		defer d.endProbe(mine)
 	}
 	for polled := false; ; polled = true {
@@ -397,10 +398,10 @@ func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status
 		switch {
 		case ok:
 			return st, true, nil
-		case mine.err != nil:
-			return Status{}, false, mine.err
+		case mine.Err != nil:
+			return Status{}, false, mine.Err
 		case wait:
-			if err := d.Await(ctx, mine.found); err != nil {
+			if err := d.Await(ctx, found); err != nil {
 				return Status{}, false, fmt.Errorf("rank %d waits for a message to probe: %w", d.rank, err)
 			}
 		case polled:

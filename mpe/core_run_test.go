@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"hash"
 	"math"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -59,6 +57,8 @@ type port struct {
 	dead bool
 	// node is the model of a deployed node in place of a core; or nil.
 	node *deployed
+	// writers has what waits behind a long write to a peer, nil if there is none.
+	writers map[int][]delayed
 }
 
 // ready returns when the rank takes what is in its socket, or never.
@@ -81,26 +81,44 @@ func (p *port) due() handshake.Instant {
 	return max(due-p.ahead, p.stopped, p.w.now)
 }
 
-func (p *port) LocalAddr() netip.AddrPort    { return netip.AddrPort{} }
-func (p *port) Reliable() bool               { return p.w.net.stream }
-func (p *port) Recv([]RxPacket) (int, error) { return 0, errors.ErrUnsupported }
-func (p *port) Close() error                 { return nil }
+// Header implements Effects.
+func (p *port) Header(peer int, header []byte) error {
+	if p.writers[peer] != nil {
+		p.writers[peer] = append(p.writers[peer], delayed{header: bytes.Clone(header)})
+		return nil
+	}
+	return p.sendHeader(peer, header)
+}
 
-func (p *port) SendHeader(peer int, header []byte) error {
+func (p *port) sendHeader(peer int, header []byte) error {
 	p.w.transmit(p.rank, peer, p.kind(RxHeader), bytes.Clone(header))
 	return nil
 }
 
 // kind is what a packet of a handshake arrives as.
 func (p *port) kind(stream RxKind) RxKind {
-	if p.Reliable() {
+	if p.w.net.stream {
 		return stream
 	}
 	return RxDatagram
 }
 
-func (p *port) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
-	if p.Reliable() {
+// Data implements Effects.
+func (p *port) Data(peer int, id handshake.ID, header, payload []byte) (handshake.Instant, bool, error) {
+	writing := p.writers[peer] != nil
+	if !writing && !p.w.happens(p.w.net.slow) {
+		return p.w.now + p.ahead, true, p.sendData(peer, header, payload)
+	}
+	p.writers[peer] = append(p.writers[peer], delayed{header: bytes.Clone(header), payload: bytes.Clone(payload), data: id})
+	if !writing {
+		p.write(peer)
+	}
+	return 0, false, nil
+}
+
+func (p *port) sendData(peer int, header, payload []byte) error {
+	shape := p.w.cores[p.rank].peers[peer].cfg.Handshake.Shape
+	if p.w.net.stream {
 		p.w.transmit(p.rank, peer, RxHeader, bytes.Clone(header))
 		for len(payload) > 0 {
 			n := min(len(payload), 1+p.w.rng.IntN(4000))
@@ -122,7 +140,8 @@ func (p *port) SendData(peer int, header, payload []byte, shape protocol.Shape) 
 	return nil
 }
 
-func (p *port) SendPackets(peer int, packets []Packet) (int, error) {
+// Packets implements Effects.
+func (p *port) Packets(peer int, packets []Packet) error {
 	for i := range packets {
 		b := append(bytes.Clone(packets[i].Header[:]), packets[i].Payload...)
 		if !p.w.carries([2]int{p.rank, peer}, len(b)) && !packets[i].Fragment {
@@ -131,7 +150,7 @@ func (p *port) SendPackets(peer int, packets []Packet) (int, error) {
 		}
 		p.w.transmit(p.rank, peer, RxDatagram, b)
 	}
-	return len(packets), nil
+	return nil
 }
 
 // LongestDatagram is what the first link carries, or what the system has heard of the path.
@@ -142,18 +161,14 @@ func (p *port) LongestDatagram(peer int) int {
 	return slices.Max(p.w.net.mtus)
 }
 
-// transport is the port as a Transport.
-func (p *port) transport() Transport {
-	if p.w.net.memory {
-		return memoryPort{p}
-	}
-	return p
+// network is what a core has to know of the port.
+func (p *port) network() Network {
+	net := p.w.net
+	return Network{Reliable: net.stream, Packets: true, Short: net.memory, Datagrams: true}
 }
 
-// memoryPort is a port to other ranks of the host. What is in the memory when a link breaks is lost.
-type memoryPort struct{ *port }
-
-func (p memoryPort) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool {
+// Short implements Effects. What is in the memory when a link breaks is lost.
+func (p *port) Short(peer int, h *protocol.ShortHeader, payload []byte) bool {
 	if p.w.rng.IntN(20) == 0 { // there is no room for it
 		return false
 	}
@@ -163,36 +178,22 @@ func (p memoryPort) SendShort(peer int, h *protocol.ShortHeader, payload []byte)
 	return true
 }
 
-func (p *port) sendHeader(l *handshakeLink, header []byte) error {
-	if w := &l.writer; w.writing {
-		w.behind = append(w.behind, outgoing{header: [protocol.HeaderLen]byte(header)})
-		return nil
-	}
-	return p.SendHeader(l.p.rank, header)
-}
-
-func (p *port) sendData(l *handshakeLink, id handshake.ID, header, payload []byte) (handshake.Instant, bool, error) {
-	w := &l.writer
-	if !w.writing && !p.w.happens(p.w.net.slow) {
-		return p.w.now + p.ahead, true, p.SendData(l.p.rank, header, payload, l.p.cfg.Handshake.Shape)
-	}
-	w.behind = append(w.behind, outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
-	if !w.writing {
-		w.writing = true
-		p.write(l)
-	}
-	return 0, false, nil
+// delayed is a packet that waits behind a long write to the same peer.
+type delayed struct {
+	header, payload []byte
+	data            handshake.ID // or 0
 }
 
 // write sends what waits for the peer, until nothing is left. Of a message, some time passes
 // before and after its packets.
-func (p *port) write(l *handshakeLink) {
-	w := &l.writer
-	if w.writing = len(w.behind) > 0; !w.writing || p.dead {
+func (p *port) write(peer int) {
+	behind := p.writers[peer]
+	if len(behind) == 0 || p.dead {
+		p.writers[peer] = nil
 		return
 	}
-	out := w.behind[0]
-	w.behind = w.behind[1:]
+	out := behind[0]
+	p.writers[peer] = behind[1:]
 	after := func(do func()) {
 		at := p.w.now + time.Duration(p.w.rng.IntN(200))*time.Millisecond
 		p.w.deliver(datagram{at: at, from: p.rank, to: p.rank, do: func() {
@@ -202,49 +203,64 @@ func (p *port) write(l *handshakeLink) {
 		}})
 	}
 	if out.data == 0 {
-		_ = p.SendHeader(l.p.rank, out.header[:])
-		p.write(l)
+		_ = p.sendHeader(peer, out.header)
+		p.write(peer)
 		return
 	}
 	after(func() {
-		_ = p.SendData(l.p.rank, out.header[:], out.payload, l.p.cfg.Handshake.Shape)
+		_ = p.sendData(peer, out.header, out.payload)
 		after(func() {
-			p.w.event(p.rank, func(*core) { l.dataSent(l.p.e.at, out.data, nil) })
-			p.write(l)
+			p.w.event(p.rank, func(e *core) { e.dataSent(peer, out.data, nil) })
+			p.write(peer)
 		})
 	})
 }
 
-func (p *port) connected(l *handshakeLink) { l.writer.behind = nil }
-func (p *port) place(Placement)            {}
-func (p *port) revoke(int)                 {}
-
-func (p *port) report(make func() []byte) {
-	p.w.spawn(nil, func() {
-		if text := make(); !p.dead {
-			p.w.event(p.rank, func(e *core) { e.reportMade(text) })
-		}
-	})
+// Reconnected implements Effects.
+func (p *port) Reconnected(peer int) {
+	if p.writers[peer] != nil {
+		p.writers[peer] = p.writers[peer][:0]
+	}
 }
 
-func (p *port) random() uint64 { return p.w.rng.Uint64() }
+// What a port does not have.
 
-func (p *port) newRequest() *request { return new(request) }
-func (p *port) release(*request)     {}
+func (p *port) Place(Placement)              {}
+func (p *port) Revoke(int)                   {}
+func (p *port) LongPayload(int) int          { return 0 }
+func (p *port) Fetch(*RxPacket, []byte) bool { return false }
+func (p *port) Get(int, uint64, []byte) bool { return false }
+func (p *port) Invalidate(int, uint64)       {}
 
-func (p *port) compute(j collective.Job) {
-	p.w.spawn(nil, func() {
-		err := j.Run()
-		if !p.dead {
-			p.w.event(p.rank, func(e *core) { e.computed(j, err) })
-		}
-	})
+// leave has programs do what an event has left to do.
+func (p *port) leave(out *Outcome) {
+	for _, wake := range out.Wake {
+		wake()
+	}
+	for _, j := range out.Jobs {
+		p.w.spawn(nil, func() {
+			err := j.Run()
+			if !p.dead {
+				p.w.event(p.rank, func(e *core) { e.computed(j, err) })
+			}
+		})
+	}
+	out.clear()
 }
+
+// Random implements Effects.
+func (p *port) Random() uint64 { return p.w.rng.Uint64() }
+
+// NewRequest implements Effects.
+func (p *port) NewRequest() *request { return new(request) }
+
+// Release implements Effects. Tests may look at a request when it has ended.
+func (p *port) Release(*request) {}
 
 // newCores starts n cores that are each other's peers.
 //
 // In place of a core, a rank may be a model of a deployed node.
-func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) Peer, nodes ...newNode) *world {
+func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, remote int) peerConfig, nodes ...newNode) *world {
 	t.Helper()
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), net: net, transcript: sha256.New(),
@@ -253,19 +269,19 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 	}
 	starts := uint64(0)
 	w.make = func(rank int) *core {
-		p := &port{w: w, rank: rank, known: w.now}
+		p := &port{w: w, rank: rank, known: w.now, writers: map[int][]delayed{}}
 		if rank < len(nodes) && nodes[rank] != nil {
 			others := slices.Delete(members(n), rank, rank+1)
 			p.node = nodes[rank](w, rank, others)
 			w.ports[rank] = p
 			return nil
 		}
-		cfg := Config{Rank: rank}
+		cfg := coreConfig{Rank: rank}
 		starts++
 		var room *extended.Room
 		for remote := range n {
 			peer := peer(rank, remote)
-			peer.Transport = p.transport()
+			peer.Network = p.network()
 			if peer.Extended != nil {
 				peer.Extended.Seed = starts<<32 + uint64(rank*n+remote+1)
 				if x := peer.Extended; x.Room != nil { // one for all peers of the rank
@@ -278,16 +294,11 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 			cfg.Peers = append(cfg.Peers, peer)
 		}
 		e := new(core)
-		if _, err := e.init(cfg, p); err != nil {
+		if err := e.init(cfg, p); err != nil {
 			t.Fatal(err)
 		}
 		if seed/2%2 == 0 { // all that waits for a receive rests
 			e.matchers.restAbove = -1
-		}
-		for _, peer := range e.peers {
-			if peer != nil {
-				peer.known = &p.known
-			}
 		}
 		if old := w.ports[rank]; old != nil {
 			old.dead = true
@@ -323,7 +334,7 @@ func (w *world) event(rank int, do func(e *core)) {
 	e := w.cores[rank]
 	e.begin(w.now + w.ports[rank].ahead)
 	do(e)
-	e.end()
+	w.ports[rank].leave(e.end())
 }
 
 // next returns when step has something to do, or never.
@@ -403,10 +414,10 @@ func (p *port) take() {
 	}
 	e := p.w.cores[p.rank]
 	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.at+recentTime { // as Engine.receiveBatch
-		batch = e.receiveShorts(p.transport(), batch)
+		batch = e.receiveShorts(0, batch)
 	}
 	if len(batch) > 0 || e.needsFlush() {
-		p.w.event(p.rank, func(e *core) { e.receiveBatch(p.transport(), batch) })
+		p.w.event(p.rank, func(e *core) { e.receiveBatch(0, batch) })
 	}
 }
 
@@ -434,7 +445,7 @@ func (p *port) tick() {
 	if len(p.socket) > 0 {
 		p.known = p.socket[0].at - 1
 	}
-	p.w.event(p.rank, func(e *core) { e.tick() })
+	p.w.event(p.rank, func(e *core) { e.tick([]handshake.Instant{p.known}) })
 }
 
 // start posts an operation.
@@ -491,23 +502,25 @@ func (w *world) run(t *testing.T, requests []*request) {
 
 // software is a peer of the cloudfpga profile that repairs every loss, and extendedPeer
 // one of the extended profile.
-func software(_, _ int) Peer {
+func software(_, _ int) peerConfig {
 	rules := handshake.SoftwarePeer()
-	return Peer{Handshake: handshake.Config{
+	return peerConfig{Handshake: handshake.Config{
 		Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
 	}}
 }
 
-func extendedPeer(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 1400}} }
+func extendedPeer(_, _ int) peerConfig {
+	return peerConfig{Extended: &extended.Config{MaxPayload: 1400}}
+}
 
 // boundedPeer lets two messages go ahead of their receives, and up to 120 of all peers of a rank if there are more.
-func boundedPeer(_, _ int) Peer {
-	return Peer{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, Room: extended.NewRoom(120)}}
+func boundedPeer(_, _ int) peerConfig {
+	return peerConfig{Extended: &extended.Config{MaxPayload: 1400, Messages: 2, Room: extended.NewRoom(120)}}
 }
 
 // discoveringPeer finds what the path carries.
-func discoveringPeer(_, _ int) Peer {
-	return Peer{Extended: &extended.Config{MaxPayload: 65424, Discover: true}}
+func discoveringPeer(_, _ int) peerConfig {
+	return peerConfig{Extended: &extended.Config{MaxPayload: 65424, Discover: true}}
 }
 
 // TestCoresOnSimulatedTime: cores exchange messages without a goroutine or a clock, with
@@ -515,7 +528,7 @@ func discoveringPeer(_, _ int) Peer {
 func TestCoresOnSimulatedTime(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		peer func(local, remote int) Peer
+		peer func(local, remote int) peerConfig
 		net  faults
 	}{
 		{"cloudfpga", software, faults{}}, {"cloudfpga with losses", software, faults{loss: 0.05}},
@@ -559,7 +572,7 @@ func TestCoresOnSimulatedTime(t *testing.T) {
 // TestStoppedOnSimulatedTime: a rank that was stopped takes what has arrived meanwhile before
 // its time-outs expire.
 func TestStoppedOnSimulatedTime(t *testing.T) {
-	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
+	for name, peer := range map[string]func(local, remote int) peerConfig{"cloudfpga": software, "extended": extendedPeer} {
 		for seed := range uint64(10) { // what is ready and what is due has a random order
 			w := newCores(t, seed, 2, faults{}, peer)
 			for range 2 {

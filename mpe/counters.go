@@ -123,7 +123,12 @@ func (e *core) depths() (d Depths) {
 	return d
 }
 
-func (e *core) peerCounters(c *PeerCounters, p *peer) {
+// peerCounters fills in the counters of a peer, and reports whether there is one of that rank.
+func (e *core) peerCounters(c *PeerCounters, rank int) bool {
+	p := e.peers[rank]
+	if p == nil {
+		return false
+	}
 	*c = PeerCounters{
 		Rank: p.rank, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events,
@@ -141,4 +146,5 @@ func (e *core) peerCounters(c *PeerCounters, p *peer) {
 			c.OldestRecv = OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
 		}
 	}
+	return true
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,8 +76,13 @@ type Config struct {
 // random numbers, and the goroutines that read, write and compute.
 type Engine struct {
 	// mu is held during an event of the core, which it guards.
-	mu sync.Mutex
-	core
+	mu   sync.Mutex
+	core *core
+
+	rank, size int
+	observer   Observer // or nil
+	failure    func()   // Config.Failed
+	makeReport func() []byte
 
 	requests spareRequests
 	// posts is how many operations callers have posted. The lock guards it.
@@ -92,10 +97,14 @@ type Engine struct {
 	heartbeats []chan struct{}
 	// group has the transports that can be polled, sources what is read from them. Its
 	// Waiting counts the requests, probes and Awaits for which a caller sleeps.
-	group      progress.Group
-	sources    []*source
+	group   progress.Group
+	sources []*source
+	// transports are the networks by number, and known is up to when all that had arrived from each was taken.
 	transports []Transport
-	placed     placed
+	known      []handshake.Instant
+	// outlets are how packets are sent, by peer.
+	outlets []outlet
+	placed  placed
 	// holdsBack: packets are coalesced, as the core has it, for readers without the lock.
 	holdsBack  atomic.Bool
 	goroutines sync.WaitGroup
@@ -114,13 +123,41 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Rank < 0 || cfg.Rank >= len(cfg.Peers) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
-	e := &Engine{started: time.Now(), stop: make(chan struct{}), placed: placed{gen: 1}}
+	e := &Engine{
+		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: cfg.Failed, makeReport: cfg.Report,
+		started: time.Now(), stop: make(chan struct{}), placed: placed{gen: 1}, outlets: make([]outlet, len(cfg.Peers)),
+	}
 	e.timer = time.AfterFunc(time.Hour, e.expired)
 	e.timer.Stop()
 	e.tickAt.Store(int64(never))
-	var err error
-	if e.transports, err = e.init(cfg, e); err == nil {
-		err = e.start()
+	c := coreConfig{
+		Rank: cfg.Rank, Peers: make([]peerConfig, len(cfg.Peers)), Limits: cfg.Limits, Collectives: cfg.Collectives,
+		Observer: cfg.Observer, Calls: cfg.Calls, Reports: cfg.Report != nil,
+	}
+	c.Collectives.Oversubscribed = cfg.Oversubscribed
+	for rank := range cfg.Peers {
+		p := &cfg.Peers[rank]
+		c.Peers[rank] = p.ofCore()
+		if rank == cfg.Rank {
+			continue
+		}
+		if p.Transport == nil {
+			return nil, fmt.Errorf("rank %d: peer %d has no transport", cfg.Rank, rank)
+		}
+		id := slices.Index(e.transports, p.Transport)
+		if id < 0 {
+			id, e.transports = len(e.transports), append(e.transports, p.Transport)
+		}
+		c.Peers[rank].Network = networkOf(id, p.Transport)
+		e.outlets[rank] = newOutlet(rank, p)
+		if b, ok := p.Transport.(SharedTransport); ok {
+			c.Shared = b
+		}
+	}
+	e.core = new(core)
+	err := e.core.init(c, (*effects)(e))
+	if err == nil {
+		err = e.start(cfg.Oversubscribed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
@@ -128,19 +165,42 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
+// ofCore is the peer as a core has it, without its network.
+func (p *Peer) ofCore() peerConfig {
+	return peerConfig{
+		Handshake: p.Handshake, Extended: p.Extended, Unobserved: p.Unobserved, Recorder: p.Recorder, Keeper: p.Keeper,
+		Kind: p.Kind, Address: p.Address,
+	}
+}
+
+// networkOf is a transport as a core has it.
+func networkOf(id int, tr Transport) Network {
+	n := Network{ID: id, Reliable: tr.Reliable()}
+	_, n.Packets = tr.(PacketTransport)
+	_, n.Short = tr.(ShortTransport)
+	_, n.SingleCopy = tr.(SingleCopier)
+	_, n.Places = tr.(DirectPlacer)
+	_, n.Datagrams = tr.(DatagramTransport)
+	_, n.Shared = tr.(SharedTransport)
+	return n
+}
+
+// Rank returns the local rank.
+func (e *Engine) Rank() int { return e.rank }
+
+// Size returns the number of ranks of the cluster.
+func (e *Engine) Size() int { return e.size }
+
 // now returns the time since the engine started.
 func (e *Engine) now() handshake.Instant { return time.Since(e.started) }
 
 // Started returns when the engine's clock began, with the reading of the monotonic clock.
 func (e *Engine) Started() time.Time { return e.started }
 
-// random implements driver.
-func (e *Engine) random() uint64 { return rand.Uint64() }
-
 // lock takes the lock for an event.
 func (e *Engine) lock() {
 	e.mu.Lock()
-	e.begin(e.now())
+	e.core.begin(e.now())
 }
 
 // recentTime is for how long the time of an event may be that of later ones.
@@ -149,38 +209,50 @@ const recentTime = time.Millisecond
 // recent reports whether an event for which nothing has to be sent may have the time of the last one: to read a clock takes as
 // long as much of a small message. A tick is due soon after the last event, and there was none yet. The lock is held.
 func (e *Engine) recent() bool {
-	return len(e.pending.touched) == 0 && e.tickAt.Load() <= int64(e.at+recentTime) && !e.group.Armed()
+	return e.core.quiet() && e.tickAt.Load() <= int64(e.core.now()+recentTime) && !e.group.Armed()
 }
 
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() {
-	e.end()
-	e.completeRequests()
-	if soon := e.at + recentTime; int64(min(e.due, soon)) < e.tickAt.Load() {
-		e.setTick(soon)
+	out := e.core.end()
+	e.dealWith(out)
+	if soon := e.core.now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
+		e.setTick(out.Deadline, soon)
 	}
-	if c := e.pending.coalesced; c != e.holdsBack.Load() {
-		e.holdsBack.Store(c)
+	if out.Coalesced != e.holdsBack.Load() {
+		e.holdsBack.Store(out.Coalesced)
 	}
-	if e.idle != nil && e.atRest() {
+	if e.idle != nil && e.core.atRest() {
 		close(e.idle)
 		e.idle = nil
 	}
 	e.mu.Unlock()
 }
 
-// completeRequests ends the requests for their callers that have ended in the event at hand.
-func (e *Engine) completeRequests() {
-	for i, r := range e.finished {
-		e.finished[i] = nil
+// dealWith does what an event has left to do.
+func (e *Engine) dealWith(out *Outcome) {
+	for _, r := range out.Ended {
 		requestOf(r).complete()
 	}
-	e.finished = e.finished[:0]
+	for _, wake := range out.Wake {
+		wake()
+	}
+	for _, j := range out.Jobs {
+		e.compute(j)
+	}
+	if out.Report { // it takes the lock, and others
+		e.goroutines.Go(func() {
+			text := e.makeReport()
+			e.lock()
+			defer e.unlock()
+			e.core.reportMade(text)
+		})
+	}
+	out.clear()
 }
 
-// setTick has tick called when it is due, and soon if the sources are polled: then it costs no wake-up.
-func (e *Engine) setTick(soon handshake.Instant) {
-	due := e.due
+// setTick has tick called by due, and soon if the sources are polled: then it costs no wake-up.
+func (e *Engine) setTick(due, soon handshake.Instant) {
 	if !e.group.Armed() {
 		due = min(due, soon)
 	}
@@ -195,28 +267,32 @@ func (e *Engine) setTick(soon handshake.Instant) {
 // packages handshake and extended takes. Messages that are under way end by the rules
 // that they began with. There are as many peers as in New.
 func (e *Engine) Reconfigure(peers []Peer) {
+	next := make([]peerConfig, len(peers))
+	for rank := range peers {
+		next[rank] = peers[rank].ofCore()
+	}
 	e.lock()
 	defer e.unlock()
-	e.reconfigure(peers)
+	e.core.reconfigure(next)
 }
 
 // Reset makes the engine forget what it knows of a peer that was restarted, so
 // that sends to it are no longer refused. Messages under way are not touched. The error
 // matches ErrRank.
 func (e *Engine) Reset(rank int) error {
-	if rank < 0 || rank >= len(e.peers) || rank == e.rank {
+	if rank < 0 || rank >= e.size || rank == e.rank {
 		return fmt.Errorf("rank %d: %w", rank, ErrRank)
 	}
 	e.lock()
 	defer e.unlock()
-	e.reset(rank)
+	e.core.reset(rank)
 	return nil
 }
 
 // PeerLeft notes that a rank of this rank's job has called MPI_Finalize. Its transport says so only if there was a
 // connection before.
 func (e *Engine) PeerLeft(rank int) {
-	e.receiveBatch(e.peers[rank].tr, []RxPacket{{Kind: RxLeft, Peer: rank}}, 0)
+	e.receiveBatch(slices.Index(e.transports, e.outlets[rank].tr), []RxPacket{{Kind: RxLeft, Peer: rank}}, 0)
 }
 
 // PeerFailed ends the receives that are posted to a stand-in of this process, as its kernel failed, by a
@@ -226,11 +302,7 @@ func (e *Engine) PeerLeft(rank int) {
 func (e *Engine) PeerFailed(rank int, cause error) {
 	e.lock()
 	defer e.unlock()
-	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
-	sends, _ := p.load()
-	if e.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.answered) {
-		p.broken = err
-	}
+	e.core.peerFailed(rank, cause)
 }
 
 // awaitRest returns a channel that is closed when nothing is left for which the present part of closing has to wait.
@@ -250,11 +322,11 @@ func (e *Engine) awaitRest() <-chan struct{} {
 // no need.
 func (e *Engine) Close(ctx context.Context) error {
 	e.lock()
-	if e.state == closed {
+	if e.core.state == closed {
 		e.mu.Unlock()
 		return nil
 	}
-	e.drain()
+	e.core.drain()
 	drained := e.awaitRest()
 	e.unlock()
 	e.group.Waiting.Add(1) // packets are awaited until the drain ends
@@ -262,7 +334,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	defer time.AfterFunc(abortTime, func() {
 		e.lock()
 		defer e.unlock()
-		e.dropAborts()
+		e.core.dropAborts()
 	}).Stop()
 
 	var err error
@@ -277,7 +349,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	if err == nil {
 		e.lock()
-		e.linger()
+		e.core.linger()
 		answered := e.awaitRest()
 		e.unlock()
 		select {
@@ -288,14 +360,14 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	e.lock()
 	if err != nil {
-		e.cutOff = e.moving()
+		e.cutOff = e.core.moving()
 	}
 	e.idle = nil
 	e.notifyHeartbeats()
 	close(e.stop)
 	e.timer.Stop()
-	e.shut()
-	e.completeRequests()
+	e.core.shut()
+	e.dealWith(e.core.end())
 	e.mu.Unlock()
 	return cmp.Or(err, e.closeTransports())
 }

@@ -15,17 +15,17 @@ import (
 // *collective.StepError, and the end of the call.
 func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 	r := requests.Get().(*Request)
-	if err := e.prepare(&r.request, executions.Get().(*collective.Execution), c); err != nil {
+	if err := e.core.prepare(&r.request, executions.Get().(*collective.Execution), c); err != nil {
 		return nil, err
 	}
 	r.e = e
 	e.lock()
 	defer e.unlock()
 	e.posts++
-	if err := e.startCall(&r.request); err != nil {
+	if err := e.core.startCall(&r.request); err != nil {
 		return nil, err
 	}
-	e.recordPosted(&r.request)
+	e.core.recordPosted(&r.request)
 	return r, nil
 }
 
@@ -35,10 +35,7 @@ func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 func (e *Engine) RefuseCollective(c *collective.Operation, cause collective.FailureCause) {
 	e.lock()
 	defer e.unlock()
-	if e.state == running {
-		e.calls.Refuse(c, cause)
-		e.flush()
-	}
+	e.core.refuseCall(c, cause)
 }
 
 // FreeCommunicator notes that no further collective call is made in a communicator (collective.Operation.Comm), whose number is not used again.
@@ -46,9 +43,7 @@ func (e *Engine) RefuseCollective(c *collective.Operation, cause collective.Fail
 func (e *Engine) FreeCommunicator(comm uint32) {
 	e.lock()
 	defer e.unlock()
-	if e.state == running {
-		e.calls.Free(comm)
-	}
+	e.core.freeCommunicator(comm)
 }
 
 // ProgramEnded is for a rank that programs use one after another, when a program is gone and all of its operations were
@@ -60,7 +55,7 @@ func (e *Engine) FreeCommunicator(comm uint32) {
 func (e *Engine) ProgramEnded(clean bool) {
 	e.lock()
 	defer e.unlock()
-	e.programEnded(clean)
+	e.core.programEnded(clean)
 }
 
 // executions are collective calls that are over, for reuse: their memory stays with them.

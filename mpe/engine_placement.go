@@ -27,9 +27,9 @@ func (l *placed) pollInto(s *source) (n int, gen uint32, err error) {
 	return n, l.gen, err
 }
 
-// place implements driver.
-func (e *Engine) place(at Placement) {
-	l := &e.placed
+// Place implements Effects.
+func (f *effects) Place(at Placement) {
+	l := &f.placed
 	s := l.sources[at.Peer]
 	if s == nil {
 		return
@@ -40,10 +40,10 @@ func (e *Engine) place(at Placement) {
 	s.placing.Store(s.placements.Len() > 0)
 }
 
-// revoke implements driver.
-func (e *Engine) revoke(peer int) {
-	e.place(Placement{Peer: peer})
-	l := &e.placed
+// Revoke implements Effects.
+func (f *effects) Revoke(peer int) {
+	f.Place(Placement{Peer: peer})
+	l := &f.placed
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gen++; l.gen == 0 {

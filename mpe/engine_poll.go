@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
@@ -20,17 +21,19 @@ const batchSize = 64
 // for a message polls the sources for a while, so that no goroutine has to be woken for
 // it. While no caller polls, the process's poller is woken by the first packet (package
 // progress). A transport that cannot be polled has a goroutine that waits in its Recv.
-func (e *Engine) start() error {
-	e.group.Init((*owner)(e), e.cfg.Oversubscribed)
-	e.placed.sources = make([]*source, len(e.peers))
-	var plain []Transport
-	for _, tr := range e.transports {
+func (e *Engine) start(oversubscribed bool) error {
+	e.group.Init((*owner)(e), oversubscribed)
+	e.placed.sources = make([]*source, e.size)
+	e.known = make([]handshake.Instant, len(e.transports))
+	var plain []int
+	for id, tr := range e.transports {
 		p, ok := tr.(PollTransport)
 		if !ok || !p.CanPoll() || e.group.Len() == progress.MaxDrivers {
-			plain = append(plain, tr)
+			plain = append(plain, id)
+			e.known[id] = never // what it has brought was taken at once
 			continue
 		}
-		s, interval := newSource(e, p), progress.Network
+		s, interval := newSource(e, id, p), progress.Network
 		if _, memory := tr.(ShortTransport); memory {
 			interval = progress.Memory
 		}
@@ -39,29 +42,27 @@ func (e *Engine) start() error {
 			return err
 		}
 		e.sources = append(e.sources, s)
-		for rank, peer := range e.peers {
-			if peer != nil && peer.tr == tr {
-				peer.known = &s.known
-				if s.placer != nil {
-					e.placed.sources[rank] = s
-				}
+		for rank := range e.outlets {
+			if e.outlets[rank].tr == tr && s.placer != nil {
+				e.placed.sources[rank] = s
 			}
 		}
 	}
-	for _, tr := range plain {
-		e.goroutines.Go(func() { e.read(tr) })
+	for _, id := range plain {
+		e.goroutines.Go(func() { e.read(id) })
 	}
 	e.group.Watch()
 	return nil
 }
 
 // read feeds one transport's packets to the engine until it is closed.
-func (e *Engine) read(tr Transport) {
+func (e *Engine) read(id int) {
+	tr := e.transports[id]
 	batch := make([]RxPacket, batchSize)
 	for {
 		n, err := tr.Recv(batch)
 		if n > 0 {
-			e.receiveBatch(tr, batch[:n], 0)
+			e.receiveBatch(id, batch[:n], 0)
 		}
 		if errors.Is(err, ErrTransportClosed) {
 			return
@@ -91,15 +92,15 @@ func (e *Engine) closeTransports() (err error) {
 
 // receiveBatch hands packets to the core. Unless gen is 0, they may be in the placement of
 // that generation.
-func (e *Engine) receiveBatch(tr Transport, batch []RxPacket, gen uint32) {
+func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
 	if gen == 0 || gen == e.placed.gen {
-		if !e.observesMemory && e.recent() {
-			batch = e.receiveShorts(tr, batch)
+		if !e.core.observesMemory && e.recent() {
+			batch = e.core.receiveShorts(network, batch)
 		}
-		if len(batch) > 0 || e.needsFlush() {
-			e.begin(e.now())
-			e.core.receiveBatch(tr, batch)
+		if len(batch) > 0 || e.core.needsFlush() {
+			e.core.begin(e.now())
+			e.core.receiveBatch(network, batch)
 		}
 	}
 	e.unlock()
@@ -120,10 +121,11 @@ func (e *Engine) tick() (wait bool) {
 	defer e.unlock()
 	e.notifyHeartbeats()
 	for _, s := range e.sources {
-		s.advance(e.at)
+		s.advance(e.core.now())
+		e.known[s.network] = s.known
 	}
-	wait = e.core.tick()
-	e.tickAt.Store(int64(e.due))
+	wait = e.core.tick(e.known)
+	e.tickAt.Store(int64(e.core.end().Deadline))
 	e.setTimer()
 	return wait
 }
@@ -166,8 +168,8 @@ func (o *owner) Armed() { (*Engine)(o).setTimer() }
 func (o *owner) Failed(err error) { (*Engine)(o).recvFailed(err) }
 
 func (e *Engine) recvFailed(err error) {
-	if !errors.Is(err, ErrTransportClosed) {
-		e.cfg.Observer.TransportError(e.rank, err)
+	if e.observer != nil && !errors.Is(err, ErrTransportClosed) {
+		e.observer.TransportError(e.rank, err)
 	}
 }
 
@@ -203,5 +205,5 @@ func (e *Engine) sendCoalesced() {
 	}
 	e.lock()
 	defer e.unlock()
-	e.flushCoalesced()
+	e.core.flushCoalesced()
 }

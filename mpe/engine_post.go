@@ -58,37 +58,26 @@ func (e *Engine) Start(op Operation) (Op, error) {
 
 // Post is Start for callers that know that the device is an engine: to hand an operation over by value takes longer.
 func (e *Engine) Post(op *Operation) (*Request, error) {
-	if err := e.check(op); err != nil {
+	if err := e.core.check(op); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
-	c := e.request(op)
+	c := e.core.request(op)
 	r := requestOf(c)
 	r.e = e
-	short := e.sendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
-	if !short && !op.NoWait && c.p != nil && c.send() {
-		if err := e.awaitRoom(c.p); err != nil {
-			e.finish(c, err)
+	short := e.core.sendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
+	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
+		if err := e.awaitRoom(op.Peer); err != nil {
+			e.core.finish(c, err)
 			e.unlock()
 			r.Free()
 			return nil, e.failed(fmt.Errorf("rank %d: %w", e.rank, err))
 		}
 	}
-	switch {
-	case short && !c.p.shortLink().needsTime():
-	case c.kind == OpRecv && !e.observes(c.p) && e.recent() && e.matchers.of(c.comm).Unexpected() == 0: // it is queued
-	default:
-		e.begin(e.now())
+	if !(op.Kind == OpRecv && e.core.queues(c) && e.recent() || short && !e.core.needsTime(op.Peer)) {
+		e.core.begin(e.now())
 	}
-	var err error
-	if short {
-		e.sentShort(c)
-	} else {
-		c.mayRest = e.mayRest(c)
-		if err = e.startRequest(c, op.Blocking); err == nil {
-			e.recordPosted(c)
-		}
-	}
+	err := e.core.start(c, short, op.Blocking)
 	e.unlockAndPoll()
 	if err != nil {
 		return nil, err
@@ -99,24 +88,18 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 // SendNow sends the message of an operation at once, if that takes no request: to a rank that shares memory, if the message goes in
 // one packet and nothing goes first. It reports whether it has. If not, nothing has happened, and the operation is for Post.
 func (e *Engine) SendNow(op *Operation) bool {
-	if op.Kind != OpSend || e.check(op) != nil {
-		return false
-	}
-	l := e.peers[op.Peer].shortLink()
-	if l == nil || e.observes(l.p) { // the Observer is to be notified of its end
+	if op.Kind != OpSend || e.core.check(op) != nil || !e.core.maySendNow(op.Peer) {
 		return false
 	}
 	e.mu.Lock()
-	if l.holdsBack(op.Blocking, len(op.Buf)) || !l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype) {
+	if !e.core.sendNow(op) {
 		e.mu.Unlock()
 		return false
 	}
-	if l.needsTime() {
-		e.begin(e.now())
+	if e.core.needsTime(op.Peer) {
+		e.core.begin(e.now())
 	}
-	l.noteShort(op.Buf)
-	l.p.sendsDone++
-	l.p.sentBytes += uint64(len(op.Buf))
+	e.core.sentNow(op)
 	e.unlockAndPoll()
 	return true
 }
@@ -124,8 +107,7 @@ func (e *Engine) SendNow(op *Operation) bool {
 // unlockAndPoll is unlock for a caller that has posted an operation, and polls if that is due.
 func (e *Engine) unlockAndPoll() {
 	e.posts++
-	poll := e.acksDue
-	e.acksDue = false
+	poll := e.core.out.Poll
 	e.unlock()
 	if poll {
 		e.group.PollOnce()

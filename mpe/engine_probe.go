@@ -9,54 +9,56 @@ import (
 // receiving it. With wait set it waits for one until ctx ends; the error is then
 // ctx's.
 func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
-	if err := e.check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
+	if err := e.core.check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
 		return Status{}, false, err
 	}
-	var mine *probe
+	var mine *Probe
+	var found chan struct{}
 	polled := false
 	e.lock()
 	for {
-		if e.state != running {
-			e.endProbe(mine)
-			e.mu.Unlock()
+		if e.core.state != running {
+			e.core.endProbe(mine)
+			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 		}
-		if st, ok := e.found(m); ok {
-			e.endProbe(mine)
-			e.mu.Unlock()
+		if st, ok := e.core.found(m); ok {
+			e.core.endProbe(mine)
+			e.unlock()
 			return st, true, nil
 		}
-		if mine != nil && mine.err != nil {
-			e.endProbe(mine)
-			e.mu.Unlock()
-			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.err)
+		if mine != nil && mine.Err != nil {
+			e.core.endProbe(mine)
+			e.unlock()
+			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.Err)
 		}
-		if err := e.noSender(m.Source, m.Comm); err != nil {
-			e.endProbe(mine)
-			e.mu.Unlock()
+		if err := e.core.noSender(m.Source, m.Comm); err != nil {
+			e.core.endProbe(mine)
+			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, err)
 		}
 		if !wait && polled {
-			e.mu.Unlock()
+			e.unlock()
 			return Status{}, false, nil
 		}
 		if !wait {
-			e.mu.Unlock()
+			e.unlock()
 			e.PollOnce()
 			polled = true
 			e.lock()
 			continue
 		}
 		if mine == nil {
-			mine = &probe{Match: m, found: make(chan struct{}, 1)}
-			e.probes = append(e.probes, mine)
+			found = make(chan struct{}, 1)
+			mine = &Probe{Match: m, Wake: func() { notify(found) }}
+			e.core.addProbe(mine)
 		}
-		e.mu.Unlock()
-		err := e.Await(ctx, mine.found)
+		e.unlock()
+		err := e.Await(ctx, found)
 		e.lock()
 		if err != nil {
-			e.endProbe(mine)
-			e.mu.Unlock()
+			e.core.endProbe(mine)
+			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, describeMatch(m), err)
 		}
 	}

@@ -11,21 +11,21 @@ import (
 func (e *Engine) Peer(rank int) (PeerInfo, error) {
 	e.mu.Lock() // Reconfigure may give it another address
 	defer e.mu.Unlock()
-	return e.peerInfo(rank)
+	return e.core.peerInfo(rank)
 }
 
 // Snapshot reports what the rank is doing.
 func (e *Engine) Snapshot() Snapshot {
 	e.lock()
 	defer e.unlock()
-	return e.snapshot()
+	return e.core.snapshot()
 }
 
 // Depths returns the lengths of the rank's queues. It costs little enough to be called a hundred times a second.
 func (e *Engine) Depths() Depths {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.depths()
+	return e.core.depths()
 }
 
 // Waits returns what has waited for at least the given time: messages that are
@@ -33,7 +33,7 @@ func (e *Engine) Depths() Depths {
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	e.lock()
 	defer e.unlock()
-	return e.waits(atLeast)
+	return e.core.waits(atLeast)
 }
 
 // CutOff returns what was under way when Close had no time left, as it was then.
@@ -47,23 +47,21 @@ func (e *Engine) CutOff() []Waiting {
 // engine's lock: what its Observer has counted does not change meanwhile. They must
 // be quick, must not call the engine, and must not keep what they are given.
 func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
-	posted := make([]handshake.Instant, len(e.peers)) // 0: none
+	posted := make([]handshake.Instant, e.size) // 0: none
 	var rc RankCounters
 	e.lock()
-	e.rankCounters(&rc, posted)
+	e.core.rankCounters(&rc, posted)
 	rank(&rc)
 	e.mu.Unlock()
 	var pc PeerCounters
-	for i, p := range e.peers {
-		if p == nil {
-			continue
-		}
+	for i := range e.size {
 		e.lock()
-		e.peerCounters(&pc, p)
-		if !pc.OldestRecv.Waits && posted[i] != 0 {
-			pc.OldestRecv = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - posted[i]}
+		if e.core.peerCounters(&pc, i) {
+			if !pc.OldestRecv.Waits && posted[i] != 0 {
+				pc.OldestRecv = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.core.now() - posted[i]}
+			}
+			peer(&pc)
 		}
-		peer(&pc)
 		e.mu.Unlock()
 	}
 }
@@ -71,12 +69,13 @@ func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
 // PeerCounters calls visit for one peer as Counters does, unless there is none of that
 // rank. The oldest receive is of those only that a message has matched.
 func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
-	if rank < 0 || rank >= len(e.peers) || e.peers[rank] == nil {
+	if rank < 0 || rank >= e.size {
 		return
 	}
 	var pc PeerCounters
 	e.lock()
 	defer e.unlock()
-	e.peerCounters(&pc, e.peers[rank])
-	visit(&pc)
+	if e.core.peerCounters(&pc, rank) {
+		visit(&pc)
+	}
 }

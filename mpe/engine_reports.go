@@ -9,7 +9,7 @@ import (
 // of the ranks, in their order. The error matches ErrRank, or is the cause of ctx.
 func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, error) {
 	for i, rank := range ranks {
-		if err := e.checkRank(rank); err != nil {
+		if err := e.core.checkRank(rank); err != nil {
 			return nil, err
 		}
 		if rank == e.rank || i > 0 && rank <= ranks[i-1] {
@@ -17,24 +17,15 @@ func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, err
 		}
 	}
 	e.lock()
-	q := e.ask(ranks)
+	done := make(chan struct{})
+	q := e.core.ask(ranks, func() { close(done) })
 	e.unlock()
-	err := e.Await(ctx, q.done)
+	err := e.Await(ctx, done)
 	e.lock()
 	defer e.unlock()
-	q.forget(&e.core)
+	e.core.forgetQuestion(q)
 	if err != nil {
 		return nil, err
 	}
-	return q.reports, nil
-}
-
-// report implements driver. A report takes the lock, and others: a goroutine makes it.
-func (e *Engine) report(make func() []byte) {
-	e.goroutines.Go(func() {
-		text := make()
-		e.lock()
-		defer e.unlock()
-		e.reportMade(text)
-	})
+	return q.Reports, nil
 }

@@ -92,8 +92,8 @@ func (r *Request) Await(ctx context.Context) (*Status, error) {
 
 // failed calls Config.Failed before a caller gets an error, which it returns.
 func (e *Engine) failed(err error) error {
-	if err != nil && e.cfg.Failed != nil {
-		e.cfg.Failed()
+	if err != nil && e.failure != nil {
+		e.failure()
 	}
 	return err
 }
@@ -191,12 +191,6 @@ func makeRequest() *Request {
 	return r
 }
 
-// newRequest implements driver.
-func (e *Engine) newRequest() *request { return &e.requests.get().request }
-
-// release implements driver.
-func (e *Engine) release(r *request) { requestOf(r).release() }
-
 // maxSpareRequests is how many requests an engine has for reuse at most, about 0.5 MiB. Further ones are the garbage collector's.
 const maxSpareRequests = 1024
 
@@ -264,7 +258,7 @@ func (r *Request) Library() *any { return &r.library }
 func (r *Request) Cancel() {
 	r.e.lock()
 	defer r.e.unlock()
-	r.e.cancelled(&r.request)
+	r.e.core.cancelled(&r.request)
 }
 
 // detachOrCancel ends a request for its caller, whose context has ended. The caller gets
@@ -280,11 +274,11 @@ func (e *Engine) detachOrCancel(r *Request, cause error, keep Keep, gone bool) (
 	for r.kind == opCollective && !r.over && r.call.CancelComputing(cause) {
 		e.awaitUser() // the user's function has the buffers
 	}
-	e.endWait(&r.request, cause, keep, gone)
+	e.core.endWait(&r.request, cause, keep, gone)
 	return r.status, r.err
 }
 
-// compute implements driver. The function may take long: a goroutine calls it, without the
+// compute calls a user's function. It may take long: a goroutine calls it, without the
 // lock.
 func (e *Engine) compute(j collective.Job) {
 	e.goroutines.Go(func() {
@@ -295,7 +289,7 @@ func (e *Engine) compute(j collective.Job) {
 			close(e.userEnded)
 			e.userEnded = nil
 		}
-		e.computed(j, err)
+		e.core.computed(j, err)
 	})
 }
 

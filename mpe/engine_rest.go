@@ -8,7 +8,7 @@ func (r *Request) MayRest() bool { return r.mayRest }
 func (e *Engine) Rest(r *Request, o *Origin) Resting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.rest(&r.request, o)
+	return e.core.rest(&r.request, o)
 }
 
 // Wake returns the Request of a send that was left, what it was posted for, and its origin. It is to be left again, or
@@ -16,7 +16,7 @@ func (e *Engine) Rest(r *Request, o *Origin) Resting {
 func (e *Engine) Wake(n Resting) (*Request, Operation, *Origin) {
 	e.lock()
 	defer e.unlock()
-	c, o := e.wakeRest(n)
+	c, o := e.core.wakeRest(n)
 	if c == nil {
 		return nil, Operation{}, nil
 	}
@@ -32,8 +32,7 @@ func (e *Engine) Wake(n Resting) (*Request, Operation, *Origin) {
 func (e *Engine) Pending(n Resting) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	ref := e.rests.ref(n)
-	return ref != 0 && (e.rests.at(ref).state == restWaits || e.rests.at(ref).state == restMoves)
+	return e.core.pendingRest(n)
 }
 
 // Forget ends the use of a number, and reports whether it was in use. A send that has not ended goes on, and its
@@ -41,5 +40,5 @@ func (e *Engine) Pending(n Resting) bool {
 func (e *Engine) Forget(n Resting) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.forgetRest(n)
+	return e.core.forgetRest(n)
 }

@@ -11,10 +11,12 @@ import (
 // It also knows up to when all that has arrived was taken. A rank that is held up has
 // packets in its socket while its time-outs run off, and has only itself to wait for.
 type source struct {
-	e      *Engine
-	tr     PollTransport
-	placer DirectPlacer // or nil
-	batch  []RxPacket
+	e *Engine
+	// network is the number of its transport.
+	network int
+	tr      PollTransport
+	placer  DirectPlacer // or nil
+	batch   []RxPacket
 	// placements are those of the transport's peers, if placing. placed.mu guards them.
 	placements Placements
 	placing    atomic.Bool
@@ -40,8 +42,8 @@ const (
 	leastCharge = 256
 )
 
-func newSource(e *Engine, tr PollTransport) *source {
-	s := &source{e: e, tr: tr, batch: make([]RxPacket, batchSize), holds: defaultHolds}
+func newSource(e *Engine, network int, tr PollTransport) *source {
+	s := &source{e: e, network: network, tr: tr, batch: make([]RxPacket, batchSize), holds: defaultHolds}
 	s.placer, _ = tr.(DirectPlacer)
 	if b, ok := tr.(interface{ ReceiveBuffer() (asked, granted int) }); ok {
 		_, granted := b.ReceiveBuffer()
@@ -60,7 +62,7 @@ func (s *source) Poll() (n int, err error) {
 		n, err = s.tr.Poll(s.batch)
 	}
 	if n > 0 {
-		s.e.receiveBatch(s.tr, s.batch[:n], gen)
+		s.e.receiveBatch(s.network, s.batch[:n], gen)
 	}
 	s.found(n, round)
 	return n, err

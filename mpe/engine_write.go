@@ -2,6 +2,7 @@ package mpe
 
 import (
 	"bytes"
+	"math/rand/v2"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -13,14 +14,21 @@ import (
 // forever if they did not read meanwhile.
 const longWrite = 64 << 10
 
-// streamWriter sends the packets of a handshake in order, long messages in a goroutine.
-type streamWriter struct {
-	paced   PacedTransport // nil if no message is spread over time
-	writing bool           // a goroutine is writing to the peer
-	behind  []outgoing     // what waits for it
+// outlet is how packets are sent to a peer.
+type outlet struct {
+	peer      int
+	tr        Transport
+	packets   PacketTransport   // nil if it does not carry the extended profile
+	shorts    ShortTransport    // or nil
+	copier    SingleCopier      // or nil
+	datagrams DatagramTransport // or nil
+	paced     PacedTransport    // nil if no message is spread over time
+	shape     protocol.Shape    // of DATA messages
+	writing   bool              // a goroutine is writing to the peer
+	behind    []outgoing        // what waits for it
 }
 
-// outgoing is a packet that waits behind a long write to the same peer.
+// outgoing is a packet of a handshake that waits behind a long write to the same peer.
 type outgoing struct {
 	header  [protocol.HeaderLen]byte
 	payload []byte
@@ -28,66 +36,122 @@ type outgoing struct {
 	data handshake.ID
 }
 
-// sendHeader implements driver.
-func (e *Engine) sendHeader(l *handshakeLink, header []byte) error {
-	if w := &l.writer; w.writing {
-		w.behind = append(w.behind, outgoing{header: [protocol.HeaderLen]byte(header)})
-		return nil
-	}
-	return l.p.tr.SendHeader(l.p.rank, header)
+func newOutlet(peer int, p *Peer) outlet {
+	o := outlet{peer: peer, tr: p.Transport, shape: p.Handshake.Shape}
+	o.packets, _ = p.Transport.(PacketTransport)
+	o.shorts, _ = p.Transport.(ShortTransport)
+	o.copier, _ = p.Transport.(SingleCopier)
+	o.datagrams, _ = p.Transport.(DatagramTransport)
+	o.paced, _ = p.Transport.(PacedTransport)
+	return o
 }
 
 // slow reports whether a message is written by a goroutine of its own: a long one
 // to a stream, and one that is spread over time.
-func (l *handshakeLink) slow(bytes int) bool {
-	if l.p.tr.Reliable() {
+func (o *outlet) slow(bytes int) bool {
+	if o.tr.Reliable() {
 		return bytes >= longWrite
 	}
-	return l.writer.paced != nil && l.writer.paced.Paced(l.p.rank, bytes)
+	return o.paced != nil && o.paced.Paced(o.peer, bytes)
 }
 
-// sendData implements driver. A datagram socket does not push back, so most messages are
+// effects is an engine as its core's Effects.
+type effects Engine
+
+// Header implements Effects.
+func (f *effects) Header(peer int, header []byte) error {
+	o := &f.outlets[peer]
+	if o.writing {
+		o.behind = append(o.behind, outgoing{header: [protocol.HeaderLen]byte(header)})
+		return nil
+	}
+	return o.tr.SendHeader(peer, header)
+}
+
+// Data implements Effects. A datagram socket does not push back, so most messages are
 // sent at once.
-func (e *Engine) sendData(l *handshakeLink, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
-	p, w := l.p, &l.writer
-	if !w.writing && !l.slow(len(payload)) {
-		err = p.tr.SendData(p.rank, header, payload, p.cfg.Handshake.Shape)
+func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
+	e, o := (*Engine)(f), &f.outlets[peer]
+	if !o.writing && !o.slow(len(payload)) {
+		err = o.tr.SendData(peer, header, payload, o.shape)
 		return e.now(), true, err
 	}
 	// The payload is the caller's again as soon as the request ends, which
 	// an error can bring about in the middle of the write: so a copy.
-	w.behind = append(w.behind, outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
-	if !w.writing {
-		w.writing = true
-		e.goroutines.Go(func() { e.write(l) })
+	o.behind = append(o.behind, outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
+	if !o.writing {
+		o.writing = true
+		e.goroutines.Go(func() { e.write(o) })
 	}
 	return 0, false, nil
 }
 
-// connected implements driver.
-func (e *Engine) connected(l *handshakeLink) { l.writer.behind = nil }
+// Reconnected implements Effects.
+func (f *effects) Reconnected(peer int) { f.outlets[peer].behind = nil }
+
+// Packets implements Effects.
+func (f *effects) Packets(peer int, packets []Packet) error {
+	_, err := f.outlets[peer].packets.SendPackets(peer, packets)
+	return err
+}
+
+// Short implements Effects.
+func (f *effects) Short(peer int, h *protocol.ShortHeader, payload []byte) bool {
+	return f.outlets[peer].shorts.SendShort(peer, h, payload)
+}
+
+// LongestDatagram implements Effects.
+func (f *effects) LongestDatagram(peer int) int {
+	return f.outlets[peer].datagrams.LongestDatagram(peer)
+}
+
+// LongPayload implements Effects.
+func (f *effects) LongPayload(peer int) int { return f.outlets[peer].copier.LongPayload(peer) }
+
+// Fetch implements Effects.
+func (f *effects) Fetch(a *RxPacket, dst []byte) bool {
+	return f.outlets[a.Peer].copier.Fetch(a, dst)
+}
+
+// Get implements Effects.
+func (f *effects) Get(peer int, advertised uint64, dst []byte) bool {
+	return f.outlets[peer].copier.Get(peer, advertised, dst)
+}
+
+// Invalidate implements Effects.
+func (f *effects) Invalidate(peer int, number uint64) {
+	f.outlets[peer].copier.Invalidate(peer, number)
+}
+
+// Random implements Effects.
+func (f *effects) Random() uint64 { return rand.Uint64() }
+
+// NewRequest implements Effects.
+func (f *effects) NewRequest() *request { return &f.requests.get().request }
+
+// Release implements Effects.
+func (f *effects) Release(r *request) { requestOf(r).release() }
 
 // write sends what waits for the peer, without the lock, until nothing is left.
-func (e *Engine) write(l *handshakeLink) {
-	p, w := l.p, &l.writer
+func (e *Engine) write(o *outlet) {
 	e.lock()
 	defer e.unlock()
-	for e.state != closed && len(w.behind) > 0 {
-		out := w.behind[0]
-		w.behind = w.behind[1:]
+	for e.core.state != closed && len(o.behind) > 0 {
+		out := o.behind[0]
+		o.behind = o.behind[1:]
 		e.unlock()
 		var err error
 		if out.data != 0 {
-			err = p.tr.SendData(p.rank, out.header[:], out.payload, p.cfg.Handshake.Shape)
+			err = o.tr.SendData(o.peer, out.header[:], out.payload, o.shape)
 		} else {
-			err = p.tr.SendHeader(p.rank, out.header[:])
+			err = o.tr.SendHeader(o.peer, out.header[:])
 		}
 		e.lock()
 		if out.data != 0 {
-			l.dataSent(e.at, out.data, err)
+			e.core.dataSent(o.peer, out.data, err)
 		} else {
-			p.sendResult(err)
+			e.core.headerSent(o.peer, err)
 		}
 	}
-	w.writing, w.behind = false, nil
+	o.writing, o.behind = false, nil
 }

@@ -1,5 +1,7 @@
 package mpe
 
+import "slices"
+
 // Waiting is how many requests and probes the engine believes to be waited for.
 func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
 
@@ -14,19 +16,19 @@ func (e *Engine) Placement() uint32 {
 func (e *Engine) Revoke() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.revoke(1 - e.rank)
+	(*effects)(e).Revoke(1 - e.rank)
 }
 
 // ArrivedIn takes packets that came in a placement.
 func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) {
-	e.receiveBatch(tr, batch, gen)
+	e.receiveBatch(slices.Index(e.transports, tr), batch, gen)
 }
 
 // Idle reports whether no peer has a deadline: no timer is set, and none will be.
 func (e *Engine) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.tickAt.Load() == int64(never) && len(e.timed) == 0
+	return e.tickAt.Load() == int64(never) && len(e.core.timed) == 0
 }
 
 // Lock takes the engine's lock, and returns what gives it back.
@@ -36,7 +38,7 @@ func Lock(e *Engine) (unlock func()) {
 }
 
 // Deliver takes packets as from the first transport.
-func (e *Engine) Deliver(batch ...RxPacket) { e.receiveBatch(e.transports[0], batch, 0) }
+func (e *Engine) Deliver(batch ...RxPacket) { e.receiveBatch(0, batch, 0) }
 
 // Calls is how many calls callers have made.
 func (e *Engine) Calls() uint32 { return (*owner)(e).Calls() }

@@ -29,7 +29,7 @@ func (w *world) closeRank(rank int) time.Duration {
 
 // lastMessage has rank 0 send a message to rank 1, which closes as soon as it has it, and returns what became of the send, and how long
 // closing took. Of the datagrams after those of warm-up messages in both directions, lose gives the numbers of those that are lost.
-func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int, lose func(n, from int) bool) (took time.Duration, err error) {
+func lastMessage(t *testing.T, peer func(local, remote int) peerConfig, bytes int, lose func(n, from int) bool) (took time.Duration, err error) {
 	n := -1
 	w := newCores(t, 1, 2, faults{lose: func(from, _ int, _ []byte) bool {
 		if n < 0 {
@@ -56,7 +56,7 @@ func lastMessage(t *testing.T, peer func(local, remote int) Peer, bytes int, los
 }
 
 // v09 is software of the profile v0.9.
-func v09(local, remote int) Peer {
+func v09(local, remote int) peerConfig {
 	p := software(local, remote)
 	p.Handshake.Profile = protocol.V09
 	return p
@@ -67,7 +67,7 @@ func v09(local, remote int) Peer {
 func TestLinger(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		peer func(local, remote int) Peer
+		peer func(local, remote int) peerConfig
 		// most is how long closing takes without a loss.
 		most time.Duration
 	}{
@@ -118,7 +118,7 @@ func TestLingerEnds(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		peer func(local, remote int) Peer
+		peer func(local, remote int) peerConfig
 		most time.Duration
 	}{
 		{"cloudfpga", software, all + 200*time.Millisecond},
@@ -137,7 +137,7 @@ func TestLingerEnds(t *testing.T) {
 			}
 		})
 	}
-	exchange := func(t *testing.T, net faults, peer func(local, remote int) Peer) *world {
+	exchange := func(t *testing.T, net faults, peer func(local, remote int) peerConfig) *world {
 		w := newCores(t, 1, 2, net, peer)
 		w.run(t, []*request{
 			w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Buf: make([]byte, 100)}),
@@ -151,7 +151,7 @@ func TestLingerEnds(t *testing.T) {
 			t.Errorf("rank %d has closed in %v", rank, took)
 		}
 	}
-	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
+	for name, peer := range map[string]func(local, remote int) peerConfig{"cloudfpga": software, "extended": extendedPeer} {
 		t.Run(name+", stream", func(t *testing.T) { none(t, exchange(t, faults{stream: true}, peer), 1) })
 		t.Run(name+", some time after the last message", func(t *testing.T) {
 			w := exchange(t, faults{}, peer)

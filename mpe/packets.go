@@ -40,14 +40,14 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	if act.Header.Type == protocol.SendRequest && o.req != nil && o.req.rest != 0 {
 		l.announced = append(l.announced, o.req.rest)
 	}
-	if l.shorts != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
+	if l.fast != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
 		return
 	}
 	pk := l.packet(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
 	if act.Header.Flags&protocol.FlagRetransmit != 0 {
-		pk.Fragment = l.datagrams != nil && act.Length > int64(l.conn.Payload())
+		pk.Fragment = l.discovers && act.Length > int64(l.conn.Payload())
 	}
-	if l.copier != nil && act.Header.Flags&protocol.FlagEager == 0 {
+	if l.copies && act.Header.Flags&protocol.FlagEager == 0 {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
 		// The peer would keep all that it knows of an advertised one, and there may be millions that rest.
 		if act.Header.Type == protocol.SendRequest && !o.flowing && (o.req == nil || !o.req.mayRest) {
@@ -83,13 +83,13 @@ func (l *extendedLink) sendBatch() {
 	if b.n == 0 {
 		return
 	}
-	_, err := l.packets.SendPackets(l.p.rank, b.packets[:b.n])
+	err := l.p.e.effects.Packets(l.p.rank, b.packets[:b.n])
 	for i := range b.packets[:b.n] {
 		b.packets[i].Payload, b.packets[i].Advertised = nil, nil
 	}
 	b.n, b.bytes = 0, 0
 	l.p.sendResult(err)
-	if l.datagrams != nil && errors.Is(err, syscall.EMSGSIZE) {
+	if l.discovers && errors.Is(err, syscall.EMSGSIZE) {
 		l.askLink()
 	}
 }

@@ -18,14 +18,11 @@ type peer struct {
 
 	e    *core
 	rank int
-	cfg  Peer
-	tr   Transport
-	// known is up to when all that had arrived over tr was taken; nil if that is always now.
-	known *handshake.Instant
+	cfg  peerConfig
 	// touched: an event has reached its state machine, so flush has to read its deadline.
 	// timed: it is among the engine's timed.
 	touched, timed bool
-	// placed: its transport can put long messages where they belong, and placement is where.
+	// placed: its network can put long messages where they belong, and placement is where.
 	placed    bool
 	placement placement
 	profile   protocol.Profile
@@ -91,7 +88,7 @@ type link interface {
 	// tick acts on deadlines up to horizon.
 	tick(horizon handshake.Instant)
 	// reconfigure is Engine.Reconfigure for the peer.
-	reconfigure(next *Peer)
+	reconfigure(next *peerConfig)
 
 	// Questions, which change nothing.
 
@@ -113,30 +110,27 @@ type link interface {
 	snapshot(s *PeerSnapshot, now handshake.Instant)
 }
 
-func newPeer(e *core, rank int, cfg Peer) (*peer, error) {
-	p := &peer{e: e, rank: rank, cfg: cfg, tr: cfg.Transport, unlimited: -1}
-	_, p.placed = cfg.Transport.(DirectPlacer)
+func newPeer(e *core, rank int, cfg peerConfig) (*peer, error) {
+	p := &peer{e: e, rank: rank, cfg: cfg, placed: cfg.Network.Places, unlimited: -1}
 	if cfg.Extended == nil {
 		p.setHandshake(cfg)
 	} else if err := p.setExtended(cfg); err != nil {
 		return nil, err
 	}
 	p.wire, _ = WireOf(p.limits, nil)
-	p.wire.Profile, p.wire.SingleCopy = p.profile.String(), p.extended != nil && p.extended.copier != nil
-	if b, ok := cfg.Transport.(SharedTransport); ok {
-		p.wire.Shared, e.shared = true, b
-	}
+	p.wire.Profile, p.wire.SingleCopy = p.profile.String(), p.extended != nil && cfg.Network.SingleCopy
+	p.wire.Shared = cfg.Network.Shared
 	return p, nil
 }
 
-// configure sets what Config leaves to the engine: the ranks and the transport's nature.
-func (cfg *Peer) configure(local, remote int) {
+// configure sets what Config leaves to the core: the ranks and the network's nature.
+func (cfg *peerConfig) configure(local, remote int) {
 	cfg.Handshake.Local, cfg.Handshake.Remote = uint32(local), uint32(remote)
-	cfg.Handshake.Reliable = cfg.Transport.Reliable()
+	cfg.Handshake.Reliable = cfg.Network.Reliable
 	if cfg.Extended != nil {
 		x := *cfg.Extended
-		x.Local, x.Remote, x.Reliable = uint32(local), uint32(remote), cfg.Transport.Reliable()
-		_, x.ShortHeaders = cfg.Transport.(ShortTransport)
+		x.Local, x.Remote, x.Reliable = uint32(local), uint32(remote), cfg.Network.Reliable
+		x.ShortHeaders = cfg.Network.Short
 		cfg.Extended = &x
 	}
 }
@@ -144,8 +138,8 @@ func (cfg *Peer) configure(local, remote int) {
 // horizon is the time up to which everything that has arrived from the peer is known to
 // have been taken: a time-out must not expire before a packet that is there is read.
 func (p *peer) horizon(now handshake.Instant) handshake.Instant {
-	if p.known != nil {
-		return *p.known
+	if id := p.cfg.Network.ID; id < len(p.e.known) {
+		return min(p.e.known[id], now)
 	}
 	return now
 }

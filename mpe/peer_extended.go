@@ -14,14 +14,11 @@ import (
 // extendedLink is the link to a peer of the extended profile: an extended.Conn, and the
 // messages that it has.
 type extendedLink struct {
-	p       *peer
-	conn    *extended.Conn // events go through machine
-	packets PacketTransport
-	copier  SingleCopier // nil if its transport copies all payload
-	// datagrams is nil if the size of packets is fixed.
-	datagrams DatagramTransport
-	// shorts is the transport if that carries short headers, and fast the conn then; otherwise nil.
-	shorts ShortTransport
+	p    *peer
+	conn *extended.Conn // events go through machine
+	// copies: payload may stay with its sender. discovers: packets have to fit into what the path carries.
+	copies, discovers bool
+	// fast is the conn if the network carries short headers, otherwise nil.
 	fast   *extended.Conn
 	timing extended.Timing // of fast
 	kept   keptPayload
@@ -38,7 +35,7 @@ type extendedLink struct {
 	unsure   []unsureSend
 	roomWait roomWait
 	// questions are those of this rank to the peer that have not ended.
-	questions []*questioning
+	questions []*Question
 }
 
 // extendedActions are the actions of the event at hand, and what they use. The extended
@@ -54,24 +51,20 @@ type extendedActions struct {
 }
 
 // setExtended makes the peer one of the extended profile, which carries all messages up to a length.
-func (p *peer) setExtended(cfg Peer) error {
-	packets, ok := cfg.Transport.(PacketTransport)
-	if !ok {
+func (p *peer) setExtended(cfg peerConfig) error {
+	if !cfg.Network.Packets {
 		return fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
 	}
-	conn := extended.New(*cfg.Extended)
-	l := &extendedLink{p: p, packets: packets, conn: conn}
-	conn.WakeSends(l.wakeSend)
-	l.copier, _ = cfg.Transport.(SingleCopier)
-	if cfg.Extended.Discover {
-		l.datagrams, _ = cfg.Transport.(DatagramTransport)
+	l := &extendedLink{
+		p: p, conn: extended.New(*cfg.Extended), copies: cfg.Network.SingleCopy, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
 	}
-	if l.shorts, ok = cfg.Transport.(ShortTransport); ok {
+	l.conn.WakeSends(l.wakeSend)
+	if cfg.Network.Short {
 		l.fast, l.timing = l.conn, l.conn.Config().Timing
 	}
 	p.link, p.extended, p.profile = l, l, protocol.Extended
 	p.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
-	if packets.Reliable() && l.copier == nil && l.conn.Config().HeaderChecksum {
+	if cfg.Network.Reliable && !l.copies && l.conn.Config().HeaderChecksum {
 		l.batchBytes = streamBatchBytes
 	}
 	p.unlimited = int(min(p.longest, math.MaxInt))
@@ -93,8 +86,8 @@ func (l *extendedLink) receive(a *RxPacket) {
 	switch a.Kind {
 	case RxConnected:
 		l.present = true
-		if l.copier != nil {
-			l.machine().LongPackets(l.copier.LongPayload(p.rank))
+		if l.copies {
+			l.machine().LongPackets(e.effects.LongPayload(p.rank))
 		}
 		acts = l.machine().Reconnected(now, acts)
 	case RxShort:
@@ -223,8 +216,8 @@ func unreachableReason(a *RxPacket) string {
 // askLink has packets be no longer than what the first link carries.
 func (l *extendedLink) askLink() {
 	longest := 0
-	if l.datagrams != nil {
-		longest = l.datagrams.LongestDatagram(l.p.rank)
+	if l.discovers {
+		longest = l.p.e.effects.LongestDatagram(l.p.rank)
 	}
 	l.machine().LinkLimit(longest)
 }
@@ -252,8 +245,8 @@ func (l *extendedLink) send(r *request, blocking bool) (coalesced bool) {
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
 		Partial: r.flow != nil && r.flow.send == r,
 	}
-	if l.copier != nil && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
-		m.LongPackets(l.copier.LongPayload(l.p.rank))
+	if l.copies && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
+		m.LongPackets(e.effects.LongPayload(l.p.rank))
 	}
 	if full != extended.NotFull && r.message == nil {
 		l.unsure = append(l.unsure, unsureSend{r.out, e.at})
@@ -266,7 +259,7 @@ func (l *extendedLink) send(r *request, blocking bool) (coalesced bool) {
 	}
 	e.conns.list = m.Send(e.at, op, e.conns.list[:0])
 	if n := m.Queued(); n > 0 && n%acksEvery == 0 {
-		e.acksDue = true
+		e.out.Poll = true
 	}
 	l.perform(nil)
 	return !blocking && l.coalesce()
@@ -506,7 +499,7 @@ func (l *extendedLink) endEvent() {
 	}
 }
 
-func (l *extendedLink) reconfigure(next *Peer) {
+func (l *extendedLink) reconfigure(next *peerConfig) {
 	if next.Extended != nil {
 		l.machine().Reconfigure(l.p.e.at, next.Extended)
 	}

@@ -21,7 +21,6 @@ type handshakeLink struct {
 	deferred         *inbound
 	left             leftover
 	header           [protocol.HeaderLen]byte // of the packet at hand
-	writer           streamWriter             // the driver's
 	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
 	// unreachable the messages that the peer did not answer in time.
 	dataOut, dataBytes, unreachable uint64
@@ -43,14 +42,13 @@ type handshakeActions struct {
 }
 
 // setHandshake makes the peer one of the cloudfpga or v0.9 profile.
-func (p *peer) setHandshake(cfg Peer) {
+func (p *peer) setHandshake(cfg peerConfig) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
 	p.link, p.handshake, p.profile, p.longest = l, l, cfg.Handshake.Profile, math.MaxInt64
 	p.limits = PeerInfo{
 		Words: true, NoComms: true, NoLength: true, NoTags: p.profile == protocol.CloudFPGA, SmallTags: p.profile != protocol.CloudFPGA,
 		NoEmpty: cfg.Handshake.Peer.RefusesEmpty,
 	}
-	l.writer.paced, _ = cfg.Transport.(PacedTransport)
 	if l.keeper = cfg.Keeper; l.keeper != nil {
 		l.pair.Restore(p.e.at, l.keeper.Restore(p.e.at))
 		l.kept = l.pair.Kept()
@@ -93,7 +91,7 @@ func (l *handshakeLink) receive(a *RxPacket) {
 		p.record(false, len(a.Bytes), nil, nil)
 		acts = l.machine().Payload(e.at, a.Bytes, acts)
 	case RxConnected:
-		e.driver.connected(l)
+		e.effects.Reconnected(p.rank)
 		acts = l.machine().Reconnected(e.at, acts)
 	case RxTruncated:
 		p.receivedPacket(a.Bytes)
@@ -184,7 +182,7 @@ func (l *handshakeLink) transmit(act handshake.Action) {
 	l.p.profile.Put(l.header[:], act.Header)
 	l.p.sent(act.Header.Type, protocol.HeaderLen)
 	l.p.record(true, protocol.HeaderLen, l.header[:], nil)
-	l.p.sendResult(l.p.e.driver.sendHeader(l, l.header[:]))
+	l.p.sendResult(l.p.e.effects.Header(l.p.rank, l.header[:]))
 }
 
 // transmitData sends a DATA message.
@@ -196,7 +194,7 @@ func (l *handshakeLink) transmitData(act handshake.Action) {
 	payload := l.sending.buf
 	l.p.profile.Put(l.header[:], act.Header)
 	l.p.record(true, l.sentData(len(payload)), l.header[:], payload)
-	if at, sent, err := l.p.e.driver.sendData(l, act.ID, l.header[:], payload); sent {
+	if at, sent, err := l.p.e.effects.Data(l.p.rank, act.ID, l.header[:], payload); sent {
 		l.dataSent(at, act.ID, err)
 	}
 }
@@ -206,13 +204,20 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 	p := l.p
 	p.sent(protocol.Data, protocol.HeaderLen+bytes)
 	datagrams, wire := uint64(1), protocol.HeaderLen+bytes
-	if !p.tr.Reliable() {
+	if !p.cfg.Network.Reliable {
 		shape, words := &p.cfg.Handshake.Shape, wordsOf(int64(bytes))
 		datagrams, wire = uint64(shape.Datagrams(words)), protocol.HeaderLen+int(shape.PayloadBytes(words))
 	}
 	l.dataOut += datagrams
 	l.dataBytes += uint64(wire)
 	return wire
+}
+
+// headerSent notes what has become of a packet that Effects.Header did not send at once, and dataSent of a DATA
+// message of Effects.Data.
+func (e *core) headerSent(peer int, err error) { e.peers[peer].sendResult(err) }
+func (e *core) dataSent(peer int, id handshake.ID, err error) {
+	e.peers[peer].handshake.dataSent(e.at, id, err)
 }
 
 // dataSent notes that the network had taken a DATA message at now, or has refused it. The
@@ -463,7 +468,7 @@ func (l *handshakeLink) tick(horizon handshake.Instant) {
 	l.perform(nil)
 }
 
-func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
+func (l *handshakeLink) reconfigure(next *peerConfig) { l.machine().Reconfigure(&next.Handshake) }
 
 // reset is Engine.Reset for the peer.
 func (l *handshakeLink) reset() {

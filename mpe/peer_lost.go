@@ -110,8 +110,8 @@ func (e *core) endPosted(from int, err error) int {
 	}
 	for _, pr := range e.probes {
 		if pr.Source == from && (from != AnySource || pr.Comm == 0) {
-			pr.err = err
-			notify(pr.found)
+			pr.Err = err
+			e.wake(pr.Wake)
 		}
 	}
 	return len(list)

@@ -49,7 +49,7 @@ func (e *core) movePlacements() {
 		l.moved = false
 		if l.req != nil || l.next.req != nil {
 			l.req = l.next.req
-			e.driver.place(l.next.at)
+			e.effects.Place(l.next.at)
 			l.next.req, l.next.at = nil, Placement{}
 		}
 	}
@@ -67,7 +67,7 @@ func (e *core) revokePlacement(r *request) {
 	}
 	if l.req == r {
 		l.req = nil
-		e.driver.revoke(r.placed.rank)
+		e.effects.Revoke(r.placed.rank)
 	}
 	r.placed = nil
 }

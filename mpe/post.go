@@ -39,7 +39,7 @@ func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
 
 // request makes the request of an operation. It is part of an event.
 func (e *core) request(op *Operation) *request {
-	r := e.driver.newRequest()
+	r := e.effects.NewRequest()
 	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
 	r.status.Peer = op.Peer
@@ -47,6 +47,25 @@ func (e *core) request(op *Operation) *request {
 		r.p = e.peers[op.Peer]
 	}
 	return r
+}
+
+// queues reports whether a receive is certain to wait for its message, so that its event may have the time of the last one.
+func (e *core) queues(r *request) bool {
+	return !e.observes(r.p) && e.matchers.of(r.comm).Unexpected() == 0
+}
+
+// start starts a request, or ends it if sendShort has sent its message. Blocking is as in Operation.
+func (e *core) start(r *request, short, blocking bool) error {
+	if short {
+		e.sentShort(r)
+		return nil
+	}
+	r.mayRest = e.mayRest(r)
+	if err := e.startRequest(r, blocking); err != nil {
+		return err
+	}
+	e.recordPosted(r)
+	return nil
 }
 
 // startRequest starts a request. Blocking is as in Operation.

@@ -5,12 +5,18 @@ import (
 	"math"
 )
 
-// probe is a caller of Probe that waits for a message.
-type probe struct {
+// Probe is a caller that waits for a message.
+type Probe struct {
 	Match
-	found chan struct{} // has room for one value
-	err   error         // why it ends without a message
+	// Wake is called when it is to look again, and Err is why it ends without a message.
+	Wake func()
+	Err  error
 }
+
+func (e *core) addProbe(p *Probe) { e.probes = append(e.probes, p) }
+
+// wake has the driver call a function when the event has ended.
+func (e *core) wake(f func()) { e.out.Wake = append(e.out.Wake, f) }
 
 // found describes the message that a receive would get, if there is one. A message of a peer without communicators cannot be
 // claimed: it exists by the peer's SEND_REQUEST only.
@@ -61,12 +67,12 @@ func (e *core) claim(in *inbound) int {
 func (e *core) wakeProbes(in *inbound) {
 	for _, p := range e.probes {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {
-			notify(p.found)
+			e.wake(p.Wake)
 		}
 	}
 }
 
-func (e *core) endProbe(mine *probe) {
+func (e *core) endProbe(mine *Probe) {
 	for i, p := range e.probes {
 		if p == mine {
 			e.probes = append(e.probes[:i], e.probes[i+1:]...)

@@ -36,44 +36,47 @@ const reportEvery = 100 * time.Millisecond
 
 // reports is what a core has of the questions of other ranks, and of its own.
 type reports struct {
-	// text is the report that was made last, at madeAt. making: the driver makes one for the askers.
-	text   []byte
-	madeAt handshake.Instant
-	making bool
-	askers []*extendedLink
+	// text is the report that was made last, at madeAt. making: the driver makes one for the askers; answers: they get
+	// the last one at the end of the event.
+	text    []byte
+	madeAt  handshake.Instant
+	making  bool
+	answers bool
+	askers  []*extendedLink
 }
 
-// questioning is a question to several ranks.
-type questioning struct {
-	reports []PeerReport
+// Question is a question to several ranks.
+type Question struct {
+	Reports []PeerReport
 	left    int
-	done    chan struct{} // closed when none is left
+	wake    func() // is called when none is left
 }
 
-// answered notes what the i-th of the ranks has answered.
-func (q *questioning) answered(rank int, report []byte, err error) {
-	i := slices.IndexFunc(q.reports, func(r PeerReport) bool { return r.Rank == rank })
-	q.reports[i].Report, q.reports[i].Err = report, err
+// answered notes what a rank has answered.
+func (q *Question) answered(e *core, rank int, report []byte, err error) {
+	i := slices.IndexFunc(q.Reports, func(r PeerReport) bool { return r.Rank == rank })
+	q.Reports[i].Report, q.Reports[i].Err = report, err
 	if q.left--; q.left == 0 {
-		close(q.done)
+		e.wake(q.wake)
 	}
 }
 
-// ask asks ranks for their reports. All of them have to be peers, and none may come twice.
-func (e *core) ask(ranks []int) *questioning {
-	q := &questioning{reports: make([]PeerReport, len(ranks)), left: len(ranks), done: make(chan struct{})}
+// ask asks ranks for their reports. All of them have to be peers, and none may come twice. Wake is called when all have
+// answered.
+func (e *core) ask(ranks []int, wake func()) *Question {
+	q := &Question{Reports: make([]PeerReport, len(ranks)), left: len(ranks), wake: wake}
 	if len(ranks) == 0 {
-		close(q.done)
+		e.wake(wake)
 	}
 	for i, rank := range ranks {
-		q.reports[i].Rank = rank
+		q.Reports[i].Rank = rank
 	}
 	for _, rank := range ranks {
 		switch l := e.peers[rank].extended; {
 		case l == nil:
-			q.answered(rank, nil, ErrNotExtended)
+			q.answered(e, rank, nil, ErrNotExtended)
 		case e.state != running:
-			q.answered(rank, nil, ErrClosed)
+			q.answered(e, rank, nil, ErrClosed)
 		default:
 			l.questions = append(l.questions, q)
 			e.conns.list = l.machine().Ask(e.at, e.conns.list[:0])
@@ -85,10 +88,10 @@ func (e *core) ask(ranks []int) *questioning {
 }
 
 // forget drops a question that has not ended.
-func (q *questioning) forget(e *core) {
-	for _, r := range q.reports {
+func (e *core) forgetQuestion(q *Question) {
+	for _, r := range q.Reports {
 		if l := e.peers[r.Rank].extended; l != nil {
-			l.questions = slices.DeleteFunc(l.questions, func(other *questioning) bool { return other == q })
+			l.questions = slices.DeleteFunc(l.questions, func(other *Question) bool { return other == q })
 		}
 	}
 }
@@ -96,44 +99,45 @@ func (q *questioning) forget(e *core) {
 // reported ends the questions to a peer.
 func (l *extendedLink) reported(act *extended.Action) {
 	for _, q := range l.questions {
-		q.answered(l.p.rank, bytes.Clone(act.Payload), act.Err)
+		q.answered(l.p.e, l.p.rank, bytes.Clone(act.Payload), act.Err)
 	}
 	l.questions = nil
 }
 
-// onQuestion has a report made for a peer that asks, or sends the one that was just made. The driver does so: it calls reportMade.
+// onQuestion has a report made for a peer that asks, or sends the one that was just made.
 func (e *core) onQuestion(l *extendedLink) {
 	r := &e.reports
-	if e.cfg.Report == nil || e.state != running || slices.Contains(r.askers, l) {
+	if !e.cfg.Reports || e.state != running || slices.Contains(r.askers, l) {
 		return
 	}
-	if r.askers = append(r.askers, l); r.making {
-		return
+	r.askers = append(r.askers, l)
+	switch {
+	case r.making:
+	case r.text != nil && e.at-r.madeAt < reportEvery:
+		r.answers = true
+	default:
+		r.making, e.out.Report = true, true
 	}
-	r.making = true
-	if recent := r.text; recent != nil && e.at-r.madeAt < reportEvery {
-		e.driver.report(func() []byte { return recent })
-		return
-	}
-	r.text = nil
-	e.driver.report(e.cfg.Report)
 }
 
 // reportMade sends a report to the ranks that have asked for it.
 func (e *core) reportMade(text []byte) {
 	r := &e.reports
-	r.making = false
-	if r.text == nil {
-		r.text, r.madeAt = text, e.at
-	}
+	r.text, r.madeAt, r.making = text, e.at, false
+	e.answer()
+	e.flush()
+}
+
+// answer sends the last report to the ranks that have asked for it.
+func (e *core) answer() {
+	r := &e.reports
 	askers := r.askers
-	r.askers = nil
+	r.askers, r.answers = nil, false
 	if e.state != running {
 		return
 	}
 	for _, l := range askers {
-		e.conns.list = l.machine().Answer(text, e.conns.list[:0])
+		e.conns.list = l.machine().Answer(r.text, e.conns.list[:0])
 		l.perform(nil)
 	}
-	e.flush()
 }

@@ -151,6 +151,6 @@ func (e *core) finish(r *request, err error) {
 	case left:
 		e.restEnded(r)
 	case r.owner != nil:
-		e.finished = append(e.finished, r)
+		e.out.Ended = append(e.out.Ended, r)
 	}
 }

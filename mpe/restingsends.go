@@ -151,7 +151,7 @@ func (e *core) restEnded(r *request) {
 		}
 		q.errs[ref] = r.err
 	}
-	e.driver.release(r)
+	e.effects.Release(r)
 	if s.discarded {
 		q.remove(ref)
 	}
@@ -175,7 +175,7 @@ func (l *extendedLink) restSend(ref uint32) {
 	s.number, s.id = number, uint32(r.id)
 	delete(q.moves, ref)
 	l.resting++
-	l.p.e.driver.release(r)
+	l.p.e.effects.Release(r)
 }
 
 // wakeSend is the function of WakeSends.
@@ -191,7 +191,7 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 // restored makes a Request of a send that waits or has ended, in the engine's hands.
 func (e *core) restored(ref uint32) *request {
 	s := e.rests.at(ref)
-	r := e.driver.newRequest()
+	r := e.effects.NewRequest()
 	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), e.peers[s.peer], s.tag, s.comm, s.datatype
 	r.posted, r.status.Peer = s.posted, int(s.peer)
 	if s.state == restWaits {
@@ -224,6 +224,12 @@ func (e *core) wakeRest(n Resting) (*request, *Origin) {
 	delete(q.moves, ref)
 	s.state = restTaken
 	return r, s.origin
+}
+
+// pendingRest reports whether a send that was left has not ended, and is not awake.
+func (e *core) pendingRest(n Resting) bool {
+	ref := e.rests.ref(n)
+	return ref != 0 && (e.rests.at(ref).state == restWaits || e.rests.at(ref).state == restMoves)
 }
 
 // forgetRest frees what a library left, or has back, and reports false if there is nothing.

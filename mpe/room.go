@@ -83,12 +83,57 @@ func (l *extendedLink) refuseUnsure() {
 	l.unsure = nil
 }
 
-// sender is the caller of a send that waits for room.
-type sender struct {
-	p *peer
+// Sender is the caller of a send that waits for room at its peer.
+type Sender struct {
+	// Wake is called when there may be some.
+	Wake func()
+	p    *peer
 	// queued is how many messages waited to be sent if that is why, or 0.
 	queued int
-	found  chan struct{} // has room for one value
+	wait   roomWait
+	why    *NoRoomError // nil if there is room
+}
+
+// wantRoom returns the caller of a send for whose message its peer has no room, which may wait for some until
+// roomWanted reports false. It is nil if there is room, and if a message was refused before and no operation of the
+// program has ended since; then err is why. A message that the program has received since may be the peer's, or that of
+// a rank which knows that the peer has made room.
+func (e *core) wantRoom(peer int, now handshake.Instant) (s *Sender, err error) {
+	p := e.peers[peer]
+	why := p.noRoom()
+	if why == nil || p.refusedAt >= max(e.lastEnd, 1) {
+		return nil, p.refuse(why, now)
+	}
+	s = &Sender{p: p, queued: why.Queued, wait: roomWait{since: now, next: p.extended.conn.Next()}, why: why}
+	e.senders = append(e.senders, s)
+	p.wantCredit(true)
+	return s, nil
+}
+
+// roomWanted reports whether a sender is to go on waiting.
+func (e *core) roomWanted(s *Sender, now handshake.Instant) bool {
+	s.why = s.p.noRoom()
+	return s.why != nil && e.state == running && !s.wait.ended(s.p.extended) && (s.why.Queued == 0 || now < s.wait.since+roomPatience)
+}
+
+// endRoom ends the wait of a sender, and returns why its message is refused, or nil.
+func (e *core) endRoom(s *Sender, now handshake.Instant) error {
+	e.senders = slices.DeleteFunc(e.senders, func(other *Sender) bool { return other == s })
+	s.p.wantCredit(false)
+	if e.state != running {
+		return nil // which refuses it
+	}
+	return s.p.refuse(s.why, now)
+}
+
+// refuse notes whether a message of the program was refused, and returns why.
+func (p *peer) refuse(why *NoRoomError, now handshake.Instant) error {
+	if why == nil {
+		p.refusedAt = 0
+		return nil
+	}
+	p.refusedAt = max(now, 1)
+	return why
 }
 
 // noRoom returns why a program's message to a peer is not to be sent now, or nil.
@@ -110,14 +155,14 @@ func (p *peer) noRoom() *NoRoomError {
 func (e *core) wakeSenders() {
 	for _, s := range e.senders {
 		if l := s.p.extended; s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {
-			notify(s.found)
+			e.wake(s.Wake)
 		}
 	}
 }
 
-// wantRoom has the peer asked for its limits while a caller waits for room, also if it sends nothing.
-func (p *peer) wantRoom(wanted bool) {
+// wantCredit has the peer asked for its limits while a caller waits for room, also if it sends nothing.
+func (p *peer) wantCredit(wanted bool) {
 	if l := p.extended; l != nil {
-		l.machine().WantCredit(wanted || slices.ContainsFunc(p.e.senders, func(s *sender) bool { return s.p == p }))
+		l.machine().WantCredit(wanted || slices.ContainsFunc(p.e.senders, func(s *Sender) bool { return s.p == p }))
 	}
 }

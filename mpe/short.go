@@ -16,14 +16,14 @@ import (
 
 // shortLink returns the link of a peer to which messages may have short headers, or nil. It needs no lock.
 func (p *peer) shortLink() *extendedLink {
-	if p == nil || p.extended == nil || p.extended.shorts == nil {
+	if p == nil || p.extended == nil || p.extended.fast == nil {
 		return nil
 	}
 	return p.extended
 }
 
 // sendShort sends a message with a short header, if that may be done now. It needs no time: the driver begins the event then,
-// if needsTime reports true, and calls sentShort or noteShort.
+// if needsTime reports true, and calls start or sentNow.
 func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype protocol.Datatype) bool {
 	e := l.p.e
 	if e.state != running {
@@ -31,7 +31,7 @@ func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype pr
 	}
 	x := &e.conns
 	x.op = extended.SendOp{Length: int64(len(buf)), Comm: comm, Tag: uint32(tag), Datatype: datatype}
-	return l.fast.NextShort(&x.op, &x.short) && l.shorts.SendShort(l.p.rank, &x.short, buf)
+	return l.fast.NextShort(&x.op, &x.short) && e.effects.Short(l.p.rank, &x.short, buf)
 }
 
 // sendShort is that of the message of a request.
@@ -50,10 +50,33 @@ func (l *extendedLink) holdsBack(blocking bool, length int) bool {
 	return blocking && length <= extended.MaxInline && l.fast.Scarce()
 }
 
-// needsTime reports whether the driver has to begin the event before it goes on. Otherwise the time of the last
-// event will do: nothing shows it, and a tick will come that gives the message a time.
-func (l *extendedLink) needsTime() bool {
-	return l.p.e.observes(l.p) || l.dueLater(l.timing.MaxRTO)
+// needsTime reports whether the driver has to begin the event before it goes on, after a message to a peer was sent with
+// a short header. Otherwise the time of the last event will do: nothing shows it, and a tick will come that gives the
+// message a time.
+func (e *core) needsTime(peer int) bool {
+	l := e.peers[peer].extended
+	return e.observes(l.p) || l.dueLater(l.timing.MaxRTO)
+}
+
+// maySendNow reports whether messages to a rank may be sent without a request: with short headers, and without that
+// somebody is notified of their ends. It needs no lock.
+func (e *core) maySendNow(peer int) bool {
+	l := e.peers[peer].shortLink()
+	return l != nil && !e.observes(l.p)
+}
+
+// sendNow sends the message of an operation with a short header and without a request, if that may be done now, and
+// sentNow notes it.
+func (e *core) sendNow(op *Operation) bool {
+	l := e.peers[op.Peer].extended
+	return !l.holdsBack(op.Blocking, len(op.Buf)) && l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype)
+}
+
+func (e *core) sentNow(op *Operation) {
+	p := e.peers[op.Peer]
+	p.extended.noteShort(op.Buf)
+	p.sendsDone++
+	p.sentBytes += uint64(len(op.Buf))
 }
 
 // noteShort notes a message that sendShort has sent.
@@ -62,7 +85,7 @@ func (l *extendedLink) noteShort(buf []byte) {
 	l.fast.SentShort(&e.conns.op)
 	messages, bytes := l.fast.Shorts()
 	l.kept.push(buf, bytes-len(buf))
-	e.acksDue = e.acksDue || messages%acksEvery == 0
+	e.out.Poll = e.out.Poll || messages%acksEvery == 0
 	p.sendErr = nil
 	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
 	if p.cfg.Recorder != nil {
@@ -94,7 +117,7 @@ func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool
 		Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
 		Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
 	}
-	if !l.shorts.SendShort(l.p.rank, s, payload) {
+	if !l.p.e.effects.Short(l.p.rank, s, payload) {
 		return false
 	}
 	l.p.sent(protocol.Data, protocol.ShortHeaderLen+len(payload))
@@ -159,14 +182,14 @@ func (l *extendedLink) receiveShort(a *RxPacket) {
 // receiveShorts takes the packets with short headers at the beginning of a batch that are delivered to receives that were
 // posted, and returns the rest. The time of the last event will do for it if that is recent. The driver begins the event then
 // if there is a rest, or needsFlush reports true.
-func (e *core) receiveShorts(tr Transport, batch []RxPacket) (rest []RxPacket) {
+func (e *core) receiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 	for i := range batch {
 		a := &batch[i]
 		if a.Kind != RxShort || e.state == closed {
 			return batch[i:]
 		}
 		p := e.source(a)
-		if p == nil || p.tr != tr {
+		if p == nil || p.cfg.Network.ID != network {
 			return batch[i:]
 		}
 		l := p.extended

@@ -35,7 +35,8 @@ type posted struct {
 	revoke bool
 	// probe: it is a receive of what a probe finds, which is waiting; and then found is what
 	// it has found.
-	probe   *probe
+	probe   *Probe
+	woken   bool // the probe
 	waiting bool
 	found   Status
 	// event is what happens to the rank, in place of op; gone: it ends its operations. lost:
@@ -207,11 +208,12 @@ func (p *program) addProbes(when func() handshake.Instant) {
 	for range p.rng.IntN(4) {
 		at := when()
 		m := Match{Source: AnySource, Tag: p.rng.IntN(3), Comm: uint32(p.rng.IntN(3))}
-		p.posted = append(p.posted, &posted{
+		o := &posted{
 			rank: p.rng.IntN(p.ranks), at: at, cancel: never, group: p.nextGroup(),
-			op:    Operation{Kind: OpRecv, Peer: AnySource, Tag: m.Tag, Comm: m.Comm, Buf: make([]byte, 4*40_000)},
-			probe: &probe{Match: m, found: make(chan struct{}, 1)},
-		})
+			op: Operation{Kind: OpRecv, Peer: AnySource, Tag: m.Tag, Comm: m.Comm, Buf: make([]byte, 4*40_000)},
+		}
+		o.probe = &Probe{Match: m, Wake: func() { o.woken = true }}
+		p.posted = append(p.posted, o)
 	}
 }
 

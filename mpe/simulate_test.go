@@ -30,7 +30,7 @@ var (
 type kind struct {
 	name  string
 	ranks int
-	peer  func(local, remote int) Peer
+	peer  func(local, remote int) peerConfig
 	net   faults
 	// ordered: messages have no tags and no communicators, and at least one word.
 	ordered bool
@@ -98,14 +98,14 @@ var kinds = []kind{
 
 // hostAndFPGA is rank 0 as a host, and rank 1 as a stand-in that knows no more of it than an
 // FPGA does.
-func hostAndFPGA(local, _ int) Peer {
+func hostAndFPGA(local, _ int) peerConfig {
 	if local == 0 {
 		rules := handshake.FPGAPeer(1)
-		return Peer{Handshake: handshake.Config{
+		return peerConfig{Handshake: handshake.Config{
 			Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
 		}}
 	}
-	return Peer{Handshake: handshake.Config{
+	return peerConfig{Handshake: handshake.Config{
 		Shape: protocol.FPGAShape(true), Timing: handshake.DeployedFPGA(1), MaxWords: 1 << 20,
 		Quirks: handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true, CarryOver: true},
 	}}
@@ -115,12 +115,12 @@ func hostAndFPGA(local, _ int) Peer {
 var nodes = []newNode{nil, newFPGA, newUpstream}
 
 // hostAndNodes is rank 0 as a host of nodes.
-func hostAndNodes(_, remote int) Peer {
+func hostAndNodes(_, remote int) peerConfig {
 	rules := handshake.FPGAPeer(1)
 	if remote == 2 {
 		rules = handshake.CPUPeer()
 	}
-	return Peer{Handshake: handshake.Config{
+	return peerConfig{Handshake: handshake.Config{
 		Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20,
 	}}
 }
@@ -210,7 +210,7 @@ func (p *program) nextOf(end handshake.Instant) (next *posted, at handshake.Inst
 		switch {
 		case o.lost:
 		case o.r == nil && o.before != nil && !o.before.over() && slices.Contains(p.posted, o.before):
-		case o.waiting && len(o.probe.found) > 0:
+		case o.waiting && o.woken:
 			next, at = o, p.now
 		case o.waiting:
 			if o.cancel < at {
@@ -293,10 +293,8 @@ func (p *program) do(o *posted) {
 
 // probed reports whether a probe has found a message, which its operation is to receive.
 func (p *program) probed(e *core, o *posted) bool {
-	notified := !o.waiting || len(o.probe.found) > 0
-	for len(o.probe.found) > 0 {
-		<-o.probe.found
-	}
+	notified := !o.waiting || o.woken
+	o.woken = false
 	st, ok := e.found(o.probe.Match)
 	switch {
 	case ok && !notified:
@@ -305,7 +303,7 @@ func (p *program) probed(e *core, o *posted) bool {
 		o.lost = true
 	case !ok && !o.waiting:
 		o.waiting = true
-		e.probes = append(e.probes, o.probe)
+		e.addProbe(o.probe)
 		return false
 	case !ok:
 		return false
@@ -386,7 +384,7 @@ func (p *program) close(o *posted) {
 func (p *program) change(o *posted) {
 	p.note("rank %d: has other parameters", o.rank)
 	p.event(o.rank, func(e *core) {
-		peers := make([]Peer, p.ranks)
+		peers := make([]peerConfig, p.ranks)
 		for remote := range peers {
 			peer := p.peer(o.rank, remote)
 			if x := peer.Extended; x != nil {

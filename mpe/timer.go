@@ -39,9 +39,10 @@ func (e *core) deadline(p *peer) (handshake.Instant, bool) {
 	return at, ok
 }
 
-// tick lets peers act on their time-outs. It reports whether some are due that have to
-// wait until what has arrived was taken.
-func (e *core) tick() (wait bool) {
+// tick lets peers act on their time-outs. Known is, by network, up to when all that had arrived was taken. It reports
+// whether some are due that have to wait until what has arrived was taken.
+func (e *core) tick(known []handshake.Instant) (wait bool) {
+	e.known = known
 	if e.state == closed {
 		e.due = never
 		return false
