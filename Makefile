@@ -81,7 +81,7 @@ offload-off: ## tests of what carries messages, without UDP offload and single c
 without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 10,000 simulated programs
 	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./mpe/attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
 	$(GO) test -vet=off -run '$(PROCESSES)' ./internal/integration
-	$(GO) test -vet=off -run '^TestSimulation' ./mpe -seeds 240
+	$(GO) test -vet=off -run '^TestSimulation' ./mpe/core -seeds 240
 
 fuzz: ## fuzz every target for FUZZTIME
 	@for pkg in $$($(GO) list ./...); do \
@@ -105,7 +105,7 @@ search: ## every schedule of up to 3 faults of the wire, against the state machi
 	$(GO) test -count=1 -timeout 60m -run 'TestSearch$$' -v ./handshake ./extended -search-depth 3
 
 simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
-	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe -seeds $(SEEDS)
+	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe/core -seeds $(SEEDS)
 
 programs: ## programs that end in the middle of each operation, in each way, and the next ones 0, 1 and 3 s later
 	ZRLMPI_NEXT_PROGRAM_PAUSES=0s,1s,3s $(GO) test -count=1 -timeout 60m -run 'TestNextProgram$$' -v ./internal/integration

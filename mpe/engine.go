@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/core"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
@@ -36,15 +37,6 @@ type Peer struct {
 	Keeper Keeper
 	// Kind and Address are for messages to people.
 	Kind, Address string
-}
-
-// Keeper keeps the state of a peer that a rank needs when its process is replaced. It is called during events of the
-// engine.
-type Keeper interface {
-	// Restore returns the state that an earlier process kept. It is called once, now being the present.
-	Restore(now handshake.Instant) handshake.Kept
-	// Keep keeps k, before the packets are sent that depend on it. It must be quick.
-	Keep(k *handshake.Kept)
 }
 
 // Config configures an engine.
@@ -77,7 +69,7 @@ type Config struct {
 type Engine struct {
 	// mu is held during an event of the core, which it guards.
 	mu   sync.Mutex
-	core *core
+	core *core.Core
 
 	rank, size int
 	observer   Observer // or nil
@@ -129,9 +121,9 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.timer = time.AfterFunc(time.Hour, e.expired)
 	e.timer.Stop()
-	e.tickAt.Store(int64(never))
-	c := coreConfig{
-		Rank: cfg.Rank, Peers: make([]peerConfig, len(cfg.Peers)), Limits: cfg.Limits, Collectives: cfg.Collectives,
+	e.tickAt.Store(int64(core.Never))
+	c := core.Config{
+		Rank: cfg.Rank, Peers: make([]core.Peer, len(cfg.Peers)), Limits: cfg.Limits, Collectives: cfg.Collectives,
 		Observer: cfg.Observer, Calls: cfg.Calls, Reports: cfg.Report != nil,
 	}
 	c.Collectives.Oversubscribed = cfg.Oversubscribed
@@ -154,9 +146,8 @@ func New(cfg Config) (*Engine, error) {
 			c.Shared = b
 		}
 	}
-	e.core = new(core)
-	err := e.core.init(c, (*effects)(e))
-	if err == nil {
+	var err error
+	if e.core, err = core.New(c, (*effects)(e)); err == nil {
 		err = e.start(cfg.Oversubscribed)
 	}
 	if err != nil {
@@ -166,16 +157,16 @@ func New(cfg Config) (*Engine, error) {
 }
 
 // ofCore is the peer as a core has it, without its network.
-func (p *Peer) ofCore() peerConfig {
-	return peerConfig{
+func (p *Peer) ofCore() core.Peer {
+	return core.Peer{
 		Handshake: p.Handshake, Extended: p.Extended, Unobserved: p.Unobserved, Recorder: p.Recorder, Keeper: p.Keeper,
 		Kind: p.Kind, Address: p.Address,
 	}
 }
 
 // networkOf is a transport as a core has it.
-func networkOf(id int, tr Transport) Network {
-	n := Network{ID: id, Reliable: tr.Reliable()}
+func networkOf(id int, tr Transport) core.Network {
+	n := core.Network{ID: id, Reliable: tr.Reliable()}
 	_, n.Packets = tr.(PacketTransport)
 	_, n.Short = tr.(ShortTransport)
 	_, n.SingleCopy = tr.(SingleCopier)
@@ -200,7 +191,7 @@ func (e *Engine) Started() time.Time { return e.started }
 // lock takes the lock for an event.
 func (e *Engine) lock() {
 	e.mu.Lock()
-	e.core.begin(e.now())
+	e.core.Begin(e.now())
 }
 
 // recentTime is for how long the time of an event may be that of later ones.
@@ -209,28 +200,28 @@ const recentTime = time.Millisecond
 // recent reports whether an event for which nothing has to be sent may have the time of the last one: to read a clock takes as
 // long as much of a small message. A tick is due soon after the last event, and there was none yet. The lock is held.
 func (e *Engine) recent() bool {
-	return e.core.quiet() && e.tickAt.Load() <= int64(e.core.now()+recentTime) && !e.group.Armed()
+	return e.core.Quiet() && e.tickAt.Load() <= int64(e.core.Now()+recentTime) && !e.group.Armed()
 }
 
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() {
-	out := e.core.end()
+	out := e.core.End()
 	e.dealWith(out)
-	if soon := e.core.now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
+	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
 		e.setTick(out.Deadline, soon)
 	}
 	if out.Coalesced != e.holdsBack.Load() {
 		e.holdsBack.Store(out.Coalesced)
 	}
-	if e.idle != nil && e.core.atRest() {
+	if e.idle != nil && e.core.AtRest() {
 		close(e.idle)
 		e.idle = nil
 	}
 	e.mu.Unlock()
 }
 
-// dealWith does what an event has left to do.
-func (e *Engine) dealWith(out *Outcome) {
+// dealWith does the rest of an event.
+func (e *Engine) dealWith(out *core.Outcome) {
 	for _, r := range out.Ended {
 		requestOf(r).complete()
 	}
@@ -245,10 +236,10 @@ func (e *Engine) dealWith(out *Outcome) {
 			text := e.makeReport()
 			e.lock()
 			defer e.unlock()
-			e.core.reportMade(text)
+			e.core.ReportMade(text)
 		})
 	}
-	out.clear()
+	out.Clear()
 }
 
 // setTick has tick called by due, and soon if the sources are polled: then it costs no wake-up.
@@ -267,13 +258,13 @@ func (e *Engine) setTick(due, soon handshake.Instant) {
 // packages handshake and extended takes. Messages that are under way end by the rules
 // that they began with. There are as many peers as in New.
 func (e *Engine) Reconfigure(peers []Peer) {
-	next := make([]peerConfig, len(peers))
+	next := make([]core.Peer, len(peers))
 	for rank := range peers {
 		next[rank] = peers[rank].ofCore()
 	}
 	e.lock()
 	defer e.unlock()
-	e.core.reconfigure(next)
+	e.core.Reconfigure(next)
 }
 
 // Reset makes the engine forget what it knows of a peer that was restarted, so
@@ -285,7 +276,7 @@ func (e *Engine) Reset(rank int) error {
 	}
 	e.lock()
 	defer e.unlock()
-	e.core.reset(rank)
+	e.core.Reset(rank)
 	return nil
 }
 
@@ -302,7 +293,7 @@ func (e *Engine) PeerLeft(rank int) {
 func (e *Engine) PeerFailed(rank int, cause error) {
 	e.lock()
 	defer e.unlock()
-	e.core.peerFailed(rank, cause)
+	e.core.PeerFailed(rank, cause)
 }
 
 // awaitRest returns a channel that is closed when nothing is left for which the present part of closing has to wait.
@@ -322,19 +313,19 @@ func (e *Engine) awaitRest() <-chan struct{} {
 // no need.
 func (e *Engine) Close(ctx context.Context) error {
 	e.lock()
-	if e.core.state == closed {
+	if e.core.IsClosed() {
 		e.mu.Unlock()
 		return nil
 	}
-	e.core.drain()
+	e.core.Drain()
 	drained := e.awaitRest()
 	e.unlock()
 	e.group.Waiting.Add(1) // packets are awaited until the drain ends
 	e.group.Watch()
-	defer time.AfterFunc(abortTime, func() {
+	defer time.AfterFunc(core.AbortTime, func() {
 		e.lock()
 		defer e.unlock()
-		e.core.dropAborts()
+		e.core.DropAborts()
 	}).Stop()
 
 	var err error
@@ -349,7 +340,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	if err == nil {
 		e.lock()
-		e.core.linger()
+		e.core.Linger()
 		answered := e.awaitRest()
 		e.unlock()
 		select {
@@ -360,14 +351,14 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	e.lock()
 	if err != nil {
-		e.cutOff = e.core.moving()
+		e.cutOff = e.core.Moving()
 	}
 	e.idle = nil
 	e.notifyHeartbeats()
 	close(e.stop)
 	e.timer.Stop()
-	e.core.shut()
-	e.dealWith(e.core.end())
+	e.core.Shut()
+	e.dealWith(e.core.End())
 	e.mu.Unlock()
 	return cmp.Or(err, e.closeTransports())
 }

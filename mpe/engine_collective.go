@@ -15,17 +15,16 @@ import (
 // *collective.StepError, and the end of the call.
 func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 	r := requests.Get().(*Request)
-	if err := e.core.prepare(&r.request, executions.Get().(*collective.Execution), c); err != nil {
+	if err := e.core.Prepare(&r.core, executions.Get().(*collective.Execution), c); err != nil {
 		return nil, err
 	}
 	r.e = e
 	e.lock()
 	defer e.unlock()
 	e.posts++
-	if err := e.core.startCall(&r.request); err != nil {
+	if err := e.core.StartCall(&r.core); err != nil {
 		return nil, err
 	}
-	e.core.recordPosted(&r.request)
 	return r, nil
 }
 
@@ -35,7 +34,7 @@ func (e *Engine) StartCollective(c *collective.Operation) (Op, error) {
 func (e *Engine) RefuseCollective(c *collective.Operation, cause collective.FailureCause) {
 	e.lock()
 	defer e.unlock()
-	e.core.refuseCall(c, cause)
+	e.core.RefuseCall(c, cause)
 }
 
 // FreeCommunicator notes that no further collective call is made in a communicator (collective.Operation.Comm), whose number is not used again.
@@ -43,7 +42,7 @@ func (e *Engine) RefuseCollective(c *collective.Operation, cause collective.Fail
 func (e *Engine) FreeCommunicator(comm uint32) {
 	e.lock()
 	defer e.unlock()
-	e.core.freeCommunicator(comm)
+	e.core.FreeCommunicator(comm)
 }
 
 // ProgramEnded is for a rank that programs use one after another, when a program is gone and all of its operations were
@@ -55,7 +54,7 @@ func (e *Engine) FreeCommunicator(comm uint32) {
 func (e *Engine) ProgramEnded(clean bool) {
 	e.lock()
 	defer e.unlock()
-	e.core.programEnded(clean)
+	e.core.ProgramEnded(clean)
 }
 
 // executions are collective calls that are over, for reuse: their memory stays with them.

@@ -17,12 +17,12 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 		e.lock()
 		defer e.unlock()
 		close(locked)
-		if e.core.state == closed {
+		if e.core.IsClosed() {
 			close(ticked)
 			return
 		}
 		e.heartbeats = append(e.heartbeats, ticked)
-		e.tickAt.Store(int64(e.core.now()))
+		e.tickAt.Store(int64(e.core.Now()))
 		e.setTimer()
 	}()
 	select {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
+	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
 // recvRetry is how long a transport is not read that failed to receive.
@@ -30,7 +31,7 @@ func (e *Engine) start(oversubscribed bool) error {
 		p, ok := tr.(PollTransport)
 		if !ok || !p.CanPoll() || e.group.Len() == progress.MaxDrivers {
 			plain = append(plain, id)
-			e.known[id] = never // what it has brought was taken at once
+			e.known[id] = core.Never // what it has brought was taken at once
 			continue
 		}
 		s, interval := newSource(e, id, p), progress.Network
@@ -95,12 +96,12 @@ func (e *Engine) closeTransports() (err error) {
 func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
 	if gen == 0 || gen == e.placed.gen {
-		if !e.core.observesMemory && e.recent() {
-			batch = e.core.receiveShorts(network, batch)
+		if e.recent() {
+			batch = e.core.ReceiveShorts(network, batch)
 		}
-		if len(batch) > 0 || e.core.needsFlush() {
-			e.core.begin(e.now())
-			e.core.receiveBatch(network, batch)
+		if len(batch) > 0 || e.core.NeedsFlush() {
+			e.core.Begin(e.now())
+			e.core.ReceiveBatch(network, batch)
 		}
 	}
 	e.unlock()
@@ -121,11 +122,11 @@ func (e *Engine) tick() (wait bool) {
 	defer e.unlock()
 	e.notifyHeartbeats()
 	for _, s := range e.sources {
-		s.advance(e.core.now())
+		s.advance(e.core.Now())
 		e.known[s.network] = s.known
 	}
-	wait = e.core.tick(e.known)
-	e.tickAt.Store(int64(e.core.end().Deadline))
+	wait = e.core.Tick(e.known)
+	e.tickAt.Store(int64(e.core.End().Deadline))
 	e.setTimer()
 	return wait
 }
@@ -136,7 +137,7 @@ func (e *Engine) setTimer() {
 	if !e.group.Armed() {
 		return
 	}
-	if due := e.tickAt.Load(); due != int64(never) {
+	if due := e.tickAt.Load(); due != int64(core.Never) {
 		e.timer.Reset(max(time.Duration(due)-e.now(), 0))
 	}
 }
@@ -205,5 +206,5 @@ func (e *Engine) sendCoalesced() {
 	}
 	e.lock()
 	defer e.unlock()
-	e.core.flushCoalesced()
+	e.core.FlushCoalesced()
 }

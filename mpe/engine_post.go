@@ -3,7 +3,38 @@ package mpe
 import (
 	"context"
 	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
+
+// Options qualify a send or a receive by Isend, Irecv, Send or Recv. The zero
+// value is an INT message with tag 0 in the world.
+type Options struct {
+	Datatype protocol.Datatype
+	// AnyDatatype lets a receive match INT and FLOAT alike.
+	AnyDatatype bool
+	// Tag is 0 to 2³¹−1. The cloudfpga profile does not carry it: there,
+	// messages match in the order in which they were posted, whatever their
+	// tags; v0.9 carries 0 to 255.
+	Tag int
+	// AnyTag lets a receive match any tag.
+	AnyTag bool
+	// Sync has a send complete when a receive has matched, as OpSendSync.
+	Sync bool
+	// Comm is the communicator. Only the extended profile carries one.
+	Comm uint32
+}
+
+func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
+	op := Operation{Kind: kind, Peer: peer, Tag: o.Tag, Comm: o.Comm, Buf: buf, Datatype: o.Datatype, AnyDatatype: o.AnyDatatype}
+	if o.AnyTag {
+		op.Tag = AnyTag
+	}
+	if o.Sync && kind == OpSend {
+		op.Kind = OpSendSync
+	}
+	return op
+}
 
 // Isend posts a message to rank dst. data is read until the request ends.
 func (e *Engine) Isend(dst int, data []byte, opts Options) (*Request, error) {
@@ -58,26 +89,26 @@ func (e *Engine) Start(op Operation) (Op, error) {
 
 // Post is Start for callers that know that the device is an engine: to hand an operation over by value takes longer.
 func (e *Engine) Post(op *Operation) (*Request, error) {
-	if err := e.core.check(op); err != nil {
+	if err := e.core.Check(op); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
-	c := e.core.request(op)
+	c := e.core.Request(op)
 	r := requestOf(c)
 	r.e = e
-	short := e.core.sendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
+	short := e.core.SendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
 		if err := e.awaitRoom(op.Peer); err != nil {
-			e.core.finish(c, err)
+			e.core.Refuse(c, err)
 			e.unlock()
 			r.Free()
 			return nil, e.failed(fmt.Errorf("rank %d: %w", e.rank, err))
 		}
 	}
-	if !(op.Kind == OpRecv && e.core.queues(c) && e.recent() || short && !e.core.needsTime(op.Peer)) {
-		e.core.begin(e.now())
+	if !(op.Kind == OpRecv && e.core.Queues(c) && e.recent() || short && !e.core.NeedsTime(op.Peer)) {
+		e.core.Begin(e.now())
 	}
-	err := e.core.start(c, short, op.Blocking)
+	err := e.core.Post(c, short, op.Blocking)
 	e.unlockAndPoll()
 	if err != nil {
 		return nil, err
@@ -88,18 +119,18 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 // SendNow sends the message of an operation at once, if that takes no request: to a rank that shares memory, if the message goes in
 // one packet and nothing goes first. It reports whether it has. If not, nothing has happened, and the operation is for Post.
 func (e *Engine) SendNow(op *Operation) bool {
-	if op.Kind != OpSend || e.core.check(op) != nil || !e.core.maySendNow(op.Peer) {
+	if op.Kind != OpSend || e.core.Check(op) != nil || !e.core.MaySendNow(op.Peer) {
 		return false
 	}
 	e.mu.Lock()
-	if !e.core.sendNow(op) {
+	if !e.core.SendNow(op) {
 		e.mu.Unlock()
 		return false
 	}
-	if e.core.needsTime(op.Peer) {
-		e.core.begin(e.now())
+	if e.core.NeedsTime(op.Peer) {
+		e.core.Begin(e.now())
 	}
-	e.core.sentNow(op)
+	e.core.SentNow(op)
 	e.unlockAndPoll()
 	return true
 }
@@ -107,7 +138,7 @@ func (e *Engine) SendNow(op *Operation) bool {
 // unlockAndPoll is unlock for a caller that has posted an operation, and polls if that is due.
 func (e *Engine) unlockAndPoll() {
 	e.posts++
-	poll := e.core.out.Poll
+	poll := e.core.End().Poll
 	e.unlock()
 	if poll {
 		e.group.PollOnce()

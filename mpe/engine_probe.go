@@ -3,37 +3,39 @@ package mpe
 import (
 	"context"
 	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
 // Probe finds a message that a receive with these would get, without
 // receiving it. With wait set it waits for one until ctx ends; the error is then
 // ctx's.
 func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, error) {
-	if err := e.core.check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
+	if err := e.core.Check(&Operation{Kind: OpRecv, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}); err != nil {
 		return Status{}, false, err
 	}
-	var mine *Probe
+	var mine *core.Probe
 	var found chan struct{}
 	polled := false
 	e.lock()
 	for {
-		if e.core.state != running {
-			e.core.endProbe(mine)
+		if !e.core.IsRunning() {
+			e.core.EndProbe(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 		}
-		if st, ok := e.core.found(m); ok {
-			e.core.endProbe(mine)
+		if st, ok := e.core.Found(m); ok {
+			e.core.EndProbe(mine)
 			e.unlock()
 			return st, true, nil
 		}
 		if mine != nil && mine.Err != nil {
-			e.core.endProbe(mine)
+			e.core.EndProbe(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.Err)
 		}
-		if err := e.core.noSender(m.Source, m.Comm); err != nil {
-			e.core.endProbe(mine)
+		if err := e.core.NoSender(m.Source, m.Comm); err != nil {
+			e.core.EndProbe(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, err)
 		}
@@ -50,16 +52,16 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		}
 		if mine == nil {
 			found = make(chan struct{}, 1)
-			mine = &Probe{Match: m, Wake: func() { notify(found) }}
-			e.core.addProbe(mine)
+			mine = &core.Probe{Match: m, Wake: func() { notify(found) }}
+			e.core.AddProbe(mine)
 		}
 		e.unlock()
 		err := e.Await(ctx, found)
 		e.lock()
 		if err != nil {
-			e.core.endProbe(mine)
+			e.core.EndProbe(mine)
 			e.unlock()
-			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, describeMatch(m), err)
+			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, core.DescribeMatch(m), err)
 		}
 	}
 }

@@ -11,21 +11,21 @@ import (
 func (e *Engine) Peer(rank int) (PeerInfo, error) {
 	e.mu.Lock() // Reconfigure may give it another address
 	defer e.mu.Unlock()
-	return e.core.peerInfo(rank)
+	return e.core.PeerInfo(rank)
 }
 
 // Snapshot reports what the rank is doing.
 func (e *Engine) Snapshot() Snapshot {
 	e.lock()
 	defer e.unlock()
-	return e.core.snapshot()
+	return e.core.Snapshot()
 }
 
 // Depths returns the lengths of the rank's queues. It costs little enough to be called a hundred times a second.
 func (e *Engine) Depths() Depths {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.core.depths()
+	return e.core.Depths()
 }
 
 // Waits returns what has waited for at least the given time: messages that are
@@ -33,7 +33,7 @@ func (e *Engine) Depths() Depths {
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	e.lock()
 	defer e.unlock()
-	return e.core.waits(atLeast)
+	return e.core.Waits(atLeast)
 }
 
 // CutOff returns what was under way when Close had no time left, as it was then.
@@ -50,15 +50,15 @@ func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
 	posted := make([]handshake.Instant, e.size) // 0: none
 	var rc RankCounters
 	e.lock()
-	e.core.rankCounters(&rc, posted)
+	e.core.RankCounters(&rc, posted)
 	rank(&rc)
 	e.mu.Unlock()
 	var pc PeerCounters
 	for i := range e.size {
 		e.lock()
-		if e.core.peerCounters(&pc, i) {
+		if e.core.PeerCounters(&pc, i) {
 			if !pc.OldestRecv.Waits && posted[i] != 0 {
-				pc.OldestRecv = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.core.now() - posted[i]}
+				pc.OldestRecv = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.core.Now() - posted[i]}
 			}
 			peer(&pc)
 		}
@@ -75,7 +75,7 @@ func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
 	var pc PeerCounters
 	e.lock()
 	defer e.unlock()
-	if e.core.peerCounters(&pc, rank) {
+	if e.core.PeerCounters(&pc, rank) {
 		visit(&pc)
 	}
 }

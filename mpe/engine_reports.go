@@ -9,7 +9,7 @@ import (
 // of the ranks, in their order. The error matches ErrRank, or is the cause of ctx.
 func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, error) {
 	for i, rank := range ranks {
-		if err := e.core.checkRank(rank); err != nil {
+		if err := e.core.CheckRank(rank); err != nil {
 			return nil, err
 		}
 		if rank == e.rank || i > 0 && rank <= ranks[i-1] {
@@ -18,12 +18,12 @@ func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, err
 	}
 	e.lock()
 	done := make(chan struct{})
-	q := e.core.ask(ranks, func() { close(done) })
+	q := e.core.Ask(ranks, func() { close(done) })
 	e.unlock()
 	err := e.Await(ctx, done)
 	e.lock()
 	defer e.unlock()
-	e.core.forgetQuestion(q)
+	e.core.ForgetQuestion(q)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
 // Request is a posted operation. It is an Op.
 type Request struct {
-	request // as the core has it, whose owner this is
+	core core.Request // as the core has it, whose owner this is
 
 	e      *Engine     // whose the request is; nil if nobody can wait for it
 	ended  atomic.Bool // after all else of the request was set
@@ -27,7 +28,7 @@ type Request struct {
 var _ Op = (*Request)(nil)
 
 // requestOf is the driver's request of one of the core's.
-func requestOf(r *request) *Request { return r.owner.(*Request) }
+func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 
 // complete ends the request for its caller, and notifies that. A waiter that sees it may free the request.
 func (r *Request) complete() {
@@ -35,8 +36,8 @@ func (r *Request) complete() {
 	if waiter != nil {
 		r.watch(nil)
 	}
-	if x := r.call; x != nil {
-		r.call = nil
+	if x := r.core.Call; x != nil {
+		r.core.Call = nil
 		executions.Put(x)
 	}
 	r.ended.Store(true)
@@ -83,11 +84,11 @@ func (r *Request) Await(ctx context.Context) (*Status, error) {
 		if !r.ended.Load() {
 			if err := r.sleep(ctx, polled); err != nil {
 				_, err := r.e.detachOrCancel(r, err, nil, false)
-				return &r.status, r.e.failed(err)
+				return &r.core.Status, r.e.failed(err)
 			}
 		}
 	}
-	return &r.status, r.e.failed(r.err)
+	return &r.core.Status, r.e.failed(r.core.Err)
 }
 
 // failed calls Config.Failed before a caller gets an error, which it returns.
@@ -97,11 +98,6 @@ func (e *Engine) failed(err error) error {
 	}
 	return err
 }
-
-// Keep returns memory for a transfer that goes on without its caller, with the bytes of buf:
-// buf itself, or a copy. Release is called when the engine needs the memory no longer. Neither may
-// call the engine, or wait. An engine that is closed meanwhile does not call release.
-type Keep func(buf []byte) (kept []byte, release func())
 
 // Detach ends the request as Wait does when its context has ended with cause, but a transfer
 // that cannot be cancelled goes on with what keep returns. Keep is not called otherwise, nor
@@ -141,7 +137,7 @@ func (r *Request) Ended() (*Status, error) {
 	if !r.ended.Load() {
 		return nil, nil
 	}
-	return &r.status, r.e.failed(r.err)
+	return &r.core.Status, r.e.failed(r.core.Err)
 }
 
 // Test reports whether the request has ended, and how.
@@ -151,7 +147,7 @@ func (r *Request) Test() (Status, bool, error) {
 			return Status{}, false, nil
 		}
 	}
-	return r.status, true, r.e.failed(r.err)
+	return r.core.Status, true, r.e.failed(r.core.Err)
 }
 
 // Notify arranges for a value to be sent to c when the request ends.
@@ -187,7 +183,7 @@ var requests = sync.Pool{New: func() any { return makeRequest() }}
 
 func makeRequest() *Request {
 	r := new(Request)
-	r.owner = r
+	r.core.Owner = r
 	return r
 }
 
@@ -242,7 +238,7 @@ func (r *Request) Free() {
 func (r *Request) release() {
 	s := r.spare
 	*r = Request{spare: s, library: r.library}
-	r.owner = r
+	r.core.Owner = r
 	if s == nil {
 		requests.Put(r)
 	} else {
@@ -258,7 +254,7 @@ func (r *Request) Library() *any { return &r.library }
 func (r *Request) Cancel() {
 	r.e.lock()
 	defer r.e.unlock()
-	r.e.core.cancelled(&r.request)
+	r.e.core.Cancelled(&r.core)
 }
 
 // detachOrCancel ends a request for its caller, whose context has ended. The caller gets
@@ -271,11 +267,11 @@ func (r *Request) Cancel() {
 func (e *Engine) detachOrCancel(r *Request, cause error, keep Keep, gone bool) (Status, error) {
 	e.lock()
 	defer e.unlock()
-	for r.kind == opCollective && !r.over && r.call.CancelComputing(cause) {
+	for r.core.Call != nil && !r.core.Over && r.core.Call.CancelComputing(cause) {
 		e.awaitUser() // the user's function has the buffers
 	}
-	e.core.endWait(&r.request, cause, keep, gone)
-	return r.status, r.err
+	e.core.EndWait(&r.core, cause, keep, gone)
+	return r.core.Status, r.core.Err
 }
 
 // compute calls a user's function. It may take long: a goroutine calls it, without the
@@ -289,7 +285,7 @@ func (e *Engine) compute(j collective.Job) {
 			close(e.userEnded)
 			e.userEnded = nil
 		}
-		e.core.computed(j, err)
+		e.core.Computed(j, err)
 	})
 }
 

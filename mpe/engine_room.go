@@ -1,23 +1,27 @@
 package mpe
 
-import "context"
+import (
+	"context"
+
+	"github.com/zrlmpi/zrlmpid/mpe/core"
+)
 
 // awaitRoom waits until a peer has room for another message of the program, or is known to have had none for
-// roomPatience. The lock is held; it is not while this waits.
+// core.RoomPatience. The lock is held; it is not while this waits.
 func (e *Engine) awaitRoom(peer int) error {
-	s, err := e.core.wantRoom(peer, e.now())
+	s, err := e.core.WantRoom(peer, e.now())
 	if s == nil {
 		return err
 	}
 	found := make(chan struct{}, 1)
 	s.Wake = func() { notify(found) }
-	for e.core.roomWanted(s, e.now()) {
-		ctx, cancel := context.WithTimeout(context.Background(), roomPatience/4)
-		e.core.begin(e.now())
+	for e.core.RoomWanted(s, e.now()) {
+		ctx, cancel := context.WithTimeout(context.Background(), core.RoomPatience/4)
+		e.core.Begin(e.now())
 		e.unlock()
 		_ = e.Await(ctx, found) // when ctx is done, the peer may have said something
 		cancel()
 		e.lock()
 	}
-	return e.core.endRoom(s, e.now())
+	return e.core.EndRoom(s, e.now())
 }

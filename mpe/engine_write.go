@@ -2,9 +2,12 @@ package mpe
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
+	"syscall"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/core"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -90,9 +93,9 @@ func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at ha
 func (f *effects) Reconnected(peer int) { f.outlets[peer].behind = nil }
 
 // Packets implements Effects.
-func (f *effects) Packets(peer int, packets []Packet) error {
-	_, err := f.outlets[peer].packets.SendPackets(peer, packets)
-	return err
+func (f *effects) Packets(peer int, packets []Packet) (tooLong bool, err error) {
+	_, err = f.outlets[peer].packets.SendPackets(peer, packets)
+	return err != nil && errors.Is(err, syscall.EMSGSIZE), err
 }
 
 // Short implements Effects.
@@ -127,16 +130,16 @@ func (f *effects) Invalidate(peer int, number uint64) {
 func (f *effects) Random() uint64 { return rand.Uint64() }
 
 // NewRequest implements Effects.
-func (f *effects) NewRequest() *request { return &f.requests.get().request }
+func (f *effects) NewRequest() *core.Request { return &f.requests.get().core }
 
 // Release implements Effects.
-func (f *effects) Release(r *request) { requestOf(r).release() }
+func (f *effects) Release(r *core.Request) { requestOf(r).release() }
 
 // write sends what waits for the peer, without the lock, until nothing is left.
 func (e *Engine) write(o *outlet) {
 	e.lock()
 	defer e.unlock()
-	for e.core.state != closed && len(o.behind) > 0 {
+	for !e.core.IsClosed() && len(o.behind) > 0 {
 		out := o.behind[0]
 		o.behind = o.behind[1:]
 		e.unlock()
@@ -148,9 +151,9 @@ func (e *Engine) write(o *outlet) {
 		}
 		e.lock()
 		if out.data != 0 {
-			e.core.dataSent(o.peer, out.data, err)
+			e.core.DataSent(o.peer, out.data, err)
 		} else {
-			e.core.headerSent(o.peer, err)
+			e.core.HeaderSent(o.peer, err)
 		}
 	}
 	o.writing, o.behind = false, nil

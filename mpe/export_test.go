@@ -1,6 +1,10 @@
 package mpe
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/core"
+)
 
 // Waiting is how many requests and probes the engine believes to be waited for.
 func (e *Engine) Waiting() int { return int(e.group.Waiting.Load()) }
@@ -28,7 +32,7 @@ func (e *Engine) ArrivedIn(tr Transport, batch []RxPacket, gen uint32) {
 func (e *Engine) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.tickAt.Load() == int64(never) && len(e.core.timed) == 0
+	return e.tickAt.Load() == int64(core.Never) && e.core.End().Deadline == core.Never
 }
 
 // Lock takes the engine's lock, and returns what gives it back.

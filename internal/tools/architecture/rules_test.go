@@ -19,7 +19,7 @@ var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "out
 
 // floors are the floors of folders, with all below them but for those that are named themselves.
 var floors = map[string]floor{
-	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/coll": pure, "mpe/collective": pure,
+	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/core": pure, "mpe/coll": pure, "mpe/collective": pure,
 	"internal/bytesize": pure, "internal/version": pure, "internal/words": pure,
 
 	"mpe": rank, "udp": rank, "transport": rank, "mpi": rank, "config": rank, "node": rank, "metrics/phases": rank,
@@ -54,6 +54,7 @@ var barred = map[floor][]string{
 var excepted = []string{
 	"internal/version imports runtime/debug", // the build information
 	"mpe/coll/choice imports sync",           // a table is prepared once
+	"mpe/core imports context",               // the errors of contexts, by which it names causes
 }
 
 // readsYAML lists the packages of the floor rank that may import the YAML library.
@@ -69,7 +70,8 @@ var never = map[string]string{
 	"mpe/coll/op":             "depend on more than the order of operands",
 	"mpe/coll/choice":         "read a file, measure, learn from calls, choose differently on different ranks; allocate for a choice",
 	"mpe/collective":          "import `mpe`; have a goroutine, clock, lock or randomness",
-	"mpe":                     "interpret a packet, log, allocate by what the wire claims",
+	"mpe":                     "decide what becomes of a message, log",
+	"mpe/core":                "have a goroutine, clock, lock, channel or randomness; interpret a packet, log, allocate by what the wire claims",
 	"mpe/state":               "know how a state is gathered; hold a lock or a socket",
 	"internal/progress":       "allocate or read the clock for a wait that ends while its caller polls; know what is polled",
 	"internal/poller":         "read a descriptor, hold a thread",

@@ -21,35 +21,35 @@ var (
 	duplicate = test{"its own test", []string{"./mpe", "-run", "Duplicate"}}
 	copies    = test{"the tests of copies", []string{"./handshake", "-run",
 		"Copies|Early|SecondData|Late|EqualMessages|ClearAfterDone|SilentFPGA"}}
-	linger     = test{"its own test", []string{"./mpe", "-run", "TestLinger$"}}
+	linger     = test{"its own test", []string{"./mpe/core", "-run", "TestLinger$"}}
 	late       = test{"its own test", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
 	restarts   = test{"its own test", []string{"./handshake", "-run", "Restart|Uncleared|Kept"}}
 	keptFirst  = test{"its own test", []string{"./mpe", "-run", "TestKeptBeforeItIsSent$"}}
 	keptFile   = test{"its own test", []string{"./node/kept"}}
 	searchE2   = test{"the search", []string{"./extended", "-run", "TestSearch$"}}
-	simulation = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
-	nodes      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
-	streams    = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
-	oneWay     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
-	killed     = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
-	next       = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfNextProgram$", "-seeds", "300"}}
+	simulation = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(cloudfpga|fpga|nodes)", "-seeds", "1500"}}
+	nodes      = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/nodes", "-seeds", "1000"}}
+	streams    = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/cloudfpga,_silent_streams", "-seeds", "1000"}}
+	oneWay     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/extended,_one_way", "-seeds", "1000"}}
+	killed     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
+	next       = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfNextProgram$", "-seeds", "300"}}
 	left       = test{"its own test", []string{"./handshake", "-run", "Withdrawn|Revoked|LeaveSend|LeftDeadline"}}
 	unread     = test{"its own test", []string{"./mpe/attach", "-run", "TestUnreadMessagesAreReturned$"}}
-	upstream   = test{"the simulation", []string{"./mpe", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
-	paths      = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
-	memory     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
+	upstream   = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
+	paths      = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
+	memory     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
 	announced  = test{"its own test", []string{"./extended", "-run", "TestAnnouncedMessageRests$"}}
-	floods     = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/extended,_floods", "-seeds", "100"}}
+	floods     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/extended,_floods", "-seeds", "100"}}
 	worlds     = test{"the world", []string{"./extended", "-run", "TestWorld$"}}
 	refused    = test{"its own test", []string{"./mpe", "-run", "TestRefusedWithoutCredit|TestSilenceIsNoRefusal"}}
 	questions  = test{"the tests of questions", []string{"./extended", "-run", "Question|ForgedReports"}}
 	deadEnd    = test{"its own test", []string{"./handshake", "-run", "DeadEnd|ResetInMid"}}
 	endsDead   = test{"its own test", []string{"./mpe", "-run", "TestDeadEnd"}}
 	deadMPI    = test{"its own test", []string{"./mpi", "-run", "TestDeadEnds", "-timeout", "2m"}}
-	deadNodes  = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(fpga|nodes),_losses",
+	deadNodes  = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(fpga|nodes),_losses",
 		"-seeds", "100"}}
-	lateNodes  = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/nodes,_a_late", "-seeds", "500"}}
-	simulateE2 = test{"the simulation", []string{"./mpe", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
+	lateNodes  = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/nodes,_a_late", "-seeds", "500"}}
+	simulateE2 = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/(extended|collectives|restarts)", "-seeds", "300"}}
 )
 
 // deployed are the tests of rules towards deployed nodes.
@@ -72,16 +72,16 @@ var mutations = []mutation{
 		"\t\tif p.clearPending {\n\t\t\tp.stale = ", "\t\tif false {\n\t\t\tp.stale = ", deployed},
 	{"P10: after a PartialError, an FPGA is sent nothing more", "handshake/send.go",
 		"case p.refusesSend():", "case false:", []test{deadEnd}},
-	{"P10: an FPGA in a dead end sends nothing for a receive", "mpe/match.go",
-		"err := e.noSender(r.peer, r.comm)\n", "var err error\n", []test{endsDead}},
-	{"P10: a dead end ends what is posted", "mpe/peer_lost.go",
+	{"P10: an FPGA in a dead end sends nothing for a receive", "mpe/core/match.go",
+		"err := e.NoSender(r.peer, r.comm)\n", "var err error\n", []test{endsDead}},
+	{"P10: a dead end ends what is posted", "mpe/core/peer_lost.go",
 		"\tp.abort(err, false)\n\tp.e.endPosted(p.rank, err)\n", "\tp.abort(err, false)\n", []test{endsDead, deadNodes}},
 	{"P10: a dead end ends queued sends", "handshake/deadend.go",
 		"return d.err != nil && (", "return d.err != nil && false && (", []test{deadEnd}},
-	{"P10: receives from any source end with the last sender", "mpe/peer_lost.go",
-		"if err := e.noSender(AnySource, 0); err != nil {", "if err := e.noSender(AnySource, 0); err != nil && false {",
+	{"P10: receives from any source end with the last sender", "mpe/core/peer_lost.go",
+		"if err := e.NoSender(AnySource, 0); err != nil {", "if err := e.NoSender(AnySource, 0); err != nil && false {",
 		[]test{endsDead}},
-	{"P10: but not while a sender is left", "mpe/peer_lost.go",
+	{"P10: but not while a sender is left", "mpe/core/peer_lost.go",
 		"\t\tif why == nil {\n\t\t\treturn nil\n\t\t}\n", "\t\tif why == nil {\n\t\t\tcontinue\n\t\t}\n",
 		[]test{endsDead}},
 	{"P10: a sender whose DATA stays away is in a dead end", "handshake/deadend.go",
@@ -113,14 +113,14 @@ var mutations = []mutation{
 		"if rest.depends(ctx, r) {", "if false {", []test{deadMPI}},
 	{"MPI: the first cause is the one reported", "mpi/errors.go",
 		"e.failed == 1 || severity(err) < severity(e.errs[0])", "e.failed == 1", []test{deadMPI}},
-	{"P24: it is kept before the packet leaves", "mpe/peer_handshake.go",
+	{"P24: it is kept before the packet leaves", "mpe/core/peer_handshake.go",
 		"func (l *handshakeLink) transmit(act handshake.Action) {\n\tl.keep(act.Header)\n",
 		"func (l *handshakeLink) transmit(act handshake.Action) {\n", []test{keptFirst}},
 	{"P24: a process that ends while it keeps something has the entry before", "node/kept/file.go",
 		"next := 1 - atomic.LoadUint32(index)&1", "next := atomic.LoadUint32(index) & 1", []test{keptFile}},
 	{"P24: after a reboot it is said that there was one", "node/kept/file.go",
 		"k.Rebooted || s.boot != e.boot", "k.Rebooted", []test{keptFile}},
-	{"P24: that an ACK may not have been sent", "mpe/peer_handshake.go",
+	{"P24: that an ACK may not have been sent", "mpe/core/peer_handshake.go",
 		"l.pair.Kept().Before(next)", "l.pair.Kept()", []test{keptFirst}},
 	{"P27: a peer that may lack an ACK, and is silent, is in a dead end", "handshake/kept.go",
 		"if h.Type == protocol.Ack && k.Received", "if false && h.Type == protocol.Ack && k.Received", []test{restarts}},
@@ -247,17 +247,17 @@ var mutations = []mutation{
 		"if ref := r.resting.get(h.Message); ref == 0 || ref&eagerBit != 0 {", "if true {", []test{announced}},
 	{"E8: what rests and is not complete is lost with its session", "extended/end.go",
 		"\tc.lostRests(now, why)\n", "", []test{announced}},
-	{"E21: what was accepted without credit is refused after a time", "mpe/room.go",
+	{"E21: what was accepted without credit is refused after a time", "mpe/core/room.go",
 		"\t\t\tif !l.roomWait.ended(l) {", "\t\t\tif true {", []test{floods}},
-	{"E21: a message is refused when the peer has said that it has no room", "mpe/room.go",
-		"l.conn.Confirmed() >= w.since+roomPatience", "l.p.e.at >= w.since+roomPatience", []test{refused}},
+	{"E21: a message is refused when the peer has said that it has no room", "mpe/core/room.go",
+		"l.conn.Confirmed() >= w.since+RoomPatience", "l.p.e.at >= w.since+roomPatience", []test{refused}},
 	{"E21: a call waits for credit, and then is refused", "mpe/engine_post.go",
 		"if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {", "if false {", []test{refused}},
 	{"E32: a number that has arrived is a duplicate", "extended/arrivals.go",
 		"case d >= 1<<31, d < a.end-a.next && a.has(number):", "case d >= 1<<31:", []test{searchE2, simulateE2}},
 	{"E37: long packets that are lost one after the other are a black hole", "extended/mtu.go",
 		"if s.lost++; s.lost < maxProbes {", "if s.lost++; s.lost > 0 {", []test{paths}},
-	{"E37: what has become too long for the path may be fragmented", "mpe/packets.go",
+	{"E37: what has become too long for the path may be fragmented", "mpe/core/packets.go",
 		"pk.Fragment = l.discovers && act.Length > int64(l.conn.Payload())", "pk.Fragment = false", []test{paths}},
 	{"E52: a message that had a short header keeps its number", "extended/short.go",
 		"number, a := q.message-uint32(q.count), c.next()", "number, a := q.message, c.next()", []test{memory}},
@@ -277,11 +277,11 @@ var mutations = []mutation{
 		"if !s.dataSent { // retrans", "if !s.dataSent && !p.cfg.Reliable { // retrans", []test{streams}},
 	{"E30: what arrives late was not lost", "extended/ack.go",
 		"if int32(echo-s.clock) >= 0 {", "if now := true; now {", []test{oneWay}},
-	{"engine: a receive that was abandoned in mid-message keeps its message", "mpe/peer_handshake.go",
+	{"engine: a receive that was abandoned in mid-message keeps its message", "mpe/core/peer_handshake.go",
 		"case act.Err == nil && !r.discards:", "case act.Err == nil && !r.discards && false:", []test{simulation}},
-	{"engine: a deadline is noted", "mpe/timer.go",
+	{"engine: a deadline is noted", "mpe/core/timer.go",
 		"\te.due = min(e.due, at)\n}", "\te.due = max(e.due, at)\n}", []test{simulation}},
-	{"engine: time-outs wait for what has arrived", "mpe/peer.go",
+	{"engine: time-outs wait for what has arrived", "mpe/core/peer.go",
 		"if id := p.cfg.Network.ID; id < len(p.e.known) {", "if id := 0; id < 0 {", []test{late}},
 	{"P28: a CLEAR_TO_SEND for a message that was withdrawn is not used", "handshake/send.go",
 		"if p.answersWithdrawn(now, h) {", "if false {", []test{next}},
@@ -294,11 +294,11 @@ var mutations = []mutation{
 		"if p.numbered() && r.active() && h.Size != r.number {", "if false {", []test{left}},
 	{"P29: an FPGA that has cleared a message of a program that is gone gets it", "handshake/leave.go",
 		"case s.requested == 0 || !p.cfg.Peer.OneAtATime:", "case true:", []test{left}},
-	{"P29: a deployed node's message for a program that is gone is discarded", "mpe/peer_handshake_left.go",
+	{"P29: a deployed node's message for a program that is gone is discarded", "mpe/core/peer_handshake_left.go",
 		"if l.left.receives+l.left.replies == 0 {", "if true {", []test{next}},
-	{"engine: a message that a receive had matched ends with its program", "mpe/program.go",
+	{"engine: a message that a receive had matched ends with its program", "mpe/core/program.go",
 		"if u.in != nil && u.in.matchedBefore {", "if false {", []test{next}},
-	{"engine: a receive whose message did not exist is posted again", "mpe/peer_handshake.go",
+	{"engine: a receive whose message did not exist is posted again", "mpe/core/peer_handshake.go",
 		"if r.detached {\n\t\t\t\te.buffers.put(r.buf)", "if true {\n\t\t\t\te.buffers.put(r.buf)",
 		[]test{simulation, duplicate}},
 	{"E51: messages of an earlier program's calls have other tags", "mpe/collective/abort.go",

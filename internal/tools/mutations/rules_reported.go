@@ -28,7 +28,7 @@ func init() {
 		{"attach: another byte order is named", "mpe/attach/message.go",
 			"\tcase bits.ReverseBytes32(Version):\n", "\tcase 0:\n", []test{ownHello}},
 		{"mpi: a blank field of a struct is a gap", "mpi/typed.go", "if f.Name == \"_\" {", "if false {", []test{ownStructs}},
-		{"stand-ins: a kernel that failed ends the next receive for its answer", "mpe/core.go",
+		{"stand-ins: a kernel that failed ends the next receive for its answer", "mpe/core/core.go",
 			"\t\tp.broken = err\n", "\t\t_ = err\n", []test{ownFailed}},
 		{"C library: a number that is no rank is named as it was given", "mpi/numbers_text.go",
 			"if n <= outside/2 {", "if false {", []test{ownNumbers}},

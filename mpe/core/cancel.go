@@ -1,0 +1,100 @@
+package core
+
+// EndWait ends a request for its caller, whose context has ended with cause, unless it has
+// ended. A transfer that goes on has what keep returns. The message that a receive has matched
+// goes to the next receive that it fits, unless the caller is gone: then it is dropped.
+func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
+	switch {
+	case r.Over:
+		return
+	case r.kind == opCollective:
+		e.gone = gone
+		r.Call.Abort(cause)
+	default:
+		err := e.waitError(r, cause)
+		e.gone = gone
+		if !e.cancel(r) {
+			err.InTransfer = true
+			e.revokePlacement(r) // before the caller has the buffer
+			e.detach(r, keep, gone)
+		}
+		e.finish(r, err)
+	}
+	e.gone = false
+	e.flush()
+}
+
+// Cancelled cancels a request, if that is still possible. A call that was begun is not: the
+// other ranks would wait for it.
+func (e *Core) Cancelled(r *Request) {
+	if r.Over || r.kind == opCollective {
+		return
+	}
+	if e.cancel(r) {
+		e.finish(r, ErrCancelled)
+	}
+	e.flush()
+}
+
+// cancel takes a request out of wherever it waits, and reports false if it is
+// too late for that. A peer of the extended profile that knows of the message is
+// asked to cancel it; the request then ends when the peer has answered.
+func (e *Core) cancel(r *Request) bool {
+	switch {
+	case r.kind == OpRecv && r.in == nil:
+		_, ok := e.matchers.of(r.comm).CancelPosted(r.handle)
+		if ok && e.gone {
+			e.leaveRecv(r)
+		}
+		return ok
+	case r.kind == OpRecv:
+		return r.in.p != nil && r.in.p.cancel(r)
+	case r.p == nil: // to this rank, and no receive has matched
+		in := r.in
+		in.local = nil
+		_, ok := e.matchers.of(in.comm).RemoveUnexpected(in.handle)
+		return ok
+	}
+	return r.p.cancel(r)
+}
+
+// detach gives the transfer of a request that cannot be cancelled a buffer of
+// its own. Drop says that no other receive gets the message of one.
+func (e *Core) detach(r *Request, keep Keep, drop bool) {
+	p := r.p
+	if !r.send() {
+		p = r.in.p
+	}
+	p.detach(r, keep, drop)
+}
+
+// abortQueued ends everything that has not begun to move.
+func (e *Core) abortQueued(err error) {
+	for _, m := range e.matchers.all {
+		var waiting []*Request
+		m.EachPosted(func(_, _ int32, r *Request) bool {
+			waiting = append(waiting, r)
+			return true
+		})
+		for _, r := range waiting {
+			m.CancelPosted(r.handle)
+		}
+		m.EachUnexpected(func(_, _ int32, u unexpected) bool {
+			if u.in != nil && u.in.local != nil {
+				waiting = append(waiting, u.in.local)
+			}
+			return true
+		})
+		for _, r := range waiting {
+			e.finish(r, err)
+		}
+	}
+	for _, p := range e.peers {
+		if p != nil {
+			p.abort(err, false)
+		}
+	}
+	for _, pr := range e.probes {
+		e.wake(pr.Wake)
+	}
+}

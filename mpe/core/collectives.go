@@ -1,0 +1,269 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// Package collective executes collective calls. Its messages are requests as others are: when
+// one of them ends, it is put into core.ended, and flush, at the end of every event, reports
+// it and has the calls begin what can begin then.
+
+// Prepare makes r the request of a collective call, for StartCall, of which x has the memory. It is no event: it uses
+// only what does not change.
+func (e *Core) Prepare(r *Request, x *collective.Execution, c *collective.Operation) error {
+	if err := x.Prepare(c, e); err != nil {
+		return err
+	}
+	r.kind, r.peer, r.comm, r.tag, r.Call = opCollective, AnySource, c.Comm, int32(c.Tag), x
+	r.Status.Peer = AnySource
+	if r.collective, r.Status.Bytes = c.Call.Collective, int64(c.Call.Bytes); c.Call.Vector {
+		r.Status.Bytes = -1
+	}
+	return nil
+}
+
+// StartCall starts a call that is prepared.
+func (e *Core) StartCall(r *Request) error {
+	if e.state != running {
+		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
+	}
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	if err := e.calls.Start(r.Call, r); err != nil {
+		return err
+	}
+	e.flush()
+	e.recordPosted(r)
+	return nil
+}
+
+// RefuseCall is Engine.RefuseCollective.
+func (e *Core) RefuseCall(c *collective.Operation, cause collective.FailureCause) {
+	if e.state == running {
+		e.calls.Refuse(c, cause)
+		e.flush()
+	}
+}
+
+// FreeCommunicator is Engine.FreeCommunicator.
+func (e *Core) FreeCommunicator(comm uint32) {
+	if e.state == running {
+		e.calls.Free(comm)
+	}
+}
+
+// advanceCalls has calls whose messages have ended go on. It is called at the end of an event.
+func (e *Core) advanceCalls() {
+	for len(e.ended) > 0 || e.calls.Pending() {
+		for i := 0; i < len(e.ended); i++ {
+			r := e.ended[i]
+			if m := r.message; m != nil { // else it was cancelled meanwhile
+				err := r.Err
+				if errors.Is(err, extended.ErrAborted) { // the peer's call has failed
+					err = fmt.Errorf("%w: %w", collective.ErrCallFailed, err)
+				}
+				e.flowEnded(r)
+				e.calls.Ended(m, r.Status.Bytes, err)
+			}
+			e.effects.Release(r)
+		}
+		clear(e.ended)
+		e.ended = e.ended[:0]
+		e.calls.Advance()
+	}
+}
+
+// Wire implements collective.Caller.
+func (e *Core) Wire(rank int) (collective.Wire, error) {
+	if err := e.CheckRank(rank); err != nil || rank == e.rank {
+		return collective.Wire{}, err
+	}
+	return e.peers[rank].wire, nil
+}
+
+// WireOf returns what collective calls depend on of what Device.Peer has returned.
+func WireOf(p PeerInfo, err error) (collective.Wire, error) {
+	return collective.Wire{Profile: p.Profile, Words: p.Words, NoComms: p.NoComms, NoEmpty: p.NoEmpty}, err
+}
+
+// callEngine is a core as its collective calls use it.
+type callEngine struct{ *Core }
+
+// Shared returns the shared buffers of the transport that has some.
+func (e callEngine) Shared() collective.SharedBuffers { return e.cfg.Shared }
+func (e callEngine) Random() uint64                   { return e.effects.Random() }
+func (e callEngine) Compute(j collective.Job)         { e.out.Jobs = append(e.out.Jobs, j) }
+
+func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
+
+// message makes the request of a message.
+func (e *Core) message(m *collective.Message) *Request {
+	kind := OpRecv
+	switch {
+	case m.Sync && m.Send:
+		kind = OpSendSync
+	case m.Send:
+		kind = OpSend
+	}
+	r := e.effects.NewRequest()
+	r.kind, r.peer, r.p, r.buf, r.message = kind, m.Peer, e.peers[m.Peer], m.Buf, m
+	r.datatype, r.anyDatatype = m.Call.Datatype, m.Call.AnyDatatype
+	if !r.p.limits.NoComms {
+		r.comm, r.tag = m.Call.Comm, int32(m.Tag)
+	}
+	r.Status.Peer = r.peer
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	return r
+}
+
+// startMessage posts the request of a message.
+func (e *Core) startMessage(r *Request) error {
+	if e.state != running {
+		return ErrClosed
+	}
+	if err := e.Check(&Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf}); err != nil {
+		return err
+	}
+	if r.kind == OpRecv {
+		if err := e.postRecv(r); err != nil {
+			return err
+		}
+	} else if e.SendShort(r, true) {
+		e.sentShort(r)
+	} else {
+		r.p.send(r, true)
+	}
+	r.message.Request = r
+	return nil
+}
+
+func (e callEngine) Cancel(m *collective.Message) {
+	r, posted := m.Request.(*Request)
+	if !posted {
+		return
+	}
+	r.message = nil // its end is not reported
+	if r.flow != nil && r.flow.send == r {
+		r.p.extended.abortSend(r)
+	}
+	if r.Over {
+		return
+	}
+	if !e.cancel(r) {
+		e.detach(r, nil, true) // no later receive asks for it
+	}
+	e.finish(r, ErrCancelled)
+}
+
+func (e callEngine) WaitError(m *collective.Message, cause error) error {
+	return e.waitError(m.Request.(*Request), cause)
+}
+
+// Answers implements collective.Engine.
+func (e callEngine) Answers(rank int) bool {
+	p := e.peers[rank]
+	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.present
+}
+
+// causes say which errors are what, the first that fits.
+var causes = []struct {
+	err   error
+	cause collective.FailureCause
+}{
+	{ErrClosed, collective.CauseClosing},
+	{collective.ErrMismatch, collective.CauseMismatch},
+	{ErrTruncated, collective.CauseTruncated},
+	{extended.ErrTimeout, collective.CausePeerLost},
+	{extended.ErrSession, collective.CausePeerLost},
+	{handshake.ErrTimeout, collective.CausePeerLost},
+	{handshake.ErrPartial, collective.CausePeerLost},
+	{handshake.ErrDeadEnd, collective.CausePeerLost},
+	{context.DeadlineExceeded, collective.CauseTimeout},
+	{context.Canceled, collective.CauseCancelled},
+	{ErrCancelled, collective.CauseCancelled},
+}
+
+func (e callEngine) CauseOf(err error) collective.FailureCause {
+	for _, c := range causes {
+		if errors.Is(err, c.err) {
+			return c.cause
+		}
+	}
+	if _, ok := errors.AsType[*WaitError](err); ok { // a context may end for whatever its owner likes
+		return collective.CauseCancelled
+	}
+	return collective.CauseOther
+}
+
+func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *collective.Ordering) {
+	if x := e.peers[rank].extended; x != nil && e.state != closed {
+		x.sendInternal(comm, tag, payload, o)
+	}
+}
+
+func (e callEngine) Discard(comm uint32) {
+	m := e.matchers.all[comm]
+	if m == nil {
+		return
+	}
+	newest := map[int32]bool{} // with tag 0, by rank
+	var stale [][2]int32       // rank and tag
+	m.EachUnexpected(func(source, tag int32, _ unexpected) bool {
+		if tag == 0 && !newest[source] { // the one before it is stale, if there is one
+			newest[source] = true
+		} else if tag <= collective.Tags { // package mpi has messages with larger tags
+			stale = append(stale, [2]int32{source, tag})
+		}
+		return true
+	})
+	for _, s := range stale { // the oldest first, as receives get them
+		e.discard(comm, int(s[0]), int(s[1]))
+	}
+}
+
+func (e callEngine) Unsent() (bytes int) {
+	for _, p := range e.peers {
+		if p != nil && p.extended != nil {
+			bytes += p.extended.unsent()
+		}
+	}
+	return bytes
+}
+
+func (e callEngine) Finish(x *collective.Execution, err error) {
+	r := x.Request.(*Request)
+	x.Request = nil
+	e.finish(r, err)
+}
+
+// Computed notes that a user's function has ended, with err.
+func (e *Core) Computed(j collective.Job, err error) {
+	e.calls.Computed(j, err)
+	e.flush()
+}
+
+// openInternal takes a message that another rank's calls send to this one's.
+func (e *Core) openInternal(p *peer, in *inbound) {
+	in.accepted, in.room = true, 0
+	if e.calls.Opened(p.rank, in.comm, in.tag, in.bytes) {
+		in.room = in.bytes
+		in.buf, in.own = e.buffers.get(int(in.bytes)), true
+	}
+	e.pending.accepts = append(e.pending.accepts, in)
+}
+
+// internalArrived hands over one that is complete.
+func (e *Core) internalArrived(p *peer, in *inbound) {
+	if in.own {
+		e.calls.Arrived(p.rank, in.comm, in.buf)
+		e.buffers.put(in.buf)
+		in.buf, in.own = nil, false
+	}
+}

@@ -1,0 +1,48 @@
+package core
+
+import "github.com/zrlmpi/zrlmpid/extended"
+
+// inbox holds the messages of a peer that have begun to arrive. Most are there
+// for one packet, and then the next one comes: that one needs no map.
+type inbox struct {
+	num  extended.Message
+	in   *inbound // nil if there is none
+	rest map[extended.Message]*inbound
+}
+
+func (b *inbox) add(num extended.Message, in *inbound) {
+	if b.in != nil {
+		if b.rest == nil {
+			b.rest = map[extended.Message]*inbound{}
+		}
+		b.rest[b.num] = b.in
+	}
+	b.num, b.in = num, in
+}
+
+func (b *inbox) at(num extended.Message) *inbound {
+	if b.in != nil && b.num == num {
+		return b.in
+	}
+	return b.rest[num]
+}
+
+func (b *inbox) remove(num extended.Message) {
+	if b.in != nil && b.num == num {
+		b.in = nil
+		return
+	}
+	delete(b.rest, num)
+}
+
+// all yields every message, in any order.
+func (b *inbox) all(yield func(*inbound) bool) {
+	if b.in != nil && !yield(b.in) {
+		return
+	}
+	for _, in := range b.rest {
+		if !yield(in) {
+			return
+		}
+	}
+}

@@ -1,0 +1,597 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// extendedLink is the link to a peer of the extended profile: an extended.Conn, and the
+// messages that it has.
+type extendedLink struct {
+	p    *peer
+	conn *extended.Conn // events go through machine
+	// copies: payload may stay with its sender. discovers: packets have to fit into what the path carries.
+	copies, discovers bool
+	// fast is the conn if the network carries short headers, otherwise nil.
+	fast   *extended.Conn
+	timing extended.Timing // of fast
+	kept   keptPayload
+	// batchBytes is after how many bytes of payload packets are handed to the transport.
+	batchBytes int
+	// present: a connection to the peer was made, and nothing shows since that it is gone.
+	present bool
+	outs    outbox
+	ins     inbox
+	// resting is how many sends wait that a library left, and announced are those that were announced in this event.
+	resting   int
+	announced []uint32
+	// unsure are the program's sends for which there may be no room, and roomWait is the wait of the first one.
+	unsure   []unsureSend
+	roomWait roomWait
+	// questions are those of this rank to the peer that have not ended.
+	questions []*Question
+}
+
+// extendedActions are the actions of the event at hand, and what they use. The extended
+// peers of an engine share them.
+type extendedActions struct {
+	list    []extended.Action
+	batch   packetBatch
+	discard discardBuffer
+	short   protocol.ShortHeader // of the packet that is sent, and op is its message
+	op      extended.SendOp
+	// recorded is the whole header of a packet with a short one, for a recorder.
+	recorded [protocol.ExtHeaderLen]byte
+}
+
+// setExtended makes the peer one of the extended profile, which carries all messages up to a length.
+func (p *peer) setExtended(cfg Peer) error {
+	if !cfg.Network.Packets {
+		return fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
+	}
+	l := &extendedLink{
+		p: p, conn: extended.New(*cfg.Extended), copies: cfg.Network.SingleCopy, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
+	}
+	l.conn.WakeSends(l.wakeSend)
+	if cfg.Network.Short {
+		l.fast, l.timing = l.conn, l.conn.Config().Timing
+	}
+	p.link, p.extended, p.profile = l, l, protocol.Extended
+	p.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
+	if cfg.Network.Reliable && !l.copies && l.conn.Config().HeaderChecksum {
+		l.batchBytes = streamBatchBytes
+	}
+	p.unlimited = int(min(p.longest, math.MaxInt))
+	// Packets are placed one by one.
+	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
+	return nil
+}
+
+// machine returns the state machine for an event, and marks the peer as touched.
+func (l *extendedLink) machine() *extended.Conn {
+	l.p.e.touch(l.p)
+	return l.conn
+}
+
+func (l *extendedLink) receive(a *RxPacket) {
+	p, e := l.p, l.p.e
+	now, acts := e.at, e.conns.list[:0]
+	p.burst = 0
+	switch a.Kind {
+	case RxConnected:
+		l.present = true
+		if l.copies {
+			l.machine().LongPackets(e.effects.LongPayload(p.rank))
+		}
+		acts = l.machine().Reconnected(now, acts)
+	case RxShort:
+		l.receiveShort(a)
+		return
+	case RxBroken:
+		p.dropped(a, Drop{Reason: DropStream})
+		return
+	case RxGone, RxLeft:
+		switch job := l.conn.Config().Job; {
+		case !l.present && !job, l.deadEnd() != nil: // it has closed its session
+			return
+		case a.Kind == RxLeft:
+			acts = l.machine().ProcessClosed(now, acts)
+		default:
+			acts = l.machine().ProcessEnded(now, acts)
+		}
+	case RxUnreachable:
+		l.present = false
+		acts = l.machine().Unreachable(now, string(a.Bytes), acts)
+	default: // what is no whole packet is dropped, with the reason that the machine finds
+		p.received(a.Bytes)
+		p.record(false, len(a.Bytes)+len(a.Rest)+a.Away, a.Bytes, a.Rest)
+		switch {
+		case a.Away > 0:
+			payload := l.fetch(a)
+			if payload == nil {
+				return
+			}
+			p.bytesIn += uint64(len(payload))
+			acts = l.machine().PacketParts(now, a.Bytes, payload, acts)
+		case a.Advertised != 0:
+			acts = l.machine().PacketAdvertised(now, a.Bytes, acts)
+		case a.Checked:
+			header, payload := a.Bytes, a.Rest
+			if len(payload) == 0 {
+				header, payload = header[:protocol.ExtHeaderLen], header[protocol.ExtHeaderLen:]
+			}
+			p.bytesIn += uint64(len(a.Rest))
+			acts = l.machine().Checked(now, header, payload, acts)
+		case len(a.Rest) == 0:
+			acts = l.machine().Packet(now, a.Bytes, acts)
+		default:
+			p.bytesIn += uint64(len(a.Rest))
+			acts = l.machine().PacketParts(now, a.Bytes, a.Rest, acts)
+		}
+	}
+	e.conns.list = acts
+	l.perform(a)
+}
+
+// perform carries out the actions of the event at hand.
+func (l *extendedLink) perform(a *RxPacket) {
+	p, e := l.p, l.p.e
+	e.touch(p)
+	for i := range e.conns.list {
+		act := &e.conns.list[i]
+		switch act.Kind {
+		case extended.Transmit:
+			l.transmit(act)
+		case extended.TransmitAck:
+			l.packet(&act.Header, act.Payload)
+			l.sendBatch()
+		case extended.Buffered:
+			l.buffered(act.ID)
+		case extended.ClearedToSend:
+			e.onClearToSend(l.outs.at(act.ID).req)
+		case extended.SendDone:
+			// Packets that read the payload go first.
+			l.sendBatch()
+			l.invalidate(act.ID)
+			l.sendDone(act)
+		case extended.RestingSendsDone:
+			l.endRests(act.Err)
+		case extended.Open:
+			l.opened(act, a)
+		case extended.Copy:
+			in := l.ins.at(act.Message)
+			in.store(act.Offset, act.Payload)
+			if r := in.req; r != nil && r.flow != nil {
+				e.arriving(in)
+			}
+			if p.placed {
+				l.place(in)
+			}
+		case extended.AskLink:
+			l.askLink()
+		case extended.Question:
+			e.onQuestion(l)
+		case extended.Report:
+			l.reported(act)
+		case extended.Arrived:
+			l.arrived(act.Message)
+		case extended.Lost:
+			l.lost(act)
+		case extended.LostRests:
+			l.restsLost()
+		case extended.Kept:
+			l.onKept(act)
+		case extended.Drop:
+			p.dropped(a, Drop{Reason: extendedDrops[act.Reason], Extended: &act.Header})
+		case extended.Note:
+			event := extendedEvents[act.Event]
+			p.noted(Note{Event: event, Extended: &act.Header})
+			if event.endsSession() {
+				l.present = l.present && event != EventClosedByPeer && event != EventProcessEnded
+				p.lost(event, unreachableReason(a))
+			}
+		}
+	}
+	l.sendBatch()
+	for i := range e.conns.list { // lets go of payload; the rest may stay, and costs less so
+		e.conns.list[i].Payload, e.conns.list[i].Err = nil, nil
+	}
+	e.conns.list = e.conns.list[:0]
+}
+
+// unreachableReason returns the reason in an RxUnreachable, or "" if a, which may be nil, is not one.
+func unreachableReason(a *RxPacket) string {
+	if a == nil || a.Kind != RxUnreachable {
+		return ""
+	}
+	return string(a.Bytes)
+}
+
+// askLink has packets be no longer than what the first link carries.
+func (l *extendedLink) askLink() {
+	longest := 0
+	if l.discovers {
+		longest = l.p.e.effects.LongestDatagram(l.p.rank)
+	}
+	l.machine().LinkLimit(longest)
+}
+
+// place has the rest of a long message placed in the receive's buffer, if all of it that
+// has been sent so far is there.
+func (l *extendedLink) place(in *inbound) {
+	e := l.p.e
+	end := min(in.bytes, int64(len(in.buf)))
+	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement && l.conn.Payload() >= minPlacement {
+		e.expect(l.p, in.req, Placement{
+			Head: protocol.ExtHeaderLen, Message: in.num.Number(), Offset: uint32(in.got), Buf: in.buf[in.got:end],
+		})
+	} else {
+		e.expectNothing(l.p)
+	}
+}
+
+func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
+	e := l.p.e
+	r.out = l.outs.add(r)
+	m := l.machine()
+	full := m.Full()
+	op := extended.SendOp{
+		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
+		Partial: r.flow != nil && r.flow.send == r,
+	}
+	if l.copies && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
+		m.LongPackets(e.effects.LongPayload(l.p.rank))
+	}
+	if full != extended.NotFull && r.message == nil {
+		l.unsure = append(l.unsure, unsureSend{r.out, e.at})
+	}
+	if r.kind == OpSend && r.message == nil && len(r.buf) <= extended.MaxInline {
+		op.Announce = blocking && m.Scarce()
+		if _, remote := m.Session(); !blocking && full == extended.NotFull && remote != 0 {
+			l.buffered(r.out) // a copy takes less memory than the request, which may have to wait
+		}
+	}
+	e.conns.list = m.Send(e.at, op, e.conns.list[:0])
+	if n := m.Queued(); n > 0 && n%acksEvery == 0 {
+		e.out.Poll = true
+	}
+	l.perform(nil)
+	return !blocking && l.coalesce()
+}
+
+// buffered ends the send of an eager message: what may have to be retransmitted is
+// kept as a copy.
+func (l *extendedLink) buffered(id extended.ID) {
+	e, o := l.p.e, l.outs.at(id)
+	r := o.req
+	if r == nil || o.own {
+		return
+	}
+	buf := e.buffers.get(len(o.buf))
+	copy(buf, o.buf)
+	o.buf, o.own, o.req = buf, true, nil
+	r.Status.Phases.Start, r.Status.Phases.Data = r.posted, e.at
+	e.finish(r, nil)
+}
+
+// sendDone ends a message that the peer has, or will never have.
+func (l *extendedLink) sendDone(act *extended.Action) {
+	p, e, o := l.p, l.p.e, l.outs.at(act.ID)
+	err := act.Err
+	if errors.Is(err, extended.ErrCanceled) {
+		err = ErrCancelled
+		if e.state != running {
+			err = ErrClosed
+		}
+	}
+	switch r := o.req; {
+	case r != nil:
+		r.Status.Phases = o.phases
+		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, e.at
+		e.finish(r, err)
+	case err != nil && !errors.Is(err, ErrCancelled) && !o.isAbort:
+		// Its caller has seen it succeed.
+		p.failed++
+		e.cfg.Observer.Done(e.rank, Status{Peer: p.rank, Send: true, Bytes: o.length, Words: wordsOf(o.length), Tag: int(o.tag)}, err)
+	}
+	if o.ordering != nil {
+		e.calls.Confirmed(o.ordering)
+	}
+	if o.own {
+		e.buffers.put(o.buf)
+	}
+	l.outs.remove(act.ID)
+}
+
+// opened announces a message, which a has brought if it is advertised.
+func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
+	p, e := l.p, l.p.e
+	in := e.inbounds.get()
+	*in = inbound{
+		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
+		p: p, num: act.Message, room: act.Length, eager: act.Eager,
+	}
+	if act.Advertised {
+		in.advertised = a.Advertised
+	}
+	in.phases.Start, in.phases.Request = e.at, e.at
+	l.ins.add(act.Message, in)
+	if collective.Internal(in.comm) {
+		e.openInternal(p, in)
+		return
+	}
+	if err := e.arrive(in); err != nil {
+		// It cannot be: there is room for all that the peers have credit
+		// for. Its credit stays with it.
+		e.refused(in)
+	}
+	if act.Eager && in.req == nil {
+		// As long as the peer's credit reaches, and no longer.
+		in.buf, in.own = e.buffers.get(int(in.bytes)), true
+	} else if in.req == nil {
+		l.rest(in)
+	}
+}
+
+// matched hands a message to the receive that it was matched with. Its
+// sender is cleared at the end of the event (flush).
+func (l *extendedLink) matched(in *inbound, r *Request) {
+	e := l.p.e
+	e.takeOver(in, r)
+	if !in.accepted && !r.waits(in) {
+		e.clear(in, r)
+	}
+	if in.arrived {
+		l.ins.remove(in.num)
+		e.deliver(in)
+	}
+}
+
+// accept lets the sender of a matched message send it.
+func (l *extendedLink) accept(in *inbound) {
+	p, e := l.p, l.p.e
+	if l.get(in) {
+		e.conns.list = l.machine().Fetched(e.at, in.num, in.room, e.conns.list[:0])
+	} else {
+		e.conns.list = l.machine().Accept(e.at, in.num, in.room, e.conns.list[:0])
+	}
+	l.perform(nil)
+	if p.placed && in.got == 0 && in.req != nil { // what it asks for will be placed
+		l.place(in)
+	}
+}
+
+func (l *extendedLink) arrived(m extended.Message) {
+	e, in := l.p.e, l.ins.at(m)
+	in.arrived = true
+	in.phases.Data = e.at
+	if in.req != nil {
+		l.ins.remove(m)
+		e.deliver(in)
+	} else if in.accepted { // its receive was detached: it is complete, and no longer the peer's
+		l.ins.remove(m)
+		if collective.Internal(in.comm) {
+			e.internalArrived(l.p, in)
+			return // its credit may not have been returned yet
+		}
+		in.p = nil
+	} else {
+		l.rest(in)
+	}
+}
+
+// lost ends a message that will never be complete.
+func (l *extendedLink) lost(act *extended.Action) {
+	if act.Ref != 0 {
+		l.restLost(act.Message, act.Ref)
+		return
+	}
+	e, in := l.p.e, l.ins.at(act.Message)
+	l.ins.remove(act.Message)
+	in.p = nil
+	if r := in.req; r != nil {
+		in.req = nil
+		r.Status = in.status()
+		if r.p == nil { // finish does not know whose it was
+			l.p.failed++
+		}
+		e.finish(r, act.Err)
+		return
+	}
+	e.matchers.of(in.comm).RemoveUnexpected(in.handle)
+	e.forget(in)
+}
+
+// cancelMessage cancels a message, and reports whether nothing of it is left.
+func (l *extendedLink) cancelMessage(id extended.ID) bool {
+	e := l.p.e
+	acts, w := l.machine().Cancel(e.at, id, e.conns.list[:0])
+	e.conns.list = acts
+	l.perform(nil)
+	if w != extended.CancelDone {
+		return false
+	}
+	l.outs.remove(id)
+	return true
+}
+
+// cancel asks the peer to cancel what it knows of a send. The sender of a receive's message has been cleared.
+func (l *extendedLink) cancel(r *Request) bool { return r.send() && l.cancelMessage(r.out) }
+
+func (l *extendedLink) detach(r *Request, keep Keep, drop bool) {
+	e, in := l.p.e, r.in
+	switch {
+	case r.send():
+		l.invalidate(r.out)
+		o := l.outs.at(r.out)
+		o.req, o.buf, o.own = nil, e.buffers.own(o.buf, keep), true
+	case drop:
+		in.buf, in.own, in.req = nil, false, nil
+		r.in = nil
+	default:
+		in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
+		in.own, in.req = true, nil
+		e.restore(in)
+	}
+}
+
+func (l *extendedLink) abort(err error, everything bool) {
+	if everything {
+		l.abortAll(err)
+	} else {
+		l.abortUnsent(err)
+	}
+}
+
+// abortUnsent also asks the peer to cancel the sends that no receive has matched.
+func (l *extendedLink) abortUnsent(err error) {
+	l.cancelRests(err)
+	for i := range l.outs.slots {
+		if r := l.outs.slots[i].req; r != nil && l.cancel(r) {
+			l.p.e.finish(r, err)
+		}
+	}
+}
+
+func (l *extendedLink) abortAll(err error) {
+	e := l.p.e
+	l.closeSession()
+	for i := range l.outs.slots {
+		l.invalidate(extended.ID(i + 1))
+		if r := l.outs.slots[i].req; r != nil {
+			l.outs.slots[i].req = nil
+			e.finish(r, err)
+		}
+	}
+	l.endRests(err)
+	for in := range l.ins.all {
+		if r := in.req; r != nil {
+			in.req = nil
+			e.finish(r, err)
+		}
+	}
+}
+
+// tick has the machine act as of the present, which its packets carry (E30).
+func (l *extendedLink) tick(handshake.Instant) {
+	e := l.p.e
+	e.conns.list = l.machine().Tick(e.at, e.conns.list[:0])
+	l.perform(nil)
+}
+
+// endEvent sends what the event at hand has queued.
+func (l *extendedLink) endEvent() {
+	e := l.p.e
+	e.conns.list = l.machine().Flush(e.at, e.conns.list[:0])
+	l.perform(nil)
+	for _, ref := range l.announced {
+		l.restSend(ref)
+	}
+	l.announced = l.announced[:0]
+	if len(l.unsure) > 0 {
+		l.refuseUnsure()
+	}
+}
+
+func (l *extendedLink) reconfigure(next *Peer) {
+	if next.Extended != nil {
+		l.machine().Reconfigure(l.p.e.at, next.Extended)
+	}
+}
+
+// deadEnd returns why a rank of this rank's job sends nothing more. Another peer that is lost may return.
+func (l *extendedLink) deadEnd() error {
+	left, closed := l.conn.Left()
+	if !left {
+		return nil
+	}
+	event := EventProcessEnded
+	if closed {
+		event = EventClosedByPeer
+	}
+	return &PeerLostError{Rank: l.p.rank, Event: event, Left: true}
+}
+
+func (l *extendedLink) deadline() (handshake.Instant, bool) {
+	return l.conn.Deadline()
+}
+
+// closeSession reports to the peer that the rank shuts down. Nothing is sent or received any more, but what the peer
+// retransmits until lingerUntil is answered.
+func (l *extendedLink) closeSession() {
+	e := l.p.e
+	e.conns.list = l.machine().Close(e.at, e.conns.list[:0])
+	l.perform(nil)
+}
+
+func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.LingerUntil() }
+
+// What collective calls need besides requests. Other profiles have no communicators.
+
+// sendInternal sends a message of the engine's own. o, if not nil, is to be confirmed when it has ended.
+func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
+	e := l.p.e
+	id := l.outs.addInternal(payload, o)
+	e.conns.list = l.machine().Send(e.at, extended.SendOp{ID: id, Length: int64(len(payload)), Comm: comm, Tag: tag}, e.conns.list[:0])
+	l.perform(nil)
+}
+
+// abortSend ends a send whose payload arrives bit by bit, and will not.
+func (l *extendedLink) abortSend(r *Request) {
+	e := l.p.e
+	e.conns.list = l.machine().Abort(e.at, r.out, e.conns.list[:0])
+	l.perform(nil)
+}
+
+// unsent returns how many bytes of messages there are of which not all was sent, about.
+func (l *extendedLink) unsent() (bytes int) {
+	for i := range l.outs.slots {
+		if o := &l.outs.slots[i]; o.used && !o.out {
+			bytes += int(o.length)
+		}
+	}
+	return bytes
+}
+
+// retractAborts cancels reports of failed calls that bear no epoch and of which nothing was sent: once they can be, the
+// calls may be another program's.
+func (l *extendedLink) retractAborts() {
+	for i := range l.outs.slots {
+		if o := &l.outs.slots[i]; o.isAbort && collective.Retractable(o.buf) {
+			l.cancelMessage(extended.ID(i + 1))
+		}
+	}
+}
+
+// onlyAborts reports whether nothing but reports of failed calls is under way.
+func (l *extendedLink) onlyAborts() bool {
+	some := false
+	if len(l.outs.kept) > 0 || l.resting > 0 {
+		return false
+	}
+	if l.fast != nil {
+		if messages, _ := l.fast.Shorts(); messages > 0 {
+			return false
+		}
+	}
+	for i := range l.outs.slots {
+		if o := &l.outs.slots[i]; o.used {
+			if !o.isAbort {
+				return false
+			}
+			some = true
+		}
+	}
+	for in := range l.ins.all {
+		if in.req != nil {
+			return false
+		}
+	}
+	return some
+}

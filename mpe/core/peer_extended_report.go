@@ -1,0 +1,90 @@
+package core
+
+import (
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+func (l *extendedLink) load() (sends int, moving bool) { return l.conn.Sends(), l.conn.Busy() }
+
+func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
+	w, more := Waiting{Send: true, Moving: true, peer: l.p}, true
+	l.conn.EachSend(func(st extended.SendState) bool {
+		// One that was sent at a time that is not known yet has just been sent.
+		st.Since = min(st.Since, l.p.e.at)
+		w.Wait, w.send = sendWait(&st), st
+		w.Behind = st.State == extended.Queued
+		w.req = l.outs.at(st.ID).req
+		more = yield(&w)
+		return more
+	})
+	if !more {
+		return
+	}
+	if w, ok := l.restWait(); ok { // the oldest speaks for all
+		yield(&w)
+	}
+}
+
+// sendWait translates a state of the extended profile into one of the handshake's.
+func sendWait(st *extended.SendState) handshake.Wait {
+	w := handshake.Wait{
+		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions, Words: wordsOf(st.Length), Got: st.Done,
+	}
+	switch st.State {
+	case extended.WaitClear, extended.Canceling:
+		w.State, w.For = handshake.WaitClear, protocol.ClearToSend
+	case extended.Eager, extended.Sending:
+		w.State, w.For = handshake.WaitAck, protocol.Ack
+	default:
+		w.State = handshake.Held
+	}
+	return w
+}
+
+// recvWaits yields the messages that receives have matched, in any order.
+func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
+	w := Waiting{peer: l.p}
+	for in := range l.ins.all {
+		if in.req == nil && !in.accepted {
+			continue
+		}
+		w.Wait = handshake.Wait{
+			State: handshake.Receiving, For: protocol.Data, Local: uint32(l.p.e.rank), Remote: uint32(in.source),
+			Since: in.phases.Start, Words: wordsOf(in.bytes), Got: in.stored,
+		}
+		w.Moving, w.req = !in.arrived, in.req
+		if !yield(&w) {
+			return
+		}
+	}
+}
+
+func (l *extendedLink) counters(c *PeerCounters) {
+	st := l.conn.Stats()
+	c.Extended = true
+	c.PacketsOut, c.PacketsIn = st.PacketsSent, st.PacketsReceived
+	for t := range NumTypes {
+		c.BytesOut[t] = st.BytesSent[t] + st.PacketsSent[t]*protocol.ExtHeaderLen
+		c.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
+	}
+	c.Retransmissions, c.Unreachable = st.Retransmissions, l.p.events[EventUnreachable]
+	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
+	c.RoundTrip = st.RoundTrip
+	if w, ok := l.restWait(); ok {
+		c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: l.p.e.at - w.Since}
+	}
+}
+
+func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
+	st := l.conn.Stats()
+	local, remote := l.conn.Session()
+	s.Retransmissions = st.Retransmissions
+	s.Extended = &ExtendedSnapshot{
+		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
+		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
+		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.conn.Scarce(),
+		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
+	}
+}

@@ -1,0 +1,493 @@
+package core
+
+import (
+	"errors"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// handshakeLink is the link to a peer of the cloudfpga or v0.9 profile: a handshake.Pair,
+// which has one message of each direction at a time, and what waits for it.
+type handshakeLink struct {
+	p    *peer
+	pair *handshake.Pair // events go through machine
+	// sending and recving are handed to the pair; sendq waits behind sending
+	// in the order in which it was posted. deferred is the message of the
+	// SEND_REQUEST that is deferred in the pair while it is unexpected.
+	sending, recving *Request
+	sendq            queue[*Request]
+	deferred         *inbound
+	left             leftover
+	header           [protocol.HeaderLen]byte // of the packet at hand
+	// dataOut counts the datagrams of DATA messages, dataBytes the bytes in them, and
+	// unreachable the messages that the peer did not answer in time.
+	dataOut, dataBytes, unreachable uint64
+	// foreign: the last packet that was dropped is of the extended profile.
+	foreign bool
+	// keeper keeps the pair's state, of which kept is what it has; it may be nil.
+	keeper Keeper
+	kept   handshake.Kept
+}
+
+// handshakeActions are the actions of the event at hand. The handshakes of an engine
+// share them.
+type handshakeActions struct {
+	list []handshake.Action
+	// one is the datagram at hand of several that have arrived together.
+	one RxPacket
+	// reposts are receives whose messages turned out not to exist.
+	reposts []*Request
+}
+
+// setHandshake makes the peer one of the cloudfpga or v0.9 profile.
+func (p *peer) setHandshake(cfg Peer) {
+	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
+	p.link, p.handshake, p.profile, p.longest = l, l, cfg.Handshake.Profile, math.MaxInt64
+	p.limits = PeerInfo{
+		Words: true, NoComms: true, NoLength: true, NoTags: p.profile == protocol.CloudFPGA, SmallTags: p.profile != protocol.CloudFPGA,
+		NoEmpty: cfg.Handshake.Peer.RefusesEmpty,
+	}
+	if l.keeper = cfg.Keeper; l.keeper != nil {
+		l.pair.Restore(p.e.at, l.keeper.Restore(p.e.at))
+		l.kept = l.pair.Kept()
+	}
+}
+
+// keep keeps the pair's state if it has changed, as it is while next is transmitted. No packet is if next is empty.
+func (l *handshakeLink) keep(next protocol.Header) {
+	if l.keeper == nil {
+		return
+	}
+	if k := l.pair.Kept().Before(next); k != l.kept {
+		l.kept = k
+		l.keeper.Keep(&l.kept)
+	}
+}
+
+// machine returns the state machine for an event, and marks the peer as touched.
+func (l *handshakeLink) machine() *handshake.Pair {
+	l.p.e.touch(l.p)
+	return l.pair
+}
+
+func (l *handshakeLink) receive(a *RxPacket) {
+	p, e := l.p, l.p.e
+	acts := e.pairs.list[:0]
+	switch a.Kind {
+	case RxDatagram:
+		p.receivedPacket(a.Bytes)
+		if l.machine().Offer(e.at, a.Bytes) {
+			l.perform(nil) // a receive that is posted takes it
+			acts = e.pairs.list[:0]
+		}
+		acts = l.machine().Datagram(e.at, a.Bytes, acts)
+	case RxHeader:
+		p.receivedPacket(a.Bytes)
+		acts = l.machine().Header(e.at, a.Bytes, acts)
+	case RxPayload:
+		p.bytesIn += uint64(len(a.Bytes))
+		p.record(false, len(a.Bytes), nil, nil)
+		acts = l.machine().Payload(e.at, a.Bytes, acts)
+	case RxConnected:
+		e.effects.Reconnected(p.rank)
+		acts = l.machine().Reconnected(e.at, acts)
+	case RxTruncated:
+		p.receivedPacket(a.Bytes)
+		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonLength})
+	case RxBroken:
+		acts = append(acts, handshake.Action{Kind: handshake.Drop, Reason: handshake.ReasonStream})
+	}
+	e.pairs.list = acts
+	l.perform(a)
+}
+
+// receiveRun feeds the datagrams at the beginning of rest, each of the given size, that continue a message, and sets
+// a.Bytes to them. It reports false, and does nothing, if the first does not.
+func (l *handshakeLink) receiveRun(a *RxPacket, rest []byte, each int) bool {
+	e := l.p.e
+	n, acts := l.machine().Run(e.at, rest, each, e.pairs.list[:0])
+	e.pairs.list = acts
+	if n == 0 {
+		return false
+	}
+	a.Bytes = rest[:n]
+	l.p.receivedAll(n, each)
+	l.p.record(false, n, a.Bytes, nil)
+	l.perform(a)
+	return true
+}
+
+// perform carries out the actions of the event at hand, and those that they bring about.
+func (l *handshakeLink) perform(a *RxPacket) {
+	p, e := l.p, l.p.e
+	e.touch(p)
+	for i := 0; ; i++ {
+		if i == len(e.pairs.list) {
+			// Whatever happened may have deferred a SEND_REQUEST. It goes to receives that are posted again first.
+			if len(e.pairs.reposts) > 0 || !l.announceDeferred() || i == len(e.pairs.list) {
+				break
+			}
+		}
+		switch act := e.pairs.list[i]; act.Kind {
+		case handshake.Transmit:
+			l.transmit(act)
+		case handshake.TransmitData:
+			l.transmitData(act)
+		case handshake.Copy:
+			l.recving.store(act)
+			if p.placed {
+				l.place()
+			}
+		case handshake.SendDone:
+			l.sendDone(act)
+		case handshake.RecvDone:
+			l.recvDone(act)
+		case handshake.Repost:
+			r := l.recving
+			l.recving = nil
+			if r.detached {
+				e.buffers.put(r.buf)
+			} else {
+				e.pairs.reposts = append(e.pairs.reposts, r)
+			}
+		case handshake.Drop:
+			l.foreign = a != nil && protocol.IsExtended(a.Bytes)
+			p.dropped(a, Drop{Reason: handshakeDrops[act.Reason], Header: act.Header})
+		case handshake.Note:
+			p.noted(Note{Event: handshakeEvents[act.Event], Header: act.Header, Err: act.Err})
+		case handshake.DeadEnd:
+			p.deadEnded(act.Err)
+		}
+	}
+	l.keep(protocol.Header{})
+	clear(e.pairs.list) // lets go of payload and requests
+	e.pairs.list = e.pairs.list[:0]
+	for len(e.pairs.reposts) > 0 { // which may act on another peer
+		r := e.pairs.reposts[0]
+		e.pairs.reposts = append(e.pairs.reposts[:0], e.pairs.reposts[1:]...)
+		e.repost(r)
+		if len(e.pairs.reposts) == 0 {
+			l.perform(nil)
+		}
+	}
+}
+
+// transmit sends a handshake packet. A network that refuses it is treated like
+// one that loses it: the handshake retransmits it, and the error is kept to explain
+// a time-out.
+func (l *handshakeLink) transmit(act handshake.Action) {
+	l.keep(act.Header)
+	l.p.profile.Put(l.header[:], act.Header)
+	l.p.sent(act.Header.Type, protocol.HeaderLen)
+	l.p.record(true, protocol.HeaderLen, l.header[:], nil)
+	l.p.sendResult(l.p.e.effects.Header(l.p.rank, l.header[:]))
+}
+
+// transmitData sends a DATA message.
+func (l *handshakeLink) transmitData(act handshake.Action) {
+	l.keep(act.Header)
+	if !l.sending.detached {
+		l.left = leftover{unanswered: true}
+	}
+	payload := l.sending.buf
+	l.p.profile.Put(l.header[:], act.Header)
+	l.p.record(true, l.sentData(len(payload)), l.header[:], payload)
+	if at, sent, err := l.p.e.effects.Data(l.p.rank, act.ID, l.header[:], payload); sent {
+		l.dataSent(at, act.ID, err)
+	}
+}
+
+// sentData counts a DATA message, and returns how many bytes it has on the wire.
+func (l *handshakeLink) sentData(bytes int) (wire int) {
+	p := l.p
+	p.sent(protocol.Data, protocol.HeaderLen+bytes)
+	datagrams, wire := uint64(1), protocol.HeaderLen+bytes
+	if !p.cfg.Network.Reliable {
+		shape, words := &p.cfg.Handshake.Shape, wordsOf(int64(bytes))
+		datagrams, wire = uint64(shape.Datagrams(words)), protocol.HeaderLen+int(shape.PayloadBytes(words))
+	}
+	l.dataOut += datagrams
+	l.dataBytes += uint64(wire)
+	return wire
+}
+
+// HeaderSent notes what has become of a packet that Effects.Header did not send at once, and DataSent of a DATA
+// message of Effects.Data.
+func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
+func (e *Core) DataSent(peer int, id handshake.ID, err error) {
+	e.peers[peer].handshake.dataSent(e.at, id, err)
+}
+
+// dataSent notes that the network had taken a DATA message at now, or has refused it. The
+// wait for its ACK begins, unless the send has ended meanwhile.
+func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err error) {
+	l.p.sendResult(err)
+	l.p.e.at = now
+	if l.sending != nil && l.sending.id == id {
+		l.machine().DataSent(now)
+	}
+}
+
+// store writes payload where it belongs, unless it was placed there.
+func (r *Request) store(act handshake.Action) {
+	if to := r.buf[act.Offset:]; !same(to, act.Payload) {
+		copy(to, act.Payload)
+	}
+}
+
+// place has the rest of a long message placed in the receive's buffer.
+func (l *handshakeLink) place() {
+	e, r := l.p.e, l.recving
+	offset, left, ok := l.pair.Expects()
+	left = min(left, int64(len(r.buf))-offset)
+	if ok && left >= minPlacement && !r.detached {
+		e.expect(l.p, r, Placement{Buf: r.buf[offset : offset+left]})
+	} else {
+		e.expectNothing(l.p)
+	}
+}
+
+func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
+	l.dropLeft()
+	l.sendq.push(r)
+	l.nextSend()
+	l.perform(nil)
+	return false
+}
+
+// nextSend hands the next queued send to the pair, if it is free for one.
+func (l *handshakeLink) nextSend() {
+	e := l.p.e
+	for l.sending == nil {
+		r := l.sendq.pop()
+		if r == nil {
+			return
+		}
+		op := handshake.SendOp{ID: r.id, Words: r.words(), Datatype: r.datatype, Tag: uint8(r.tag)}
+		l.sending = r
+		acts, err := l.machine().Send(e.at, op, e.pairs.list)
+		e.pairs.list = acts
+		if err != nil {
+			l.sending = nil
+			e.finish(r, err)
+		}
+	}
+}
+
+// announceDeferred announces the message whose SEND_REQUEST is deferred in an idle pair,
+// and reports whether a receive has matched it. While it waits for one, the same
+// request again is the same message (P5).
+func (l *handshakeLink) announceDeferred() bool {
+	if l.recving != nil {
+		return false
+	}
+	p, e := l.p, l.p.e
+	h, at, ok := l.pair.Deferred()
+	old := l.deferred
+	if !ok {
+		if old != nil { // it was a duplicate
+			e.matchers.of(old.comm).RemoveUnexpected(old.handle)
+			e.inbounds.retire(old)
+			l.deferred = nil
+		}
+		return false
+	}
+	if old != nil && old.tag == int32(h.Tag) && old.datatype == h.Call.Datatype() {
+		return false
+	}
+	if old != nil { // replaced by another
+		e.matchers.of(old.comm).RemoveUnexpected(old.handle)
+	}
+	if l.isLeft() {
+		return l.discardNext()
+	}
+	in := e.inbounds.get()
+	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
+	in.phases.Start, in.phases.Request = at, at
+	l.deferred = in
+	if err := e.arrive(in); err != nil {
+		l.deferred = nil // the peer will ask again
+	}
+	return l.recving != nil
+}
+
+// matched hands the receive that a deferred SEND_REQUEST was matched with to the pair,
+// which clears it.
+func (l *handshakeLink) matched(in *inbound, r *Request) {
+	e := l.p.e
+	l.deferred = nil
+	l.recving = r
+	r.in = in
+	acts, err := l.machine().Recv(e.at, handshake.RecvOp{
+		ID: r.id, Words: r.words(), Datatype: r.datatype, Any: r.anyDatatype, Tag: uint8(in.tag),
+	}, e.pairs.list)
+	e.pairs.list = acts
+	if err != nil { // cannot be: recving was nil
+		l.recving = nil
+		e.finish(r, err)
+	}
+}
+
+func (l *handshakeLink) sendDone(act handshake.Action) {
+	e, r := l.p.e, l.sending
+	l.sending = nil
+	r.Status.Phases = act.Phases
+	r.Status.Phases.Start = r.posted // the pair has not had it from the beginning
+	l.countUnreachable(act.Err)
+	if r.detached {
+		e.buffers.put(r.buf)
+		l.leftSendDone(r, act.Err)
+	} else {
+		e.finish(r, act.Err)
+	}
+	l.nextSend()
+}
+
+func (l *handshakeLink) recvDone(act handshake.Action) {
+	p, e, r := l.p, l.p.e, l.recving
+	l.recving = nil
+	tag := int(act.Header.Tag)
+	if p.noTags() && r.tag != AnyTag {
+		tag = int(r.tag)
+	}
+	r.Status = Status{
+		Peer: p.rank, Words: act.Words, Bytes: int64(act.Words) * protocol.WordLen,
+		Datatype: act.Header.Call.Datatype(), Tag: tag, Phases: act.Phases,
+	}
+	// The pair has had the receive only since its SEND_REQUEST was there.
+	r.Status.Phases.Start = r.posted
+	l.countUnreachable(act.Err)
+	switch {
+	case !r.detached:
+		l.left.unanswered = false
+		if act.Err == nil {
+			p.recvsDone++
+			p.recvBytes += uint64(r.Status.Bytes)
+		}
+		e.inbounds.retire(r.in)
+		e.finish(r, act.Err)
+	case act.Err == nil && !r.discards:
+		// It arrived for a detached receive: it goes to the next one that it fits.
+		in := &inbound{
+			source: p.rank, tag: int32(act.Header.Tag), bytes: r.Status.Bytes, datatype: r.Status.Datatype,
+			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, matchedBefore: true, phases: act.Phases,
+		}
+		in.got = min(in.bytes, in.room)
+		if err := e.arrive(in); err != nil {
+			e.forget(in)
+		}
+	default:
+		e.buffers.put(r.buf)
+		if r.discards {
+			p.noted(Note{Event: EventDiscarded, Header: act.Header})
+		}
+	}
+}
+
+// countUnreachable counts a message that has ended with err because the peer did not
+// answer.
+func (l *handshakeLink) countUnreachable(err error) {
+	if errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) {
+		l.unreachable++
+		l.p.unreachableAt = l.p.e.at
+	}
+}
+
+func (l *handshakeLink) cancel(r *Request) bool {
+	if r.send() {
+		return l.cancelSend(r)
+	}
+	return l.cancelRecv(r)
+}
+
+func (l *handshakeLink) cancelSend(r *Request) bool {
+	e := l.p.e
+	if l.sendq.remove(func(queued *Request) bool { return queued == r }) {
+		return true
+	}
+	if r != l.sending || e.gone && l.leaveSend(r) {
+		return false
+	}
+	acts, ok := l.machine().CancelSend(e.at, r.id, e.pairs.list[:0])
+	e.pairs.list = acts
+	if ok {
+		l.sending = nil
+		l.nextSend()
+	}
+	l.perform(nil)
+	return ok
+}
+
+func (l *handshakeLink) cancelRecv(r *Request) bool {
+	if !l.machine().CancelRecv(r.id) {
+		return l.p.e.gone && l.revokeRecv(r)
+	}
+	l.recving = nil // and its SEND_REQUEST is deferred again
+	l.perform(nil)
+	return true
+}
+
+func (l *handshakeLink) detach(r *Request, keep Keep, drop bool) {
+	own := &Request{
+		kind: r.kind, peer: r.peer, p: r.p, tag: r.tag, comm: r.comm, datatype: r.datatype, anyDatatype: r.anyDatatype,
+		buf: l.p.e.buffers.own(r.buf, keep), posted: r.posted, id: r.id, in: r.in, detached: true, Status: r.Status,
+	} // which takes r's place in the pair
+	switch {
+	case r.send():
+		l.sending = own
+		own.discards = l.p.e.gone
+		l.machine().LeaveSend(l.p.e.at, r.id)
+	default:
+		l.recving = own
+		if drop {
+			l.discardRecving()
+		}
+	}
+}
+
+func (l *handshakeLink) abort(err error, everything bool) {
+	if !everything {
+		for r := l.sendq.pop(); r != nil; r = l.sendq.pop() {
+			l.p.e.finish(r, err)
+		}
+		return
+	}
+	for _, r := range []*Request{l.sending, l.recving} {
+		if r != nil && !r.detached {
+			l.p.e.finish(r, err)
+		}
+	}
+	l.sending, l.recving = nil, nil
+}
+
+func (l *handshakeLink) tick(horizon handshake.Instant) {
+	e := l.p.e
+	e.pairs.list = l.machine().Tick(horizon, e.pairs.list[:0])
+	l.perform(nil)
+}
+
+func (l *handshakeLink) reconfigure(next *Peer) { l.machine().Reconfigure(&next.Handshake) }
+
+// reset is Engine.Reset for the peer.
+func (l *handshakeLink) reset() {
+	l.dropLeft()
+	l.left = leftover{}
+	e := l.p.e
+	m := l.machine()
+	m.Reset()
+	e.pairs.list = m.Release(e.at, e.pairs.list[:0])
+	l.perform(nil)
+}
+
+func (l *handshakeLink) deadEnd() error {
+	if err := l.pair.DeadEnd(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (l *handshakeLink) deadline() (handshake.Instant, bool) { return l.pair.Deadline() }
+
+func (l *handshakeLink) lingerUntil() (handshake.Instant, bool) { return l.pair.LingerUntil() }

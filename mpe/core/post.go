@@ -1,0 +1,102 @@
+package core
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Request makes the request of an operation. It is part of an event.
+func (e *Core) Request(op *Operation) *Request {
+	r := e.effects.NewRequest()
+	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
+	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
+	r.Status.Peer = op.Peer
+	if op.Peer != AnySource {
+		r.p = e.peers[op.Peer]
+	}
+	return r
+}
+
+// Queues reports whether a receive is certain to wait for its message, so that its event may have the time of the last one.
+func (e *Core) Queues(r *Request) bool {
+	return !e.observes(r.p) && e.matchers.of(r.comm).Unexpected() == 0
+}
+
+// Refuse ends a request that is not to start.
+func (e *Core) Refuse(r *Request, err error) { e.finish(r, err) }
+
+// Post starts a request, or ends it if sendShort has sent its message. Blocking is as in Operation.
+func (e *Core) Post(r *Request, short, blocking bool) error {
+	if short {
+		e.sentShort(r)
+		return nil
+	}
+	r.MayRest = e.mayRest(r)
+	if err := e.startRequest(r, blocking); err != nil {
+		return err
+	}
+	e.recordPosted(r)
+	return nil
+}
+
+// startRequest starts a request. Blocking is as in Operation.
+func (e *Core) startRequest(r *Request, blocking bool) (err error) {
+	if e.state != running {
+		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
+	}
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	switch {
+	case r.kind == OpRecv:
+		err = e.postRecv(r)
+	case r.peer == e.rank:
+		err = e.sendSelf(r)
+	default:
+		if r.p.send(r, blocking) {
+			return nil
+		}
+	}
+	e.flush()
+	if err != nil {
+		return fmt.Errorf("rank %d: %w", e.rank, err)
+	}
+	return nil
+}
+
+// Check refuses what the wire cannot carry.
+func (e *Core) Check(op *Operation) error {
+	recv := op.Kind == OpRecv
+	switch {
+	case op.Peer == AnySource && recv:
+	case op.Peer < 0 || op.Peer >= len(e.peers):
+		return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", op.Peer, ErrRank, len(e.peers)-1)
+	}
+	if int64(op.Tag) > math.MaxInt32 || op.Tag < 0 && !(recv && op.Tag == AnyTag) {
+		return fmt.Errorf("tag %d: %w: it is 0 to %d", op.Tag, ErrTag, math.MaxInt32)
+	}
+	switch {
+	case op.Peer == AnySource:
+		if e.noTags && op.Comm == 0 && op.Tag > 0 {
+			return fmt.Errorf("tag %d: %w: name the source, or use a communicator without those peers", op.Tag, ErrWildcard)
+		}
+		return nil
+	case op.Peer == e.rank:
+		return nil
+	}
+	p := e.peers[op.Peer]
+	switch {
+	case len(op.Buf) <= p.unlimited:
+	case p.limits.NoComms && op.Comm != 0:
+		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", p.rank, ErrComm, p.profile)
+	case p.limits.Words && len(op.Buf)%protocol.WordLen != 0:
+		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
+	case p.limits.SmallTags && op.Tag > 255:
+		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
+	case int64(len(op.Buf)) > p.longest && !recv:
+		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, p.longest)
+	}
+	return nil
+}

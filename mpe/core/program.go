@@ -1,0 +1,52 @@
+package core
+
+// ProgramEnded is Engine.ProgramEnded.
+func (e *Core) ProgramEnded(clean bool) {
+	e.calls.Reset()
+	e.dropMatched()
+	for _, p := range e.peers {
+		if p != nil {
+			if p.extended != nil {
+				p.extended.retractAborts()
+			} else {
+				p.handshake.programEnded(clean)
+			}
+		}
+	}
+	e.flush()
+}
+
+// dropMatched drops messages that were matched by receives whose callers no longer waited: they are for the next
+// receives of the same program. Each is the oldest of its source and tag.
+func (e *Core) dropMatched() {
+	for comm, m := range e.matchers.all {
+		var list []*inbound
+		m.EachUnexpected(func(_, _ int32, u unexpected) bool {
+			if u.in != nil && u.in.matchedBefore {
+				list = append(list, u.in)
+			}
+			return true
+		})
+		for _, in := range list {
+			e.discard(comm, in.source, int(in.tag))
+		}
+	}
+}
+
+// discard receives and drops a message, the oldest of its source and tag.
+func (e *Core) discard(comm uint32, source, tag int) {
+	r := e.Request(&Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
+	r.discards = true
+	e.nextID++
+	r.id, r.posted = e.nextID, e.at
+	_ = e.postRecv(r) // there is a message for it, so it needs no room
+}
+
+// leaveRecv notes that a receive of a program that is gone was cancelled.
+func (e *Core) leaveRecv(r *Request) {
+	for _, p := range e.peers {
+		if p != nil && p.handshake != nil && (p == r.p || r.peer == AnySource) {
+			p.handshake.leaveRecv()
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package core
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// How ranks ask each other for reports (E53). What a report says is its maker's and its reader's business: to the engine it is bytes.
+
+// MaxReport is the most bytes of a report.
+const MaxReport = extended.MaxReport
+
+// ErrNoReport and ErrNoQuestions are why a rank of the extended profile has no report: it has not answered, or is of an older version.
+// ErrNotExtended: the link to the rank is of another profile, of which no packet asks.
+var (
+	ErrNoReport    = extended.ErrNoReport
+	ErrNoQuestions = extended.ErrNoQuestions
+	ErrNotExtended = errors.New("its link is not of the profile extended, which alone has questions for reports")
+)
+
+// PeerReport is what a rank has answered.
+type PeerReport struct {
+	Rank int
+	// Report is nil if there is none because of Err.
+	Report []byte
+	Err    error
+}
+
+// reportEvery is the shortest time between two reports that a rank makes, however many ask.
+const reportEvery = 100 * time.Millisecond
+
+// reports is what a core has of the questions of other ranks, and of its own.
+type reports struct {
+	// text is the report that was made last, at madeAt. making: the driver makes one for the askers; answers: they get
+	// the last one at the end of the event.
+	text    []byte
+	madeAt  handshake.Instant
+	making  bool
+	answers bool
+	askers  []*extendedLink
+}
+
+// Question is a question to several ranks.
+type Question struct {
+	Reports []PeerReport
+	left    int
+	wake    func() // is called when none is left
+}
+
+// answered notes what a rank has answered.
+func (q *Question) answered(e *Core, rank int, report []byte, err error) {
+	i := slices.IndexFunc(q.Reports, func(r PeerReport) bool { return r.Rank == rank })
+	q.Reports[i].Report, q.Reports[i].Err = report, err
+	if q.left--; q.left == 0 {
+		e.wake(q.wake)
+	}
+}
+
+// Ask asks ranks for their reports. All of them have to be peers, and none may come twice. Wake is called when all have
+// answered.
+func (e *Core) Ask(ranks []int, wake func()) *Question {
+	q := &Question{Reports: make([]PeerReport, len(ranks)), left: len(ranks), wake: wake}
+	if len(ranks) == 0 {
+		e.wake(wake)
+	}
+	for i, rank := range ranks {
+		q.Reports[i].Rank = rank
+	}
+	for _, rank := range ranks {
+		switch l := e.peers[rank].extended; {
+		case l == nil:
+			q.answered(e, rank, nil, ErrNotExtended)
+		case e.state != running:
+			q.answered(e, rank, nil, ErrClosed)
+		default:
+			l.questions = append(l.questions, q)
+			e.conns.list = l.machine().Ask(e.at, e.conns.list[:0])
+			l.perform(nil)
+		}
+	}
+	e.flush()
+	return q
+}
+
+// forget drops a question that has not ended.
+func (e *Core) ForgetQuestion(q *Question) {
+	for _, r := range q.Reports {
+		if l := e.peers[r.Rank].extended; l != nil {
+			l.questions = slices.DeleteFunc(l.questions, func(other *Question) bool { return other == q })
+		}
+	}
+}
+
+// reported ends the questions to a peer.
+func (l *extendedLink) reported(act *extended.Action) {
+	for _, q := range l.questions {
+		q.answered(l.p.e, l.p.rank, bytes.Clone(act.Payload), act.Err)
+	}
+	l.questions = nil
+}
+
+// onQuestion has a report made for a peer that asks, or sends the one that was just made.
+func (e *Core) onQuestion(l *extendedLink) {
+	r := &e.reports
+	if !e.cfg.Reports || e.state != running || slices.Contains(r.askers, l) {
+		return
+	}
+	r.askers = append(r.askers, l)
+	switch {
+	case r.making:
+	case r.text != nil && e.at-r.madeAt < reportEvery:
+		r.answers = true
+	default:
+		r.making, e.out.Report = true, true
+	}
+}
+
+// ReportMade sends a report to the ranks that have asked for it.
+func (e *Core) ReportMade(text []byte) {
+	r := &e.reports
+	r.text, r.madeAt, r.making = text, e.at, false
+	e.answer()
+	e.flush()
+}
+
+// answer sends the last report to the ranks that have asked for it.
+func (e *Core) answer() {
+	r := &e.reports
+	askers := r.askers
+	r.askers, r.answers = nil, false
+	if e.state != running {
+		return
+	}
+	for _, l := range askers {
+		e.conns.list = l.machine().Answer(r.text, e.conns.list[:0])
+		l.perform(nil)
+	}
+}

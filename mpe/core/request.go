@@ -1,0 +1,161 @@
+package core
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Status describes a message that has ended, or one that a Probe has found.
+type Status struct {
+	// Peer is the other rank; Send is the direction.
+	Peer int
+	Send bool
+	// Bytes is the size of the message as its sender gave it, and Words the
+	// same in words, rounded up. What a truncated receive stored is its
+	// buffer's length. A Probe of a peer that announces no length says
+	// UnknownLength.
+	Bytes int64
+	Words uint32
+	// Datatype, Tag and Comm are the sender's; a peer that carries no tags
+	// has that of the receive.
+	Datatype protocol.Datatype
+	Tag      int
+	Comm     uint32
+	// Phases are the steps of the handshake, on the engine's clock.
+	Phases handshake.Phases
+	// Claim is as in Match: 0 if the message has not been claimed.
+	Claim int
+}
+
+// UnknownLength is Status.Bytes of a message that was announced without its
+// length.
+const UnknownLength = -1
+
+// Elapsed is the time from posting a message to its end.
+func (s Status) Elapsed() time.Duration {
+	end := max(s.Phases.Ack, s.Phases.Data)
+	if end < s.Phases.Start {
+		return 0
+	}
+	return end - s.Phases.Start
+}
+
+// Request is a posted operation, or a message of a collective call.
+type Request struct {
+	// Owner is what its driver has of it. It stays when the request is released.
+	Owner any
+
+	kind OpKind
+	// peer is the other rank, or AnySource; p what is kept of it, nil for
+	// this rank itself and for AnySource.
+	peer        int
+	p           *peer
+	tag         int32
+	comm        uint32
+	datatype    protocol.Datatype
+	anyDatatype bool
+	// buf is the payload of a send or the buffer of a receive. It is the
+	// caller's memory until the request ends or is detached.
+	buf    []byte
+	posted handshake.Instant
+
+	// Where it stands: a receive is posted (handle) until a message has
+	// matched (in); a send is a handshake's (id) or an extended peer's (out).
+	handle match.Handle
+	order  uint64 // the receive's place among all that were posted
+	in     *inbound
+	id     handshake.ID
+	out    extended.ID
+	// Of a collective call: a request that is a call has it, and those of its messages
+	// have the message, and the flow if they are part of one.
+	Call       *collective.Execution
+	collective coll.Collective // of a call, also when that has ended
+	message    *collective.Message
+	flow       *flow
+	// placed is the peer whose placement may be of this receive.
+	placed *peer
+
+	detached bool // without its caller, and still in transfer
+	discards bool // it has no caller: its message is dropped
+	MayRest  bool // a library may leave it
+	// rest is the ref of a send that a library left, or 0.
+	rest uint32
+
+	// Over: it has ended, with status and err.
+	Over   bool
+	Status Status
+	Err    error
+}
+
+// words is the size of the payload or buffer.
+func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) }
+
+// Operation is the send or receive that the request is of.
+func (r *Request) Operation() Operation {
+	return Operation{Kind: r.kind, Peer: r.peer, Tag: int(r.tag), Comm: r.comm, Buf: r.buf, Datatype: r.datatype}
+}
+
+func (r *Request) send() bool { return r.kind == OpSend || r.kind == OpSendSync }
+
+// observes reports whether the Observer is notified of messages with a peer, or, if that is nil, with any.
+func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
+
+// notifies reports whether the Observer is notified of the end of a request.
+func (e *Core) notifies(r *Request) bool {
+	p := r.p
+	if s := r.Status.Peer; p == nil && s >= 0 && s < len(e.peers) {
+		p = e.peers[s]
+	}
+	return e.observes(p)
+}
+
+// finish ends a request.
+func (e *Core) finish(r *Request, err error) {
+	if r.Over {
+		return
+	}
+	r.Status.Send = r.send()
+	if r.send() {
+		r.Status.Peer, r.Status.Bytes, r.Status.Words = r.peer, int64(len(r.buf)), wordsOf(int64(len(r.buf)))
+		r.Status.Datatype, r.Status.Tag, r.Status.Comm = r.datatype, int(r.tag), r.comm
+	}
+	if p := r.p; p != nil && !r.discards {
+		if err != nil && p.sendErr != nil {
+			err = &networkError{err, p.sendErr}
+		}
+		switch {
+		case err != nil:
+			p.failed++
+		case r.send():
+			p.sendsDone++
+			p.sentBytes += uint64(r.Status.Bytes)
+		}
+	}
+	r.Err = err
+	e.lastEnd = e.at
+	e.recordCall(r, true)
+	switch {
+	case r.kind == opCollective && err != nil:
+		e.cfg.Observer.CallFailed(e.rank, err)
+	case e.observed && r.kind != opCollective && !r.discards && e.notifies(r):
+		e.cfg.Observer.Done(e.rank, r.Status, err)
+	}
+	e.revokePlacement(r)
+	r.buf, r.in = nil, nil
+	r.Over = true
+	left := r.rest != 0 && e.rests.moves[r.rest] == r // by a library, which does not wait for it then
+	switch {
+	case r.message != nil:
+		e.ended = append(e.ended, r)
+	case left:
+		e.restEnded(r)
+	case r.Owner != nil:
+		e.out.Ended = append(e.out.Ended, r)
+	}
+}

@@ -1,0 +1,297 @@
+package core
+
+import (
+	"unsafe"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A program may have millions of sends that wait for receives. A library that can name such a send by a number leaves
+// its Request to the engine (Rest), and takes it back (Wake) for each call of the program that concerns it. Until the
+// peer answers, the engine keeps a record of 56 bytes in place of the Request.
+
+// Resting is the number of a send that a library left to the engine. 0 is none.
+type Resting uint64
+
+// Origin is the call that posted a send, as the library keeps it. Sends share it.
+type Origin struct {
+	Comm any
+	Call string
+}
+
+// restState says where a send is that a library left.
+type restState uint8
+
+const (
+	restFree restState = iota
+	// restWaits: the record has all of it.
+	restWaits
+	// restMoves: the engine has a Request of it, as it has not been announced yet, or the peer has answered.
+	restMoves
+	// restTaken: the library has a Request of it.
+	restTaken
+	// restDone: it has ended. Its error, if any, is in errs.
+	restDone
+)
+
+// restingSend is a send that a library left. There may be millions.
+type restingSend struct {
+	buf    *byte // while it waits
+	posted handshake.Instant
+	origin *Origin
+	length uint32
+	comm   uint32
+	number uint32 // the message's
+	id     uint32 // the lower half of the Request's
+	uses   uint32 // how many sends had the record before, so that numbers are not used twice
+	tag    int32
+	peer   int32 // of a free record, the next free one
+
+	state     restState
+	kind      OpKind
+	datatype  protocol.Datatype
+	discarded bool // the library has freed it
+}
+
+// restPage is the number of records allocated at a time.
+const restPage = 1 << 10
+
+// restingSends holds the sends that libraries left to the engine.
+type restingSends struct {
+	pages []*[restPage]restingSend
+	used  uint32 // records so far
+	free  uint32 // the first free one, counted from 1, or 0
+	moves map[uint32]*Request
+	errs  map[uint32]error
+}
+
+// at returns the record of a ref, which counts from 1.
+func (q *restingSends) at(ref uint32) *restingSend {
+	return &q.pages[(ref-1)/restPage][(ref-1)%restPage]
+}
+
+// add returns the ref of a new record.
+func (q *restingSends) add() uint32 {
+	if ref := q.free; ref != 0 {
+		q.free = uint32(q.at(ref).peer)
+		return ref
+	}
+	if q.used%restPage == 0 {
+		q.pages = append(q.pages, new([restPage]restingSend))
+	}
+	q.used++
+	return q.used
+}
+
+// remove frees a record.
+func (q *restingSends) remove(ref uint32) {
+	s := q.at(ref)
+	*s = restingSend{uses: s.uses + 1, peer: int32(q.free)}
+	q.free = ref
+	delete(q.moves, ref)
+	delete(q.errs, ref)
+}
+
+// ref returns the ref of a number, or 0 if there is no such send any more.
+func (q *restingSends) ref(n Resting) uint32 {
+	ref := uint32(n)
+	if ref == 0 || ref > q.used {
+		return 0
+	}
+	if s := q.at(ref); s.state == restFree || s.discarded || s.uses != uint32(n>>32) {
+		return 0
+	}
+	return ref
+}
+
+// move notes the Request of a send in the engine's hands.
+func (q *restingSends) move(ref uint32, r *Request) {
+	if q.moves == nil {
+		q.moves = map[uint32]*Request{}
+	}
+	q.at(ref).state, q.moves[ref], r.rest = restMoves, r, ref
+}
+
+// mayRest reports whether a request that is about to start is a send that may be left: it pays if the peer has many.
+func (e *Core) mayRest(r *Request) bool {
+	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > e.matchers.restAbove
+}
+
+// Rest keeps a send that its library no longer follows. It may have ended already.
+func (e *Core) Rest(r *Request, o *Origin) Resting {
+	q := &e.rests
+	ref := r.rest
+	if ref == 0 {
+		ref = q.add()
+	}
+	s := q.at(ref)
+	s.origin, s.comm, s.tag, s.peer, s.kind, s.datatype = o, r.comm, r.tag, int32(r.peer), r.kind, r.datatype
+	n := Resting(s.uses)<<32 | Resting(ref)
+	q.move(ref, r)
+	if r.Over {
+		e.restEnded(r)
+	} else {
+		r.p.extended.restSend(ref)
+	}
+	return n
+}
+
+// restEnded keeps the outcome of a send that ends in the engine's hands.
+func (e *Core) restEnded(r *Request) {
+	q := &e.rests
+	ref := r.rest
+	delete(q.moves, ref)
+	s := q.at(ref)
+	s.state = restDone
+	if r.Err != nil {
+		if q.errs == nil {
+			q.errs = map[uint32]error{}
+		}
+		q.errs[ref] = r.Err
+	}
+	e.effects.Release(r)
+	if s.discarded {
+		q.remove(ref)
+	}
+}
+
+// restSend gives the Request of a send back that waits for a receive of the peer.
+func (l *extendedLink) restSend(ref uint32) {
+	q := &l.p.e.rests
+	r := q.moves[ref]
+	if r == nil || r.p != l.p {
+		return
+	}
+	number, ok := l.conn.RestSend(r.out, ref)
+	if !ok {
+		return
+	}
+	l.invalidate(r.out) // the peer asks for it
+	l.outs.remove(r.out)
+	s := q.at(ref)
+	s.buf, s.length, s.posted, s.state = unsafe.SliceData(r.buf), uint32(len(r.buf)), r.posted, restWaits
+	s.number, s.id = number, uint32(r.id)
+	delete(q.moves, ref)
+	l.resting++
+	l.p.e.effects.Release(r)
+}
+
+// wakeSend is the function of WakeSends.
+func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant) {
+	r := l.p.e.restored(ref)
+	r.out = l.outs.add(r)
+	return extended.SendOp{
+		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
+		Sync: r.kind == OpSendSync,
+	}, r.posted
+}
+
+// restored makes a Request of a send that waits or has ended, in the engine's hands.
+func (e *Core) restored(ref uint32) *Request {
+	s := e.rests.at(ref)
+	r := e.effects.NewRequest()
+	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), e.peers[s.peer], s.tag, s.comm, s.datatype
+	r.posted, r.Status.Peer = s.posted, int(s.peer)
+	if s.state == restWaits {
+		r.id, r.buf = e.nextID-handshake.ID(uint32(e.nextID)-s.id), unsafe.Slice(s.buf, s.length)
+		s.buf = nil
+		r.p.extended.resting--
+	} else {
+		r.Err = e.rests.errs[ref]
+		r.Over = true
+	}
+	e.rests.move(ref, r)
+	return r
+}
+
+// WakeRest gives a library back what it left, or nil.
+func (e *Core) WakeRest(n Resting) (*Request, *Origin) {
+	q := &e.rests
+	ref := q.ref(n)
+	if ref == 0 || q.at(ref).state == restTaken {
+		return nil, nil
+	}
+	s := q.at(ref)
+	switch s.state {
+	case restWaits:
+		e.peers[s.peer].extended.machine().WakeSend(s.number)
+	case restDone:
+		e.restored(ref)
+	}
+	r := q.moves[ref]
+	delete(q.moves, ref)
+	s.state = restTaken
+	return r, s.origin
+}
+
+// PendingRest reports whether a send that was left has not ended, and is not awake.
+func (e *Core) PendingRest(n Resting) bool {
+	ref := e.rests.ref(n)
+	return ref != 0 && (e.rests.at(ref).state == restWaits || e.rests.at(ref).state == restMoves)
+}
+
+// ForgetRest frees what a library left, or has back, and reports false if there is nothing.
+func (e *Core) ForgetRest(n Resting) bool {
+	q := &e.rests
+	ref := q.ref(n)
+	if ref == 0 {
+		return false
+	}
+	if s := q.at(ref); s.state == restWaits || s.state == restMoves {
+		s.discarded = true
+	} else {
+		q.remove(ref)
+	}
+	return true
+}
+
+// eachRest yields the refs of the peer's sends that wait.
+func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
+	q := &l.p.e.rests
+	for ref := uint32(1); ref <= q.used && l.resting > 0; ref++ {
+		if s := q.at(ref); s.state == restWaits && int(s.peer) == l.p.rank && !yield(ref) {
+			return
+		}
+	}
+}
+
+// endRests ends the sends that wait, of which the state machine keeps nothing any more.
+func (l *extendedLink) endRests(err error) {
+	for ref := range l.eachRest {
+		l.p.e.finish(l.p.e.restored(ref), err)
+	}
+}
+
+// cancelRests asks the peer to cancel the sends that wait.
+func (l *extendedLink) cancelRests(err error) {
+	q := &l.p.e.rests
+	for ref := range l.eachRest {
+		l.machine().WakeSend(q.at(ref).number)
+		if r := q.moves[ref]; l.cancel(r) {
+			l.p.e.finish(r, err)
+		}
+		l.restSend(ref)
+	}
+}
+
+// restWait returns the oldest of the sends that wait. It looks at every record.
+func (l *extendedLink) restWait() (w Waiting, ok bool) {
+	var oldest *restingSend
+	for ref := range l.eachRest {
+		if s := l.p.e.rests.at(ref); oldest == nil || s.posted < oldest.posted {
+			oldest = s
+		}
+	}
+	if oldest == nil {
+		return w, false
+	}
+	st := extended.SendState{Comm: oldest.comm, Tag: uint32(oldest.tag), Wait: extended.Wait{
+		State: extended.WaitClear, Local: uint32(l.p.e.rank), Remote: uint32(l.p.rank),
+		Since: min(oldest.posted, l.p.e.at), Length: int64(oldest.length),
+	}}
+	w = Waiting{Wait: sendWait(&st), Send: true, Moving: true, peer: l.p, send: st}
+	w.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag, comm: oldest.comm}
+	return w, true
+}

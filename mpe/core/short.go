@@ -1,0 +1,275 @@
+package core
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Messages of one packet between ranks that share memory. What is here is the shorter way through the
+// engine for those that nothing is out of the ordinary with: from the caller's buffer to the transport,
+// and from there to the receive that was posted. The others go the way of all packets.
+
+// shortLink returns the link of a peer to which messages may have short headers, or nil. It needs no lock.
+func (p *peer) shortLink() *extendedLink {
+	if p == nil || p.extended == nil || p.extended.fast == nil {
+		return nil
+	}
+	return p.extended
+}
+
+// sendShort sends a message with a short header, if that may be done now. It needs no time: the driver begins the event then,
+// if NeedsTime reports true, and calls Post or SentNow.
+func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype protocol.Datatype) bool {
+	e := l.p.e
+	if e.state != running {
+		return false
+	}
+	x := &e.conns
+	x.op = extended.SendOp{Length: int64(len(buf)), Comm: comm, Tag: uint32(tag), Datatype: datatype}
+	return l.fast.NextShort(&x.op, &x.short) && e.effects.Short(l.p.rank, &x.short, buf)
+}
+
+// SendShort is that of the message of a request.
+func (e *Core) SendShort(r *Request, blocking bool) bool {
+	if r.kind != OpSend || r.flow != nil {
+		return false
+	}
+	l := r.p.shortLink()
+	return l != nil && !l.holdsBack(blocking && r.message == nil, len(r.buf)) &&
+		l.sendShort(r.buf, r.comm, r.tag, r.datatype)
+}
+
+// holdsBack reports whether a small message is to be announced, as its caller waits for it and the peer has little
+// room.
+func (l *extendedLink) holdsBack(blocking bool, length int) bool {
+	return blocking && length <= extended.MaxInline && l.fast.Scarce()
+}
+
+// NeedsTime reports whether the driver has to begin the event before it goes on, after a message to a peer was sent with
+// a short header. Otherwise the time of the last event will do: nothing shows it, and a tick will come that gives the
+// message a time.
+func (e *Core) NeedsTime(peer int) bool {
+	l := e.peers[peer].extended
+	return e.observes(l.p) || l.dueLater(l.timing.MaxRTO)
+}
+
+// MaySendNow reports whether messages to a rank may be sent without a request: with short headers, and without that
+// somebody is notified of their ends. It needs no lock.
+func (e *Core) MaySendNow(peer int) bool {
+	l := e.peers[peer].shortLink()
+	return l != nil && !e.observes(l.p)
+}
+
+// SendNow sends the message of an operation with a short header and without a request, if that may be done now, and
+// SentNow notes it.
+func (e *Core) SendNow(op *Operation) bool {
+	l := e.peers[op.Peer].extended
+	return !l.holdsBack(op.Blocking, len(op.Buf)) && l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype)
+}
+
+func (e *Core) SentNow(op *Operation) {
+	p := e.peers[op.Peer]
+	p.extended.noteShort(op.Buf)
+	p.sendsDone++
+	p.sentBytes += uint64(len(op.Buf))
+}
+
+// noteShort notes a message that sendShort has sent.
+func (l *extendedLink) noteShort(buf []byte) {
+	p, e := l.p, l.p.e
+	l.fast.SentShort(&e.conns.op)
+	messages, bytes := l.fast.Shorts()
+	l.kept.push(buf, bytes-len(buf))
+	e.out.Poll = e.out.Poll || messages%acksEvery == 0
+	p.sendErr = nil
+	p.sent(protocol.Data, protocol.ShortHeaderLen+len(buf))
+	if p.cfg.Recorder != nil {
+		l.recordShort(true, &e.conns.short, buf)
+	}
+	l.afterShort(false, l.timing.MaxRTO)
+}
+
+// sentShort ends the send of a request for which SendShort has returned true.
+func (e *Core) sentShort(r *Request) {
+	r.posted = e.at
+	r.p.shortLink().noteShort(r.buf)
+	r.Status.Phases.Start, r.Status.Phases.Data = r.posted, e.at
+	e.finish(r, nil)
+}
+
+// acksEvery is how many messages are sent with short headers until a caller that only sends is to take
+// the acknowledgements: without them the window is full some day.
+const acksEvery = 64
+
+// transmitShort transmits a packet with a short header, if it may have one.
+func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool {
+	if h.Type != protocol.Data || h.Flags&^protocol.FlagPlain != protocol.FlagEager || int(h.Length) != len(payload) {
+		return false
+	}
+	l.sendBatch()
+	s := &l.p.e.conns.short
+	*s = protocol.ShortHeader{
+		Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
+		Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
+	}
+	if !l.p.e.effects.Short(l.p.rank, s, payload) {
+		return false
+	}
+	l.p.sent(protocol.Data, protocol.ShortHeaderLen+len(payload))
+	if l.p.cfg.Recorder != nil {
+		l.recordShort(true, s, payload)
+	}
+	return true
+}
+
+// keptPayload has copies of what was sent with short headers and is not acknowledged: the last bytes before end.
+type keptPayload struct {
+	buf []byte
+	end int
+}
+
+// push adds payload behind the last n bytes, which are still needed.
+func (k *keptPayload) push(payload []byte, n int) {
+	if k.end+len(payload) > len(k.buf) {
+		k.makeRoom(n, len(payload))
+	}
+	k.end += copy(k.buf[k.end:], payload)
+}
+
+// makeRoom makes room for more bytes behind the last n. What the window holds bounds it.
+func (k *keptPayload) makeRoom(n, more int) {
+	needed, to := k.buf[k.end-n:k.end], k.buf
+	if 2*(n+more) > len(to) {
+		to = make([]byte, max(minKept, 4*(n+more)))
+	}
+	k.buf, k.end = to, copy(to, needed)
+}
+
+// minKept is the least room for kept payload.
+const minKept = 4096
+
+// onKept has a message go on like others that was sent with a short header.
+func (l *extendedLink) onKept(act *extended.Action) {
+	begin := l.kept.end - int(act.Offset)
+	buf := l.p.e.buffers.get(int(act.Length))
+	copy(buf, l.kept.buf[begin:])
+	l.outs.addKept(act.ID, &outbound{buf: buf, own: true, used: true, out: true, length: act.Length})
+}
+
+// receiveShort takes a packet with a short header.
+func (l *extendedLink) receiveShort(a *RxPacket) {
+	p, e := l.p, l.p.e
+	if l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen {
+		p.dropped(a, Drop{Reason: DropShort})
+		return
+	}
+	if l.deliversShort(a) {
+		return
+	}
+	p.received(a.Bytes)
+	if p.cfg.Recorder != nil {
+		l.recordShort(false, &e.conns.short, a.Bytes[protocol.ShortHeaderLen:])
+	}
+	e.conns.list = l.machine().PacketShort(e.at, &e.conns.short, a.Bytes[protocol.ShortHeaderLen:], e.conns.list[:0])
+	l.perform(a)
+}
+
+// ReceiveShorts takes the packets with short headers at the beginning of a batch that are delivered to receives that were
+// posted, and returns the rest. The time of the last event will do for it if that is recent. The driver begins the event then
+// if there is a rest, or NeedsFlush reports true.
+func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
+	if e.observesMemory { // the time matters
+		return batch
+	}
+	for i := range batch {
+		a := &batch[i]
+		if a.Kind != RxShort || e.state == closed {
+			return batch[i:]
+		}
+		p := e.source(a)
+		if p == nil || p.cfg.Network.ID != network {
+			return batch[i:]
+		}
+		l := p.extended
+		if l == nil || l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.deliversShort(a) {
+			return batch[i:]
+		}
+	}
+	return nil
+}
+
+// NeedsFlush reports whether the event at hand has brought about something that flush has to do.
+func (e *Core) NeedsFlush() bool {
+	return len(e.pending.touched) > 0 || len(e.ended) > 0 || e.calls.Pending()
+}
+
+// deliversShort takes a packet with a short header, which it decodes, if it is the one that is expected and a receive was posted for its message.
+func (l *extendedLink) deliversShort(a *RxPacket) bool {
+	h, payload := &l.p.e.conns.short, a.Bytes[protocol.ShortHeaderLen:]
+	h.Decode((*[protocol.ShortHeaderLen]byte)(a.Bytes))
+	r := l.receiverOf(h, len(payload))
+	if r == nil {
+		return false
+	}
+	l.p.burst = 0
+	l.p.received(a.Bytes)
+	if l.p.cfg.Recorder != nil {
+		l.recordShort(false, h, payload)
+	}
+	flush := l.fast.ReceivedShort(l.p.e.at, h, len(payload))
+	copy(r.buf, payload)
+	l.afterShort(flush, l.timing.AckDelay)
+	l.deliverShort(r, h, len(payload))
+	return true
+}
+
+// receiverOf returns the receive that was posted for the message of a short header, or nil if there is none
+// or the packet is not the one that is expected.
+func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request {
+	if collective.Internal(h.Comm) || !l.fast.ExpectsShort(h, length) {
+		return nil
+	}
+	m := l.p.e.matchers.of(h.Comm)
+	r, ok := m.Match(int32(l.p.rank), int32(h.Tag))
+	if !ok {
+		return nil
+	}
+	r.handle = match.Handle{}
+	if r.flow != nil { // it is to be sent on
+		_, _, r.handle, _ = m.Repost(int32(r.peer), r.matchTag(), r, r.order)
+		return nil
+	}
+	return r
+}
+
+// deliverShort ends the receive of a message that is in its buffer.
+func (l *extendedLink) deliverShort(r *Request, h *protocol.ShortHeader, length int) {
+	e, p, s := l.p.e, l.p, &r.Status
+	p.recvsDone++
+	p.recvBytes += uint64(length)
+	s.Peer, s.Bytes, s.Words, s.Datatype, s.Tag, s.Comm = p.rank, int64(length), wordsOf(int64(length)), h.Datatype, int(h.Tag), h.Comm
+	s.Phases = handshake.Phases{Start: r.posted, Request: e.at, Data: e.at}
+	var err error
+	if len(r.buf) < length {
+		err = &TruncatedError{Source: p.rank, Posted: int64(len(r.buf)), Sent: int64(length)}
+	}
+	e.finish(r, err)
+}
+
+// afterShort has the end of the event deal with the peer, if that is necessary: to flush it, or as nothing is due within
+// a time, by which its deadline may be.
+func (l *extendedLink) afterShort(flush bool, within time.Duration) {
+	if flush || l.dueLater(within) {
+		l.p.e.touch(l.p)
+	}
+}
+
+// dueLater reports whether no tick is known to come within a time.
+func (l *extendedLink) dueLater(within time.Duration) bool {
+	return !l.p.timed || l.p.e.due > l.p.e.at+within
+}

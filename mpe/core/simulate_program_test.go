@@ -1,0 +1,362 @@
+package core
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// posted is an operation of a program.
+type posted struct {
+	rank int
+	op   Operation
+	at   handshake.Instant
+	// cancel is when its caller's deadline expires; never if it has none.
+	cancel handshake.Instant
+	r      *Request
+	id     uint32 // of the message of a send
+	ended  bool
+	// before is an operation that has to end before this one is posted; or nil.
+	before *posted
+	// call is a collective call, and want its result. They are in place of op and id.
+	call *collective.Operation
+	want []byte
+	// revoke: at the time cancel, the operation is cancelled, if that is still possible.
+	revoke bool
+	// probe: it is a receive of what a probe finds, which is waiting; and then found is what
+	// it has found.
+	probe   *Probe
+	woken   bool // the probe
+	waiting bool
+	found   Status
+	// event is what happens to the rank, in place of op; gone: it ends its operations. lost:
+	// the operation was under way then, or the event is over.
+	event      func(o *posted)
+	gone, lost bool
+	// group: operations of the same one belong together, as a send and its receive do.
+	group int
+}
+
+// over reports whether it has ended, or will not.
+func (o *posted) over() bool { return o.lost || o.r != nil && o.r.Over }
+
+// messageID is what a message is recognized by: its first word. All that have none are 0.
+func messageID(b []byte) uint32 {
+	if len(b) == 0 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
+// fill writes a message that its ID determines.
+func fill(b []byte, id uint32) {
+	rng := rand.New(rand.NewPCG(uint64(id), 7))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	if len(b) > 0 {
+		binary.LittleEndian.PutUint32(b, id)
+	}
+}
+
+// newProgram makes the program of a seed. Those of odd seeds have short messages, no
+// deadlines, and a third of the losses: all of their operations have to succeed, unless an
+// FPGA takes part.
+func newProgram(t *testing.T, k kind, seed uint64) *program {
+	strict := seed%2 == 1
+	if strict {
+		k.net.loss /= 3
+	}
+	p := &program{kind: k, world: newCores(t, seed, k.ranks, k.net, k.peer, k.nodes...), strict: strict}
+	for _, e := range p.cores {
+		if e != nil {
+			e.cfg.Observer = watcher{p}
+		}
+	}
+	p.trace = func(what string, d datagram) {
+		if d.kind == RxPayload {
+			return
+		}
+		text := fmt.Sprintf("%d bytes", len(d.bytes))
+		if h, err := protocol.CloudFPGA.Decode(d.bytes); k.ordered && err == nil {
+			text = h.String() + ", " + text
+		} else if x, _, defect := protocol.ParseExtended(d.bytes); !k.ordered && defect.OK() {
+			text = fmt.Sprintf("%v, %s", x, text)
+		}
+		p.note("%s %d→%d: %s", what, d.from, d.to, text)
+	}
+	span := []time.Duration{time.Millisecond, 50 * time.Millisecond, 2 * time.Second}[p.rng.IntN(3)]
+	when := func() handshake.Instant { return time.Duration(p.rng.Int64N(int64(span))) }
+	deadline := func(rank int, at handshake.Instant) handshake.Instant {
+		if strict || k.fpga && rank == 1 || p.node(rank) != nil || p.rng.IntN(12) > 0 { // an FPGA cannot cancel
+			return Never
+		}
+		return at + when()
+	}
+	for id := range uint32(5 + p.rng.IntN(30)) {
+		from := p.rng.IntN(k.ranks)
+		to := (from + 1 + p.rng.IntN(k.ranks-1)) % k.ranks
+		switch {
+		case k.nodes != nil && from != 0:
+			to = 0
+		case k.oneWay:
+			from, to = 0, 1+p.rng.IntN(k.ranks-1)
+		}
+		sizes := []int{1, 2, 3, 90, 346, 347, 348, 700, 1061, 5000, 40_000}
+		switch {
+		case k.oneWay:
+			sizes = sizes[:5]
+		case strict:
+			sizes = sizes[:9]
+		}
+		words := sizes[p.rng.IntN(len(sizes))]
+		if k.nodes != nil && to != 1 && p.rng.IntN(8) == 0 {
+			words = 0 // an FPGA sends them, and cannot receive them
+		}
+		b := make([]byte, 4*words)
+		fill(b, id+1)
+		send := Operation{Kind: OpSend, Peer: to, Buf: b}
+		recv := Operation{Kind: OpRecv, Peer: from, Buf: make([]byte, 4*40_000)}
+		if !k.ordered {
+			if p.rng.IntN(4) == 0 && !k.oneWay {
+				send.Kind = OpSendSync
+			}
+			send.Tag, send.Comm = p.rng.IntN(3), uint32(p.rng.IntN(3))
+			recv.Tag, recv.Comm = send.Tag, send.Comm
+			if send.Comm == 2 { // all of its receives are from any source
+				recv.Peer, recv.Tag = AnySource, AnyTag
+			}
+		}
+		at, there := when(), when()
+		s := &posted{rank: from, op: send, at: at, cancel: deadline(from, at), id: id + 1, group: int(id)}
+		if p.node(to) != nil {
+			s.cancel = Never // the receive of the FPGA has the size of this message
+		}
+		if s.cancel != Never && !k.ordered {
+			s.revoke = p.rng.IntN(2) == 0
+		}
+		p.posted = append(p.posted, s, &posted{rank: to, op: recv, at: there, cancel: deadline(to, there), group: int(id)})
+	}
+	if k.collective {
+		p.addCalls(when)
+	}
+	if k.floods {
+		p.addFloods(when)
+	}
+	if !k.ordered && !strict {
+		p.addProbes(when)
+	}
+	if !strict {
+		if k.restarts {
+			p.addEvents(p.crash, true, when)
+		}
+		if k.closes {
+			p.addEvents(p.close, true, when)
+		}
+		if k.changes {
+			p.addEvents(p.change, false, when)
+		}
+	}
+	p.all = p.nextGroup()
+	return p
+}
+
+// floodTag is the tag of a flood, and afterFlood the ID of the message that follows it, with the next tag.
+const (
+	floodTag   = 5
+	afterFlood = 2000
+)
+
+// addFloods has rank 0 send messages that nothing receives before all is received, and then one whose receive is
+// posted: more than the peer has room for, and some are refused, or fewer, and none is.
+func (p *program) addFloods(when func() handshake.Instant) {
+	group, at := p.nextGroup(), when()
+	words := 1 + p.rng.IntN(6)
+	count := []int{20, 150}[p.rng.IntN(2)]
+	p.refuses = count > 120
+	for i := range count {
+		b := make([]byte, 4*words)
+		fill(b, uint32(1000+i))
+		send := Operation{Kind: OpSend, Peer: 1, Tag: floodTag, Buf: b}
+		if p.rng.IntN(8) == 0 {
+			send.Kind = OpSendSync
+		}
+		p.posted = append(p.posted, &posted{rank: 0, op: send, at: at, cancel: Never, id: uint32(1000 + i),
+			group: group})
+	}
+	b := make([]byte, 4)
+	fill(b, afterFlood)
+	p.posted = append(p.posted,
+		&posted{rank: 0, op: Operation{Kind: OpSend, Peer: 1, Tag: floodTag + 1, Buf: b}, at: at, cancel: Never,
+			id: afterFlood, group: group},
+		&posted{rank: 1, op: Operation{Kind: OpRecv, Peer: 0, Tag: floodTag + 1, Buf: make([]byte, 4)}, at: when(),
+			cancel: Never, group: group})
+}
+
+// addProbes has ranks wait for messages, and then receive what they have found.
+func (p *program) addProbes(when func() handshake.Instant) {
+	for range p.rng.IntN(4) {
+		at := when()
+		m := Match{Source: AnySource, Tag: p.rng.IntN(3), Comm: uint32(p.rng.IntN(3))}
+		o := &posted{
+			rank: p.rng.IntN(p.ranks), at: at, cancel: Never, group: p.nextGroup(),
+			op: Operation{Kind: OpRecv, Peer: AnySource, Tag: m.Tag, Comm: m.Comm, Buf: make([]byte, 4*40_000)},
+		}
+		o.probe = &Probe{Match: m, Wake: func() { o.woken = true }}
+		p.posted = append(p.posted, o)
+	}
+}
+
+// addEvents has some event happen to some ranks. Gone: it ends the rank's operations.
+func (p *program) addEvents(event func(o *posted), gone bool, when func() handshake.Instant) {
+	for range 1 + p.rng.IntN(3) {
+		p.posted = append(p.posted, &posted{rank: p.rng.IntN(p.ranks), at: when(), event: event, gone: gone, cancel: Never, group: p.nextGroup()})
+	}
+}
+
+// chain has the operations of deployed nodes, and of a stand-in for one, block, and gives the
+// receives of nodes the sizes of the messages.
+func (p *program) chain() {
+	byTime := func(ops []*posted) []*posted {
+		slices.SortStableFunc(ops, func(a, b *posted) int { return cmp.Compare(a.at, b.at) })
+		return ops
+	}
+	for rank := range p.ports {
+		isNode := p.node(rank) != nil
+		if !isNode && !(p.fpga && rank == 1) {
+			continue
+		}
+		var sends []*posted
+		for _, o := range p.posted {
+			if o.rank == 0 && o.op.Kind != OpRecv && o.op.Peer == rank {
+				sends = append(sends, o)
+			}
+		}
+		byTime(sends)
+		var last *posted
+		for _, o := range byTime(p.of(rank)) {
+			o.before, last = last, o
+			if isNode && o.op.Kind == OpRecv {
+				o.op.Buf = make([]byte, len(sends[0].op.Buf))
+				sends = sends[1:]
+			}
+		}
+	}
+}
+
+// of returns the operations of a rank.
+func (p *program) of(rank int) (ops []*posted) {
+	for _, o := range p.posted {
+		if o.rank == rank {
+			ops = append(ops, o)
+		}
+	}
+	return ops
+}
+
+// nextGroup is the number of a group that no operation has yet.
+func (p *program) nextGroup() int { return p.posted[len(p.posted)-1].group + 1 }
+
+// addCalls has all ranks make some collective calls, in the same order.
+func (p *program) addCalls(when func() handshake.Instant) {
+	last := make([]*posted, p.ranks)
+	for number := range 1 + p.rng.IntN(6) {
+		call := coll.Call{
+			Collective: []coll.Collective{coll.Barrier, coll.Bcast, coll.Allreduce, coll.Allgather, coll.Alltoall}[p.rng.IntN(5)],
+			Ranks:      p.ranks, Root: p.rng.IntN(p.ranks), Elem: 8,
+			Bytes: 8 * []int{1, 2, 100, 3000, 40_000}[p.rng.IntN(5)],
+		}
+		if call.Collective == coll.Bcast {
+			call.Form = coll.OrderForm(p.rng.IntN(int(coll.OrderByLeft) + 1))
+		}
+		user, group, algorithm := p.rng.IntN(2) == 0, p.nextGroup(), p.algorithm(&call)
+		for rank := range p.ranks {
+			o := newCall(call, rank, uint64(number), user)
+			o.call.Members, o.call.Tag, o.call.Algorithm = members(p.ranks), number+1, algorithm
+			o.at, o.cancel, o.before, o.group = when(), Never, last[rank], group
+			if !p.strict && p.rng.IntN(30) == 0 {
+				o.cancel = o.at + when()
+			}
+			p.posted = append(p.posted, o)
+			last[rank] = o
+		}
+	}
+}
+
+// algorithm names one that can carry out a call; half the time none.
+func (p *program) algorithm(call *coll.Call) string {
+	if p.rng.IntN(2) == 0 {
+		return ""
+	}
+	var possible []string
+	for _, a := range coll.Algorithms(call.Collective) {
+		if c := *call; a.Fits(c) == nil {
+			possible = append(possible, a.Name)
+		}
+	}
+	return possible[p.rng.IntN(len(possible))]
+}
+
+// newCall is a rank's part in a call, with the result that it must have. Each rank's
+// element i is a function of the rank, of i and of salt.
+func newCall(call coll.Call, rank int, salt uint64, user bool) *posted {
+	call.Rank = rank
+	n := call.Bytes / 8
+	vector := func(rank, to int) []byte {
+		b := make([]byte, 0, call.Bytes)
+		for i := range n {
+			b = binary.LittleEndian.AppendUint64(b, (salt+1)*uint64(rank*call.Ranks+to+1)+uint64(i))
+		}
+		return b
+	}
+	o := &posted{rank: rank, call: &collective.Operation{Call: call, Comm: 7}}
+	switch c := o.call; call.Collective {
+	case coll.Barrier:
+		c.Call.Bytes = 0
+	case coll.Bcast:
+		o.want = vector(call.Root, 0)
+		c.Recv = make([]byte, call.Bytes)
+		if rank == call.Root {
+			copy(c.Recv, o.want)
+		}
+	case coll.Allreduce:
+		c.Send, c.Recv, c.Type = vector(rank, 0), make([]byte, call.Bytes), op.Uint64
+		if c.Op = op.Sum; user {
+			c.User = func(in, inout []byte) error {
+				for ; len(in) > 0; in, inout = in[8:], inout[8:] {
+					binary.LittleEndian.PutUint64(inout, binary.LittleEndian.Uint64(inout)+binary.LittleEndian.Uint64(in))
+				}
+				return nil
+			}
+		}
+		o.want = make([]byte, call.Bytes)
+		for r := range call.Ranks {
+			v := vector(r, 0)
+			for i := range n {
+				binary.LittleEndian.PutUint64(o.want[8*i:], binary.LittleEndian.Uint64(o.want[8*i:])+binary.LittleEndian.Uint64(v[8*i:]))
+			}
+		}
+	case coll.Allgather:
+		c.Send, c.Recv = vector(rank, 0), make([]byte, call.Ranks*call.Bytes)
+		for r := range call.Ranks {
+			o.want = append(o.want, vector(r, 0)...)
+		}
+	case coll.Alltoall:
+		c.Recv = make([]byte, call.Ranks*call.Bytes)
+		for r := range call.Ranks {
+			c.Send = append(c.Send, vector(rank, r)...)
+			o.want = append(o.want, vector(r, rank)...)
+		}
+	}
+	return o
+}

@@ -1,0 +1,62 @@
+package core
+
+import "github.com/zrlmpi/zrlmpid/extended"
+
+// discardBuffer is memory for payload that is fetched and belongs nowhere: of packets that
+// the state machine is going to drop, mostly because they have arrived before.
+type discardBuffer struct{ buf []byte }
+
+func (s *discardBuffer) room(n int) []byte {
+	if len(s.buf) < n {
+		s.buf = make([]byte, n)
+	}
+	return s.buf[:n]
+}
+
+// fetch gets the payload of a packet that is still with its sender, straight to where
+// it belongs. It returns nil if the packet is lost.
+//
+// It is called with the lock held, so that the buffer cannot be taken away meanwhile;
+// and only what is missing is written to, as the sender's memory holds something else
+// once a packet has been acknowledged. The transport waits for nothing meanwhile.
+func (l *extendedLink) fetch(a *RxPacket) []byte {
+	if !l.copies {
+		return nil
+	}
+	var to []byte
+	if m, offset, ok := l.conn.Expects(a.Bytes, a.Away); ok {
+		if in, end := l.ins.at(m), offset+int64(a.Away); in != nil && end <= int64(len(in.buf)) {
+			to = in.buf[offset:end]
+		}
+	}
+	if to == nil {
+		to = l.p.e.conns.discard.room(a.Away)
+	}
+	if !l.p.e.effects.Fetch(a, to) {
+		return nil
+	}
+	return to
+}
+
+// get copies a message that its sender advertises straight to the receive that it was
+// matched with, which saves a round trip. It reports false if it has
+// not got all that there is room for: then that is to be asked for. Like fetch, it is
+// called with the lock held.
+func (l *extendedLink) get(in *inbound) bool {
+	if !l.copies || in.advertised == 0 || in.room == 0 || in.req == nil {
+		return false
+	}
+	if !l.p.e.effects.Get(l.p.rank, in.advertised, in.buf[:in.room]) {
+		return false
+	}
+	in.got, in.stored = in.room, in.room
+	return true
+}
+
+// invalidate ends the peer's reading of a message's payload.
+func (l *extendedLink) invalidate(id extended.ID) {
+	if o := l.outs.at(id); o.advertised {
+		o.advertised = false
+		l.p.e.effects.Invalidate(l.p.rank, uint64(id))
+	}
+}

@@ -1,0 +1,84 @@
+package core
+
+import (
+	"math"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+)
+
+// Never is a time that is not reached.
+const Never = handshake.Instant(math.MaxInt64)
+
+// tickRetry is after how long to try again to act on what is due, if what has arrived has
+// yet to be taken.
+const tickRetry = time.Millisecond
+
+// noteDeadline notes a peer's deadline. What is due early finds nothing to do, which
+// costs less than moving the time back at every packet.
+func (e *Core) noteDeadline(p *peer) {
+	at, ok := e.deadline(p)
+	if !ok {
+		return
+	}
+	if !p.timed {
+		p.timed = true
+		e.timed = append(e.timed, p)
+	}
+	e.due = min(e.due, at)
+}
+
+// deadline returns a peer's deadline, which may be that there is no need to linger for it any longer.
+func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
+	at, ok := p.deadline()
+	if e.state == lingering {
+		if until, lingers := p.lingerUntil(); lingers && until > e.at && (!ok || until < at) {
+			return until, true
+		}
+	}
+	return at, ok
+}
+
+// Tick lets peers act on their time-outs. Known is, by network, up to when all that had arrived was taken. It reports
+// whether some are due that have to wait until what has arrived was taken.
+func (e *Core) Tick(known []handshake.Instant) (wait bool) {
+	e.known = known
+	if e.state == closed {
+		e.due = Never
+		return false
+	}
+	for i := 0; i < len(e.timed); i++ { // others may be added meanwhile
+		p := e.timed[i]
+		at, ok := e.deadline(p)
+		switch horizon := p.horizon(e.at); {
+		case !ok || at > e.at:
+		case at > horizon:
+			wait = true
+		default:
+			p.tick(horizon)
+		}
+	}
+	e.flush()
+	e.nextTick()
+	return wait
+}
+
+// nextTick determines when the next tick is due.
+func (e *Core) nextTick() {
+	e.due = Never
+	kept := e.timed[:0]
+	for _, p := range e.timed {
+		at, ok := e.deadline(p)
+		if !ok {
+			p.timed = false
+			continue
+		}
+		kept = append(kept, p)
+		if at <= e.at && at > p.horizon(e.at) { // tick would have acted
+			at = e.at + tickRetry
+		}
+		e.due = min(e.due, at)
+	}
+	clear(e.timed[len(kept):])
+	e.timed = kept
+}
