@@ -16,7 +16,6 @@ import (
 	"github.com/google/gopacket/pcapgo"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
-	"github.com/zrlmpi/zrlmpid/protocol/layer"
 )
 
 var (
@@ -54,7 +53,7 @@ func TestFramesDecode(t *testing.T) {
 		var got []gopacket.LayerType
 		for _, l := range p.Layers() {
 			switch l.LayerType() {
-			case gopacket.LayerTypePayload, gopacket.LayerTypeDecodeFailure, layer.Type:
+			case gopacket.LayerTypePayload, gopacket.LayerTypeDecodeFailure:
 			default:
 				got = append(got, l.LayerType())
 			}

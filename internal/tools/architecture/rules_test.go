@@ -25,7 +25,7 @@ var floors = map[string]floor{
 	"mpe": rank, "udp": rank, "transport": rank, "mpi": rank, "config": rank, "node": rank, "metrics/phases": rank,
 	"lib": rank, "examples": rank, "internal": rank,
 
-	"capture": evidence, "diagnosis": evidence, "protocol/layer": evidence,
+	"capture": evidence, "diagnosis": evidence,
 
 	"daemon": service, "metrics": service,
 
