@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -42,8 +43,8 @@ type Analysis struct {
 
 	messages  []Message
 	extended  []ExtendedMessage
-	depths    []Depths
-	calls     []Call
+	depths    []pcapng.Depths
+	calls     []pcapng.Call
 	findings  []Finding
 	perKind   map[Kind]int
 	all       pairSummary
@@ -84,11 +85,11 @@ func kept[T any](list []T, element *T, room int) []T {
 }
 
 // Note keeps what the recording has of a rank beside packets. It is for Options.OnNote of the source that is followed.
-func (a *Analysis) Note(n RankNote) {
+func (a *Analysis) Note(n pcapng.RankNote) {
 	switch n := n.(type) {
-	case *Depths:
+	case *pcapng.Depths:
 		a.depths = kept(a.depths, n, a.opts.KeepTrace)
-	case *Call:
+	case *pcapng.Call:
 		a.calls = kept(a.calls, n, a.opts.KeepTrace)
 	}
 }
@@ -178,8 +179,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Extended, Depths and Calls are those that were kept, in the order of the recording.
 	Extended []ExtendedMessage `json:"-"`
-	Depths   []Depths          `json:"-"`
-	Calls    []Call            `json:"-"`
+	Depths   []pcapng.Depths   `json:"-"`
+	Calls    []pcapng.Call     `json:"-"`
 }
 
 // Summary puts a recording into numbers.

@@ -19,12 +19,13 @@ import (
 	"github.com/google/gopacket/pcapgo"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // recorded reads the units of a capture by other means than the package's own.
-func recorded(t testing.TB, name string) []capture.Unit {
+func recorded(t testing.TB, name string) []pcapng.Unit {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata/captures", name+".pcap"))
 	if err != nil {
@@ -35,7 +36,7 @@ func recorded(t testing.TB, name string) []capture.Unit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var units []capture.Unit
+	var units []pcapng.Unit
 	for n := int64(1); ; n++ {
 		data, info, err := r.ReadPacketData()
 		if errors.Is(err, io.EOF) {
@@ -51,22 +52,22 @@ func recorded(t testing.TB, name string) []capture.Unit {
 			a, _ := netip.AddrFromSlice(ip)
 			return netip.AddrPortFrom(a.Unmap(), uint16(port))
 		}
-		units = append(units, capture.Unit{
-			Packet: n, Time: info.Timestamp, Proto: capture.UDP, Data: bytes.Clone(udp.Payload),
+		units = append(units, pcapng.Unit{
+			Packet: n, Time: info.Timestamp, Proto: pcapng.UDP, Data: bytes.Clone(udp.Payload),
 			Src: addr(ip.SrcIP.To4(), udp.SrcPort), Dst: addr(ip.DstIP.To4(), udp.DstPort),
 		})
 	}
 }
 
 // renumber gives the units of a corrupt capture their packet numbers.
-func renumber(units []capture.Unit) []capture.Unit {
+func renumber(units []pcapng.Unit) []pcapng.Unit {
 	for i := range units {
 		units[i].Packet = int64(i + 1)
 	}
 	return units
 }
 
-func analyze(units []capture.Unit) *capture.Report {
+func analyze(units []pcapng.Unit) *capture.Report {
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: 1000, KeepSteps: 100})
 	if err := a.Follow(&unitSource{units: slices.Values(units)}); err != nil {
 		panic(err)
@@ -76,11 +77,11 @@ func analyze(units []capture.Unit) *capture.Report {
 
 // unitSource is a Source of units.
 type unitSource struct {
-	units iter.Seq[capture.Unit]
-	next  func() (capture.Unit, bool)
+	units iter.Seq[pcapng.Unit]
+	next  func() (pcapng.Unit, bool)
 }
 
-func (s *unitSource) Next(u *capture.Unit) error {
+func (s *unitSource) Next(u *pcapng.Unit) error {
 	if s.next == nil {
 		s.next, _ = iter.Pull(s.units)
 	}
@@ -186,8 +187,8 @@ func check(t *testing.T, r *capture.Report, messages []string, findings []captur
 }
 
 // drop, double and change damage a capture at packet n, counted from 1.
-func drop(units []capture.Unit, n ...int) []capture.Unit {
-	var out []capture.Unit
+func drop(units []pcapng.Unit, n ...int) []pcapng.Unit {
+	var out []pcapng.Unit
 	for i, u := range units {
 		if !slices.Contains(n, i+1) {
 			out = append(out, u)
@@ -196,7 +197,7 @@ func drop(units []capture.Unit, n ...int) []capture.Unit {
 	return renumber(out)
 }
 
-func double(units []capture.Unit, n int, later time.Duration) []capture.Unit {
+func double(units []pcapng.Unit, n int, later time.Duration) []pcapng.Unit {
 	c := units[n-1]
 	c.Time = c.Time.Add(later)
 	at := n
@@ -206,7 +207,7 @@ func double(units []capture.Unit, n int, later time.Duration) []capture.Unit {
 	return renumber(slices.Insert(slices.Clone(units), at, c))
 }
 
-func change(units []capture.Unit, n int, edit func(u *capture.Unit)) []capture.Unit {
+func change(units []pcapng.Unit, n int, edit func(u *pcapng.Unit)) []pcapng.Unit {
 	out := slices.Clone(units)
 	out[n-1].Data = bytes.Clone(out[n-1].Data)
 	edit(&out[n-1])
@@ -214,13 +215,13 @@ func change(units []capture.Unit, n int, edit func(u *capture.Unit)) []capture.U
 }
 
 // packet makes a unit of a handshake packet between ranks at 127.0.0.(rank+1).
-func packet(at time.Duration, typ protocol.Type, call protocol.Call, src, dst int, payload ...byte) capture.Unit {
+func packet(at time.Duration, typ protocol.Type, call protocol.Call, src, dst int, payload ...byte) pcapng.Unit {
 	addr := func(r int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(r + 1)}), protocol.Port)
 	}
 	h := protocol.Header{Src: uint32(src), Dst: uint32(dst), Call: call, Type: typ, Size: uint32(len(payload) / 4)}
-	return capture.Unit{
-		Time: time.Unix(1700000000, 0).Add(at), Proto: capture.UDP, Src: addr(src), Dst: addr(dst),
+	return pcapng.Unit{
+		Time: time.Unix(1700000000, 0).Add(at), Proto: pcapng.UDP, Src: addr(src), Dst: addr(dst),
 		Data: append(protocol.CloudFPGA.Append(nil, h), payload...),
 	}
 }
@@ -228,8 +229,8 @@ func packet(at time.Duration, typ protocol.Type, call protocol.Call, src, dst in
 const ms = time.Millisecond
 
 // whole is a complete message of one word.
-func whole(at time.Duration, src, dst int) []capture.Unit {
-	return []capture.Unit{
+func whole(at time.Duration, src, dst int) []pcapng.Unit {
+	return []pcapng.Unit{
 		packet(at, protocol.SendRequest, protocol.SendInt, src, dst),
 		packet(at+1*ms, protocol.ClearToSend, protocol.RecvInt, dst, src),
 		packet(at+2*ms, protocol.Data, protocol.SendInt, src, dst, 1, 2, 3, 4),
@@ -246,7 +247,7 @@ func TestFindings(t *testing.T) {
 	echo := recorded(t, "ref_mpe_echo_1")       // the FPGA pads
 	late := recorded(t, "ref_ref_late_start")   // SR SR SR CTS …
 	lost := recorded(t, "loss_fpga_ack_lost")   // SR CTS DATA DATA DATA DATA
-	swap := func(units []capture.Unit, n int) []capture.Unit {
+	swap := func(units []pcapng.Unit, n int) []pcapng.Unit {
 		out := slices.Clone(units)
 		out[n-1], out[n] = out[n], out[n-1]
 		out[n-1].Time, out[n].Time = out[n].Time, out[n-1].Time
@@ -254,7 +255,7 @@ func TestFindings(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		units   []capture.Unit
+		units   []pcapng.Unit
 		want    []capture.Kind
 		text    string
 		packets []int64
@@ -274,19 +275,19 @@ func TestFindings(t *testing.T) {
 		{"continuation datagram twice", double(cut, 4, 0), []capture.Kind{capture.DuplicatePacket}, "the network delivered a datagram", []int64{5}},
 		{"stale CLEAR_TO_SEND", renumber(append(whole(0, 0, 1), packet(200*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0))), []capture.Kind{capture.StaleHeader}, "rank 1 sent CLEAR_TO_SEND to rank 0, which had not asked", []int64{5}},
 		{"stale ACK", renumber(append(whole(0, 0, 1), packet(200*ms, protocol.Ack, protocol.RecvInt, 1, 0))), []capture.Kind{capture.StaleHeader}, "ACK", []int64{5}},
-		{"wrong source", change(one, 6, func(u *capture.Unit) { u.Src = netip.MustParseAddrPort("127.0.0.9:2718") }), []capture.Kind{capture.WrongSource}, "came from 127.0.0.9:2718, but rank 0 is at 127.0.0.1:2718", []int64{6}},
-		{"INT against FLOAT", change(one, 2, func(u *capture.Unit) { u.Data[16] = byte(protocol.RecvFloat) }), []capture.Kind{capture.DatatypeMismatch}, "sends with SEND_INT, but CLEAR_TO_SEND says RECV_FLOAT", []int64{1, 2}},
-		{"tag", change(one, 1, func(u *capture.Unit) { u.Data[18] = 7 }), []capture.Kind{capture.ReservedByte}, "silently; in profile v0.9 it is the tag: analyze with --profile v0.9", []int64{1}},
-		{"reserved byte", change(one, 1, func(u *capture.Unit) { u.Data[20] = 7 }), []capture.Kind{capture.ReservedByte}, "byte 20 of the header is 0x07", []int64{1}},
-		{"bad type", renumber(append(slices.Clone(one), func() capture.Unit {
+		{"wrong source", change(one, 6, func(u *pcapng.Unit) { u.Src = netip.MustParseAddrPort("127.0.0.9:2718") }), []capture.Kind{capture.WrongSource}, "came from 127.0.0.9:2718, but rank 0 is at 127.0.0.1:2718", []int64{6}},
+		{"INT against FLOAT", change(one, 2, func(u *pcapng.Unit) { u.Data[16] = byte(protocol.RecvFloat) }), []capture.Kind{capture.DatatypeMismatch}, "sends with SEND_INT, but CLEAR_TO_SEND says RECV_FLOAT", []int64{1, 2}},
+		{"tag", change(one, 1, func(u *pcapng.Unit) { u.Data[18] = 7 }), []capture.Kind{capture.ReservedByte}, "silently; in profile v0.9 it is the tag: analyze with --profile v0.9", []int64{1}},
+		{"reserved byte", change(one, 1, func(u *pcapng.Unit) { u.Data[20] = 7 }), []capture.Kind{capture.ReservedByte}, "byte 20 of the header is 0x07", []int64{1}},
+		{"bad type", renumber(append(slices.Clone(one), func() pcapng.Unit {
 			u := packet(0, 9, protocol.SendInt, 0, 1)
 			u.Time = one[len(one)-1].Time.Add(ms)
 			return u
 		}())), []capture.Kind{capture.BadHeader}, "byte 17 is 0x09", []int64{25}},
-		{"padding", change(one, 3, func(u *capture.Unit) { u.Data = append(u.Data, 0, 0, 0, 0) }), []capture.Kind{capture.Padding}, "rank 0 pads some", nil},
-		{"size too large", change(one, 3, func(u *capture.Unit) { u.Data[12] = 2 }), []capture.Kind{capture.SizeMismatch}, "announces 2 words, 8 bytes, but its datagram carries 4", []int64{3}},
-		{"size too small", change(tail, 3, func(u *capture.Unit) { u.Data[12], u.Data[13] = 90, 1 }), []capture.Kind{capture.SizeMismatch}, "", nil},
-		{"crossed requests", renumber(append([]capture.Unit{
+		{"padding", change(one, 3, func(u *pcapng.Unit) { u.Data = append(u.Data, 0, 0, 0, 0) }), []capture.Kind{capture.Padding}, "rank 0 pads some", nil},
+		{"size too large", change(one, 3, func(u *pcapng.Unit) { u.Data[12] = 2 }), []capture.Kind{capture.SizeMismatch}, "announces 2 words, 8 bytes, but its datagram carries 4", []int64{3}},
+		{"size too small", change(tail, 3, func(u *pcapng.Unit) { u.Data[12], u.Data[13] = 90, 1 }), []capture.Kind{capture.SizeMismatch}, "", nil},
+		{"crossed requests", renumber(append([]pcapng.Unit{
 			packet(0, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(1*ms, protocol.SendRequest, protocol.SendInt, 1, 0),
 			packet(2*ms, protocol.ClearToSend, protocol.RecvInt, 0, 1),
@@ -301,7 +302,7 @@ func TestFindings(t *testing.T) {
 			packet(100*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(200*ms, protocol.SendRequest, protocol.SendInt, 0, 1))),
 			[]capture.Kind{capture.Wedged}, "swallowed the SEND_REQUEST (trap 2)", []int64{5, 6, 7}},
-		{"another call after one that was never cleared", renumber([]capture.Unit{
+		{"another call after one that was never cleared", renumber([]pcapng.Unit{
 			packet(0, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(100*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(1200*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
@@ -310,7 +311,7 @@ func TestFindings(t *testing.T) {
 			packet(30000*ms, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(30001*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0),
 		}), []capture.Kind{capture.NeverCleared, capture.Waiting}, "sent 5 times within 15.2s, and then not for 14.8s", []int64{1, 2, 3, 4, 5}},
-		{"deadlock of two", renumber([]capture.Unit{
+		{"deadlock of two", renumber([]pcapng.Unit{
 			packet(0, protocol.SendRequest, protocol.SendInt, 0, 1),
 			packet(1*ms, protocol.SendRequest, protocol.SendInt, 2, 0),
 			packet(2*ms, protocol.SendRequest, protocol.SendInt, 1, 2),
@@ -346,7 +347,7 @@ func TestFindings(t *testing.T) {
 func TestSegmentationOffload(t *testing.T) {
 	// On the sender's machine a fragmented message may be recorded in one piece.
 	units := recorded(t, "ref_ref_pingpong_1000") // SR CTS DATA data data ACK …
-	var merged []capture.Unit
+	var merged []pcapng.Unit
 	for _, u := range units {
 		if last := len(merged) - 1; last >= 0 && len(u.Data) > protocol.HeaderLen && len(merged[last].Data) > protocol.HeaderLen {
 			merged[last].Data = append(bytes.Clone(merged[last].Data), u.Data...)

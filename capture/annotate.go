@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -17,7 +18,7 @@ func (f *Finding) comment() string { return fmt.Sprintf("%s: %s", f.Kind, f.Text
 
 // Annotate analyses a recording of which the first unit is packet 1 and each unit a packet, and adds each finding to the comments of
 // the packets that it names. The recording ended at end, or with its last unit if that is zero. It returns the findings, by when they were found.
-func Annotate(units []Unit, end time.Time, profile protocol.Profile) []Finding {
+func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Finding {
 	var findings []Finding
 	comments := 0
 	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
@@ -43,7 +44,7 @@ func Annotate(units []Unit, end time.Time, profile protocol.Profile) []Finding {
 // CopyAnnotated writes a source to a file while the source grows, each packet when it comes, and each finding as a comment of the packet
 // that shows it, with the numbers of the others; what is found at the end, as a comment of the end. It ends with the source, whose error
 // it returns unless that is io.EOF. open makes the source with the given options.
-func CopyAnnotated(out io.Writer, o WriterOptions, open func(Options) (Source, error), profile protocol.Profile) error {
+func CopyAnnotated(out io.Writer, o pcapng.WriterOptions, open func(Options) (Source, error), profile protocol.Profile) error {
 	var found []string
 	t := NewTracker(TrackerOptions{Profile: profile, OnFinding: func(f *Finding) {
 		text := f.comment()
@@ -52,8 +53,8 @@ func CopyAnnotated(out io.Writer, o WriterOptions, open func(Options) (Source, e
 		}
 		found = append(found, text)
 	}})
-	w := NewWriter(out, o)
-	src, err := open(Options{OnNote: func(n RankNote) {
+	w := pcapng.NewWriter(out, o)
+	src, err := open(Options{OnNote: func(n pcapng.RankNote) {
 		w.Note(n)
 		_ = w.Flush() // whose error the next one has as well
 	}})
@@ -61,7 +62,7 @@ func CopyAnnotated(out io.Writer, o WriterOptions, open func(Options) (Source, e
 		return err
 	}
 	defer src.Close()
-	var u Unit
+	var u pcapng.Unit
 	for n := int64(1); ; n++ {
 		if err := w.Flush(); err != nil {
 			return err
@@ -90,8 +91,8 @@ func CopyAnnotated(out io.Writer, o WriterOptions, open func(Options) (Source, e
 }
 
 // endOf returns the end of a source whose last packet was at a time.
-func endOf(s Stats, last time.Time) *Ending {
-	e := &Ending{Time: s.End, Lost: uint64(s.Skipped[SkipKernelDrops])}
+func endOf(s Stats, last time.Time) *pcapng.Ending {
+	e := &pcapng.Ending{Time: s.End, Lost: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {
 		e.Time = last
 	}

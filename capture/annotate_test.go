@@ -10,16 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // unanswered are the units of a SEND_REQUEST that was retransmitted once.
-func unanswered() []Unit {
+func unanswered() []pcapng.Unit {
 	request := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.SendRequest})
-	units := make([]Unit, 2)
+	units := make([]pcapng.Unit, 2)
 	for i := range units {
-		units[i] = Unit{
-			Packet: int64(i + 1), Time: noon.Add(time.Duration(i) * 100 * time.Millisecond), Proto: UDP, Src: addrA, Dst: addrB, Data: request,
+		units[i] = pcapng.Unit{
+			Packet: int64(i + 1), Time: noon.Add(time.Duration(i) * 100 * time.Millisecond), Proto: pcapng.UDP, Src: addrA, Dst: addrB, Data: request,
 			Comments: []string{"of the rank"},
 		}
 	}
@@ -27,10 +28,10 @@ func unanswered() []Unit {
 }
 
 // write writes units to a file.
-func write(t *testing.T, units []Unit, o WriterOptions, end *Ending) []byte {
+func write(t *testing.T, units []pcapng.Unit, o pcapng.WriterOptions, end *pcapng.Ending) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w := NewWriter(&b, o)
+	w := pcapng.NewWriter(&b, o)
 	for i := range units {
 		if err := w.Unit(&units[i]); err != nil {
 			t.Fatal(err)
@@ -44,7 +45,7 @@ func write(t *testing.T, units []Unit, o WriterOptions, end *Ending) []byte {
 }
 
 // unitsOf returns what there is of a file that may be cut off.
-func unitsOf(t *testing.T, file []byte) []Unit {
+func unitsOf(t *testing.T, file []byte) []pcapng.Unit {
 	t.Helper()
 	units, _, err := readAll(t, Options{}, file)
 	if _, cut := errors.AsType[*TruncatedError](err); err != io.EOF && !cut && len(file) > 0 {
@@ -55,20 +56,20 @@ func unitsOf(t *testing.T, file []byte) []Unit {
 
 // TestCommentsAreReadBack: what a file says of itself and of its packets, and when it ended.
 func TestCommentsAreReadBack(t *testing.T) {
-	end := &Ending{Time: noon.Add(time.Minute), Lost: 3, Comments: []string{"the end"}}
+	end := &pcapng.Ending{Time: noon.Add(time.Minute), Lost: 3, Comments: []string{"the end"}}
 	units := unanswered()
 	units[1].Comments = append(units[1].Comments, "another\x1b[2J", strings.Repeat("long ", 100))
 	for i := range units {
 		// Of a file of our own, all ports are read.
 		units[i].Src, units[i].Dst = netip.AddrPortFrom(addrA.Addr(), 40000), netip.AddrPortFrom(addrB.Addr(), 40001)
 	}
-	file := write(t, units, WriterOptions{Comment: "what it is", SnapLength: 100}, end)
+	file := write(t, units, pcapng.WriterOptions{Comment: "what it is", SnapLength: 100}, end)
 	src, err := Options{}.NewReader(bytes.NewReader(file), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got [][]string
-	var u Unit
+	var u pcapng.Unit
 	for src.Next(&u) == nil {
 		got = append(got, slices.Clone(u.Comments))
 	}
@@ -82,6 +83,37 @@ func TestCommentsAreReadBack(t *testing.T) {
 	cut := file[:bytes.LastIndex(file, []byte("long "))]
 	if n := len(unitsOf(t, cut)); n != 2 {
 		t.Errorf("cut off in a comment, the file has %d packets", n)
+	}
+}
+
+// TestLongUnits: a piece of a stream that no packet has room for is read back whole, and a datagram is an error.
+func TestLongUnits(t *testing.T) {
+	from, to := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.2:2")
+	data := bytes.Repeat([]byte("0123456789"), 14_000)
+	var file bytes.Buffer
+	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
+	sent := pcapng.Unit{Time: time.Unix(1, 0), Src: from, Dst: to, Proto: pcapng.TCP, Data: data, Comments: []string{"one"}}
+	if err := w.Unit(&sent); err != nil {
+		t.Fatal(err)
+	}
+	sent.Proto = pcapng.UDP
+	if err := w.Unit(&sent); err == nil {
+		t.Error("a datagram of 140,000 bytes was written")
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	src, err := Options{}.NewReader(&file, "recording")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	var comments []string
+	for u := (pcapng.Unit{}); src.Next(&u) == nil; {
+		got, comments = append(got, u.Data...), append(comments, u.Comments...)
+	}
+	if !bytes.Equal(got, data) || len(comments) != 1 {
+		t.Errorf("%d of %d bytes were read, with %q", len(got), len(data), comments)
 	}
 }
 
@@ -101,12 +133,12 @@ func TestAnnotate(t *testing.T) {
 
 // growing is a source that looks at what was written before it gives the next unit, and ends with err.
 type growing struct {
-	units []Unit
+	units []pcapng.Unit
 	look  func()
 	err   error
 }
 
-func (g *growing) Next(u *Unit) error {
+func (g *growing) Next(u *pcapng.Unit) error {
 	g.look()
 	if len(g.units) == 0 {
 		return g.err
@@ -130,7 +162,7 @@ func TestCopyAnnotated(t *testing.T) {
 		copied.Time = copied.Time.Add(time.Millisecond)
 		src := &growing{units: append(units, copied), err: end}
 		src.look = func() { written = append(written, len(unitsOf(t, out.Bytes()))) }
-		err := CopyAnnotated(&out, WriterOptions{}, func(Options) (Source, error) { return src, nil }, protocol.CloudFPGA)
+		err := CopyAnnotated(&out, pcapng.WriterOptions{}, func(Options) (Source, error) { return src, nil }, protocol.CloudFPGA)
 		if (end == broken) != errors.Is(err, broken) || (end == io.EOF) != (err == nil) {
 			t.Errorf("after %v: %v", end, err)
 		}

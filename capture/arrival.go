@@ -3,6 +3,7 @@ package capture
 import (
 	"fmt"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -34,7 +35,7 @@ func (f *flow) shape() protocol.Shape {
 // began notes the datagram with the DATA header.
 func (f *flow) began(m *message, e *Event) {
 	f.sums = f.sums[:0]
-	m.arrival = arrival{datagrams: 1, bytes: e.Bytes, stream: e.Proto == TCP, sums: f.sums}
+	m.arrival = arrival{datagrams: 1, bytes: e.Bytes, stream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
 // continued notes a continuation datagram at its place. In a retransmission, the first

@@ -5,33 +5,9 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// linkType is a LINKTYPE number of the pcap formats: what a packet starts with.
-type linkType uint32
-
-const (
-	linkNull     linkType = 0 // BSD loopback: an address family in host order
-	linkEthernet linkType = 1
-	linkRawBSD   linkType = 12
-	linkRawOpen  linkType = 14
-	linkRaw      linkType = 101
-	linkLoop     linkType = 108 // OpenBSD loopback: in network order
-	linkSLL      linkType = 113 // Linux "any" interface
-	linkIPv4     linkType = 228
-	linkIPv6     linkType = 229
-	linkSLL2     linkType = 276
-)
-
-// known reports whether decode understands packets of this type.
-func (t linkType) known() bool {
-	switch t {
-	case linkNull, linkEthernet, linkRawBSD, linkRawOpen, linkRaw, linkLoop, linkSLL, linkIPv4, linkIPv6, linkSLL2:
-		return true
-	}
-	return false
-}
 
 const (
 	etherIPv4  = 0x0800
@@ -61,7 +37,7 @@ type decoder struct {
 	packet   int64
 	cut      int // bytes of the packet that were not recorded
 	tunnels  int
-	unit     *Unit
+	unit     *pcapng.Unit
 	allPorts bool
 }
 
@@ -93,18 +69,18 @@ func (d *decoder) wanted(src, dst uint16) bool {
 }
 
 // decode takes one packet apart and, if it completes a unit, fills in u.
-func (d *decoder) decode(rec *record, packet int64, u *Unit) verdict {
-	d.now, d.packet, d.unit, d.tunnels = rec.time, packet, u, 0
-	d.cut = max(min(rec.wire, maxPacket)-len(rec.data), 0)
+func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) verdict {
+	d.now, d.packet, d.unit, d.tunnels = rec.Time, packet, u, 0
+	d.cut = max(min(rec.Wire, pcapng.MaxPacket)-len(rec.Data), 0)
 	d.frags.recycle()
 	d.skipped.byVerdict[skipFragment] += d.frags.expire(d.now)
 	d.tcp.expire(d.now)
-	if !rec.link.known() {
-		d.skipped.link(rec.link)
+	if !rec.Link.Known() {
+		d.skipped.link(rec.Link)
 		return skipNotIP
 	}
-	v := d.link(rec.link, rec.data)
-	if v == skipMalformed && rec.wire > len(rec.data) {
+	v := d.link(rec.Link, rec.Data)
+	if v == skipMalformed && rec.Wire > len(rec.Data) {
 		v = skipCutShort
 	}
 	d.skipped.byVerdict[v]++
@@ -118,11 +94,11 @@ func (d *decoder) finish() {
 }
 
 // link takes off the link layer's header.
-func (d *decoder) link(t linkType, b []byte) verdict {
+func (d *decoder) link(t pcapng.LinkType, b []byte) verdict {
 	switch t {
-	case linkEthernet:
+	case pcapng.LinkEthernet:
 		return d.ethernet(b)
-	case linkNull, linkLoop:
+	case pcapng.LinkNull, pcapng.LinkLoop:
 		if len(b) < 4 {
 			return skipMalformed
 		}
@@ -130,12 +106,12 @@ func (d *decoder) link(t linkType, b []byte) verdict {
 		// between systems. It is in the byte order of the machine that
 		// recorded it. All that matters is what the packet says.
 		return d.ip(b[4:])
-	case linkSLL:
+	case pcapng.LinkSLL:
 		if len(b) < 16 {
 			return skipMalformed
 		}
 		return d.ether(binary.BigEndian.Uint16(b[14:]), b[16:])
-	case linkSLL2:
+	case pcapng.LinkSLL2:
 		if len(b) < 20 {
 			return skipMalformed
 		}

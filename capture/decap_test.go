@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // one returns what becomes of a single packet.
-func one(t *testing.T, o Options, linkType int, frame []byte, cut int) ([]Unit, string) {
+func one(t *testing.T, o Options, linkType int, frame []byte, cut int) ([]pcapng.Unit, string) {
 	t.Helper()
 	c := capturetest.New(linkType).Add(noon, frame)
 	c.Packets[0].Cut = cut
@@ -163,13 +164,13 @@ func TestIPv6Units(t *testing.T) {
 	atomic := capturetest.Fragment(ip[:40], 9, 0, false, ip[40:])
 	auth := append([]byte{17, 4, 0, 0}, make([]byte, 20)...)
 	auth = capturetest.IP(addrA6.Addr(), addrB6.Addr(), protoAH, append(auth, ip[40:]...))
-	want := Unit{Time: noon, Src: addrA6, Dst: addrB6, Proto: UDP, Data: payload}
+	want := pcapng.Unit{Time: noon, Src: addrA6, Dst: addrB6, Proto: pcapng.UDP, Data: payload}
 	for _, link := range []int{capturetest.Ethernet, capturetest.Null, capturetest.Loop, capturetest.SLL, capturetest.SLL2, capturetest.IPv6} {
 		c := capturetest.New(link).AddIP(noon, ip, atomic, auth).AddIP(noon, capturetest.Fragments(ip, 10, 512)...)
 		units := mustRead(t, c.Pcap(capturetest.Format{}))
 		for i, n := range []int64{1, 2, 3, 6} {
 			want.Packet = n
-			same(t, units[i:i+1], []Unit{want})
+			same(t, units[i:i+1], []pcapng.Unit{want})
 		}
 	}
 }

@@ -3,6 +3,8 @@ package capture
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 const (
@@ -52,8 +54,8 @@ func (d *decoder) udp(e ends, b []byte, length int) verdict {
 	if !d.wanted(src, dst) {
 		return skipOtherPort
 	}
-	*d.unit = Unit{
-		Packet: d.packet, Time: d.now, Proto: UDP,
+	*d.unit = pcapng.Unit{
+		Packet: d.packet, Time: d.now, Proto: pcapng.UDP,
 		Src: netip.AddrPortFrom(e.src, src), Dst: netip.AddrPortFrom(e.dst, dst),
 		Data: payload, Truncated: length - udpHeader - len(payload),
 	}

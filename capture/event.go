@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -31,7 +32,7 @@ func (k EventKind) String() string {
 type Event struct {
 	Packet   int64
 	Time     time.Time
-	Proto    Proto
+	Proto    pcapng.Proto
 	Src, Dst netip.AddrPort
 	// Length is the unit's, in bytes as on the wire; for TCP, that of the
 	// header or piece of payload.

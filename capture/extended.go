@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -37,7 +38,7 @@ type Extended struct {
 // isExtended reports whether a datagram is a packet of the extended profile. In
 // the middle of a message of another one, payload may resemble it by chance:
 // then the checksum has to be right too.
-func (t *Tracker) isExtended(c *conversation, forward bool, u *Unit) bool {
+func (t *Tracker) isExtended(c *conversation, forward bool, u *pcapng.Unit) bool {
 	if !protocol.IsExtended(u.Data) {
 		return false
 	}
@@ -52,7 +53,7 @@ func (t *Tracker) isExtended(c *conversation, forward bool, u *Unit) bool {
 // extendedDatagram follows a datagram of the extended profile. With segmentation
 // offload, a recording on the sender's machine has several in one piece, which
 // their lengths distinguish.
-func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *Unit) {
+func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *pcapng.Unit) {
 	for b := u.Data; len(b) > 0; {
 		n, truncated := len(b), u.Truncated
 		_, payload, d := protocol.ParseExtendedHeader(b)
@@ -76,7 +77,7 @@ func (t *Tracker) extendedDatagram(c *conversation, forward bool, u *Unit) {
 
 // extendedPacket follows one packet, of which truncated bytes at the end were
 // not recorded.
-func (t *Tracker) extendedPacket(c *conversation, forward bool, u *Unit, b []byte, truncated int) protocol.Defect {
+func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte, truncated int) protocol.Defect {
 	e := t.begin(u, b)
 	defer t.emit(e)
 	x := t.decodeExtended(b, truncated)

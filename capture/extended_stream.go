@@ -1,12 +1,16 @@
 package capture
 
-import "github.com/zrlmpi/zrlmpid/protocol"
+import (
+	"github.com/zrlmpi/zrlmpid/protocol"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+)
 
 // streamExtended takes what a stream has next of a packet of the extended
 // profile, follows the packet when it is whole, and returns what is behind it.
 // A packet is held as a whole because only its checksum shows that it is one; its
 // length is bounded by that of a packet on a stream.
-func (t *Tracker) streamExtended(c *conversation, forward bool, u *Unit, s *stream, b []byte) []byte {
+func (t *Tracker) streamExtended(c *conversation, forward bool, u *pcapng.Unit, s *stream, b []byte) []byte {
 	b = s.fill(b, protocol.ExtHeaderLen)
 	if len(s.packet) < protocol.ExtHeaderLen {
 		return b

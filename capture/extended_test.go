@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -327,12 +328,12 @@ func TestExtendedOpenMessagesAreBounded(t *testing.T) {
 	a := capture.NewAnalysis("test", capture.AnalysisOptions{})
 	talk := capturetest.NewTalk(false)
 	h := ext{Dst: 1, Type: protocol.SendRequest, Session: 1, Length: 5}
-	units := func(yield func(capture.Unit) bool) {
+	units := func(yield func(pcapng.Unit) bool) {
 		var b []byte
 		for n := uint32(1); n <= most+more; n++ {
 			h.Number, h.Message = n, n
 			b = protocol.AppendExtended(b[:0], &h, nil)
-			yield(capture.Unit{Packet: int64(n), Time: time.Unix(int64(n), 0), Proto: capture.UDP, Src: talk.Address(0), Dst: talk.Address(1), Data: b})
+			yield(pcapng.Unit{Packet: int64(n), Time: time.Unix(int64(n), 0), Proto: pcapng.UDP, Src: talk.Address(0), Dst: talk.Address(1), Data: b})
 		}
 	}
 	if err := a.Follow(&unitSource{units: units}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -57,7 +58,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // expectsPayload decides whether a datagram is payload without a header of the message in
 // progress, as package handshake does for a live rank.
-func (f *flow) expectsPayload(u *Unit, h protocol.Header, defect protocol.Defect) bool {
+func (f *flow) expectsPayload(u *pcapng.Unit, h protocol.Header, defect protocol.Defect) bool {
 	m := f.current()
 	if m == nil || f.pair == nil {
 		return false

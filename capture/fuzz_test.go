@@ -8,6 +8,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -78,9 +79,9 @@ func FuzzTracker(f *testing.F) {
 			addr := func(b byte) netip.AddrPort {
 				return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, b & 3}), 2718)
 			}
-			u := capture.Unit{Packet: n, Time: now, Proto: capture.UDP, Src: addr(who), Dst: addr(who >> 2), Data: in[:length]}
+			u := pcapng.Unit{Packet: n, Time: now, Proto: pcapng.UDP, Src: addr(who), Dst: addr(who >> 2), Data: in[:length]}
 			if who&0x10 != 0 {
-				u.Proto = capture.TCP
+				u.Proto = pcapng.TCP
 				u.Gap = int(who >> 5)
 			}
 			if who&0x20 != 0 {
@@ -88,7 +89,7 @@ func FuzzTracker(f *testing.F) {
 			}
 			in = in[length:]
 			tracker.Unit(&u)
-			if u.Proto == capture.UDP {
+			if u.Proto == pcapng.UDP {
 				units++
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -91,7 +92,7 @@ func (t *Tracker) identify(e *Event) *conversation {
 // always does, and no other node: check an address that does both.
 func (t *Tracker) padding(from netip.AddrPort, m *message, e *Event) {
 	n := t.ranks.node(from)
-	if m.Words%2 == 0 && m.Words != 0 || n.reported || e.Proto == TCP {
+	if m.Words%2 == 0 && m.Words != 0 || n.reported || e.Proto == pcapng.TCP {
 		return
 	}
 	seen := &n.headerless

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"golang.org/x/net/bpf"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 const (
@@ -84,7 +86,7 @@ func (o Options) liveFilter(ethernet bool) ([]bpf.RawInstruction, error) {
 
 var (
 	filterDrop = bpf.RetConstant{Val: 0}
-	filterPass = bpf.RetConstant{Val: maxPacket}
+	filterPass = bpf.RetConstant{Val: pcapng.MaxPacket}
 )
 
 // filterIPv4 judges an IPv4 packet at offset ip. It does not fall through.

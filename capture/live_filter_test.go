@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // passes runs a filter program on a packet, as the kernel does.
@@ -119,8 +120,8 @@ func TestLiveFilterLetsNoLessPass(t *testing.T) {
 						frame[r.IntN(min(len(frame), 80))] = byte(r.Uint32())
 					}
 					d := newDecoder(Options{})
-					rec := record{time: noon, link: linkType(e.linkType), data: frame}
-					var u Unit
+					rec := pcapng.Record{Time: noon, Link: pcapng.LinkType(e.linkType), Data: frame}
+					var u pcapng.Unit
 					if v := d.decode(&rec, 1, &u); v > heldBack {
 						continue
 					}

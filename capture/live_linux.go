@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // liveBuffer is how many bytes of packets the kernel may keep for us, which is
@@ -29,7 +31,7 @@ type liveReader struct {
 	conn  syscall.RawConn
 	ctx   context.Context
 	stop  func() bool
-	link  linkType
+	link  pcapng.LinkType
 	skip  bool // packets on their way out, which come in again
 	buf   []byte
 	oob   []byte
@@ -72,13 +74,13 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	loopback := iface.Flags&net.FlagLoopback != 0
 	l := &liveReader{
-		skip: loopback, link: linkRaw,
-		buf: make([]byte, maxPacket),
+		skip: loopback, link: pcapng.LinkRaw,
+		buf: make([]byte, pcapng.MaxPacket),
 		oob: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{})))),
 	}
 	kind := unix.SOCK_DGRAM // without link layer, whatever that is
 	if loopback || len(iface.HardwareAddr) == 6 {
-		kind, l.link = unix.SOCK_RAW, linkEthernet
+		kind, l.link = unix.SOCK_RAW, pcapng.LinkEthernet
 	}
 	// Protocol 0 receives nothing, until the filter is set.
 	fd, err := unix.Socket(unix.AF_PACKET, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -87,7 +89,7 @@ func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	}
 	l.file = os.NewFile(uintptr(fd), "packet socket")
 	if l.conn, err = l.file.SyscallConn(); err == nil {
-		err = o.setUp(fd, iface.Index, l.link == linkEthernet)
+		err = o.setUp(fd, iface.Index, l.link == pcapng.LinkEthernet)
 	}
 	if err != nil {
 		l.file.Close()
@@ -126,8 +128,8 @@ func setFilter(fd int, program []bpf.RawInstruction) error {
 		&unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]})
 }
 
-// next implements recordReader.
-func (l *liveReader) next(rec *record) error {
+// Next implements records.
+func (l *liveReader) Next(rec *pcapng.Record) error {
 	for {
 		// Between two packets the deadline is ignored: a stream of
 		// packets would never end.
@@ -154,8 +156,8 @@ func (l *liveReader) next(rec *record) error {
 		if ll, ok := from.(*unix.SockaddrLinklayer); ok && l.skip && ll.Pkttype == unix.PACKET_OUTGOING {
 			continue
 		}
-		rec.time, rec.link, rec.wire = stamp(l.oob[:oobn]), l.link, n
-		rec.data = l.buf[:min(n, len(l.buf))]
+		rec.Time, rec.Link, rec.Wire = stamp(l.oob[:oobn]), l.link, n
+		rec.Data = l.buf[:min(n, len(l.buf))]
 		return nil
 	}
 }

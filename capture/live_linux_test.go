@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // liveLoopback records from the loopback interface. Where that is not allowed the
@@ -72,7 +74,7 @@ func TestLiveUDP(t *testing.T) {
 	for _, p := range sent {
 		c.send(t, p)
 	}
-	var u Unit
+	var u pcapng.Unit
 	for i, p := range sent {
 		for {
 			if err := s.Next(&u); err != nil {
@@ -82,7 +84,7 @@ func TestLiveUDP(t *testing.T) {
 				break
 			}
 		}
-		if u.Dst != c.to || u.Proto != UDP || string(u.Data) != p || u.Truncated != 0 {
+		if u.Dst != c.to || u.Proto != pcapng.UDP || string(u.Data) != p || u.Truncated != 0 {
 			t.Errorf("datagram %d: %v %v %d bytes", i, u.Src, u.Dst, len(u.Data))
 		}
 		if d := u.Time.Sub(before); d < -time.Second || d > time.Minute {
@@ -137,7 +139,7 @@ func TestLiveTCP(t *testing.T) {
 	}
 	var got []byte
 	var restarts []bool
-	var u Unit
+	var u pcapng.Unit
 	for len(got) < len(sent) {
 		if err := s.Next(&u); err != nil {
 			t.Fatal(err)
@@ -169,7 +171,7 @@ func TestLiveEnd(t *testing.T) {
 			s := liveLoopback(t, ctx, Options{Ports: []uint16{c.to.Port()}})
 			started, ended := make(chan struct{}), make(chan error)
 			go func() {
-				var u Unit
+				var u pcapng.Unit
 				for s.Next(&u) == nil && u.Src != c.from {
 				}
 				close(started)

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // dataUnits are the datagrams of a DATA from rank 0 to rank 1, 20 µs apart. Its words are
 // all different, or all 0.
-func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool) (units []capture.Unit) {
+func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool) (units []pcapng.Unit) {
 	payload := make([]byte, shape.PayloadBytes(words))
 	for i := range words {
 		if !zeros {
@@ -37,19 +38,19 @@ func dataUnits(at time.Duration, words uint32, shape protocol.Shape, zeros bool)
 }
 
 // fragmented is a message from rank 0 to rank 1 without its ACK.
-func fragmented(words uint32, shape protocol.Shape) []capture.Unit {
-	return append([]capture.Unit{
+func fragmented(words uint32, shape protocol.Shape) []pcapng.Unit {
+	return append([]pcapng.Unit{
 		packet(0, protocol.SendRequest, protocol.SendInt, 0, 1), packet(1*ms, protocol.ClearToSend, protocol.RecvInt, 1, 0),
 	}, dataUnits(2*ms, words, shape, false)...)
 }
 
-func acked(at time.Duration, units ...[]capture.Unit) []capture.Unit {
+func acked(at time.Duration, units ...[]pcapng.Unit) []pcapng.Unit {
 	return renumber(append(slices.Concat(units...), packet(at, protocol.Ack, protocol.RecvInt, 1, 0)))
 }
 
 // oneFinding checks that there is one finding, of the kind and with the texts, which may
 // begin with "not ".
-func oneFinding(t *testing.T, units []capture.Unit, kind capture.Kind, texts ...string) {
+func oneFinding(t *testing.T, units []pcapng.Unit, kind capture.Kind, texts ...string) {
 	t.Helper()
 	r := analyze(units)
 	check(t, r, nil, []capture.Kind{kind})
@@ -65,13 +66,13 @@ func oneFinding(t *testing.T, units []capture.Unit, kind capture.Kind, texts ...
 // as that can be known.
 func TestLostDatagram(t *testing.T) {
 	cpu, fpga := protocol.CPUShape(), protocol.FPGAShape(true)
-	padding := func(units []capture.Unit) []capture.Unit { // after a message that shows that rank 0 pads
+	padding := func(units []pcapng.Unit) []pcapng.Unit { // after a message that shows that rank 0 pads
 		first := whole(-10*ms, 0, 1)
 		first[2].Data = append(first[2].Data, 0, 0, 0, 0)
 		return append(first, units...)
 	}
 	for name, c := range map[string]struct {
-		units []capture.Unit
+		units []pcapng.Unit
 		want  string
 	}{
 		"middle of three": {acked(5*ms, drop(fragmented(1000, cpu), 4)), "2 of 3 datagrams (2584 of 4000 bytes) arrived, datagram 2 (bytes 1384–2799) is missing"},
@@ -124,12 +125,12 @@ func TestDuplicatedData(t *testing.T) {
 	sound := fragmented(1000, protocol.CPUShape())
 	pads := whole(-10*ms, 1, 0)
 	pads[2].Data = append(pads[2].Data, 0, 0, 0, 0)
-	insists := []capture.Unit{} // rank 1 asks for longer than deployed nodes do
+	insists := []pcapng.Unit{} // rank 1 asks for longer than deployed nodes do
 	for _, at := range []time.Duration{-30000, -29900, -28800, -26700, -23700, -20700, -17700} {
 		insists = append(insists, packet(at*ms, protocol.SendRequest, protocol.SendInt, 1, 0))
 	}
 	for name, c := range map[string]struct {
-		units []capture.Unit
+		units []pcapng.Unit
 		texts []string
 	}{
 		"at once":             {acked(5*ms, double(sound, 3, time.Microsecond)), []string{"DATA 0→1 SEND_INT size=1000 arrived twice within 50ms, and has 3 datagrams", "an FPGA " + fpga, "upstream's CPU library " + library, "rank 1 may be either"}},
@@ -169,14 +170,14 @@ func TestDuplicatedData(t *testing.T) {
 // TestRequestsAreCounted: whether a sender waits forever is said by what it did, not by how
 // often deployed nodes ask.
 func TestRequestsAreCounted(t *testing.T) {
-	asking := func(seconds ...float64) (units []capture.Unit) {
+	asking := func(seconds ...float64) (units []pcapng.Unit) {
 		for _, s := range seconds {
 			units = append(units, packet(time.Duration(s*float64(time.Second)), protocol.SendRequest, protocol.SendInt, 0, 1))
 		}
 		return units
 	}
 	// Two other ranks that go on show how long the sender has been quiet.
-	others := func(at float64) (units []capture.Unit) {
+	others := func(at float64) (units []pcapng.Unit) {
 		units = whole(time.Duration(at*float64(time.Second)), 0, 1)
 		for i := range units {
 			units[i].Src, units[i].Dst = elsewhere(units[i].Src), elsewhere(units[i].Dst)
@@ -191,7 +192,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		return out
 	}
 	for name, c := range map[string]struct {
-		units []capture.Unit
+		units []pcapng.Unit
 		kind  capture.Kind
 		texts []string
 	}{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -96,8 +97,8 @@ func TestWriterKeepsTheLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		w := capture.NewWriter(&file, capture.WriterOptions{})
-		var u capture.Unit
+		w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
+		var u pcapng.Unit
 		for src.Next(&u) == nil {
 			if err := w.Unit(&u); err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"hash/crc32"
 	"math"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -48,7 +49,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 		m.step(e, "DATA", true, false)
 	}
 	f.checkCall(m, e)
-	if e.Proto == UDP {
+	if e.Proto == pcapng.UDP {
 		payload = f.t.whole(payload, truncated)
 	}
 	f.take(m, e, payload, true)
@@ -114,7 +115,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 		return
 	}
 	f.take(m, e, f.t.whole(b, truncated), false)
-	if e.InData && e.Proto == UDP {
+	if e.InData && e.Proto == pcapng.UDP {
 		f.continued(m, sum, truncated)
 	}
 }
@@ -122,7 +123,7 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 // surplus explains payload of a message that expects none any more.
 func (f *flow) surplus(m *message, e *Event, same bool) {
 	e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
-	if m.state != received || m.explained || e.Proto == TCP {
+	if m.state != received || m.explained || e.Proto == pcapng.TCP {
 		return
 	}
 	m.explained = true
@@ -157,7 +158,7 @@ func (f *flow) take(m *message, e *Event, b []byte, begins bool) {
 	e.Total = int64(m.Words) * protocol.WordLen
 	var reason handshake.Reason
 	if begins {
-		f.ready(m, now, e.Proto == TCP)
+		f.ready(m, now, e.Proto == pcapng.TCP)
 		reason = f.feed(now, e, m, b)
 	} else {
 		w, _ := f.pair.RecvWait()
@@ -220,7 +221,7 @@ func (f *flow) feed(now handshake.Instant, e *Event, m *message, b []byte) hands
 	h := e.Header
 	h.Call, h.Type, h.Size = m.call, protocol.Data, m.Words
 	f.t.data = f.t.opts.Profile.Append(f.t.data[:0], h)
-	if e.Proto == TCP {
+	if e.Proto == pcapng.TCP {
 		f.acts = f.pair.Header(now, f.t.data, f.acts[:0])
 		return f.place(e, nil)
 	}

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"net/netip"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // Bounds of what is kept of TCP streams. A hole in a stream is a segment that
@@ -66,7 +68,7 @@ type reassembler struct {
 	// held is the cost of all segments behind holes.
 	held int
 	// ready are units that are complete and not yet given out, from next on.
-	ready []Unit
+	ready []pcapng.Unit
 	next  int
 }
 
@@ -76,7 +78,7 @@ func newReassembler() *reassembler {
 
 // add takes a segment. If the verdict is gotUnit it was in order, and is in u;
 // more units may be there to pop, before this one or after it.
-func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *Unit) verdict {
+func (r *reassembler) add(f tcpFlow, seg tcpSegment, syn bool, u *pcapng.Unit) verdict {
 	s := r.stream(f, &seg, syn)
 	if syn {
 		seg.seq++
@@ -248,12 +250,12 @@ func (r *reassembler) skipAll() {
 }
 
 // pop fills in a unit that is ready, and reports whether there was one.
-func (r *reassembler) pop(u *Unit) bool {
+func (r *reassembler) pop(u *pcapng.Unit) bool {
 	if r.next == len(r.ready) {
 		return false
 	}
 	*u = r.ready[r.next]
-	r.ready[r.next] = Unit{}
+	r.ready[r.next] = pcapng.Unit{}
 	if r.next++; r.next == len(r.ready) {
 		r.ready, r.next = r.ready[:0], 0
 	}

@@ -5,6 +5,8 @@ import (
 	"container/list"
 	"slices"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // tcpStream is one direction of a TCP connection.
@@ -28,9 +30,9 @@ type tcpStream struct {
 
 // unit makes the next unit of a segment that starts gap bytes behind what was
 // given out.
-func (s *tcpStream) unit(seg *tcpSegment, gap int) Unit {
-	u := Unit{
-		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: TCP,
+func (s *tcpStream) unit(seg *tcpSegment, gap int) pcapng.Unit {
+	u := pcapng.Unit{
+		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: pcapng.TCP,
 		Data: seg.data, Truncated: seg.missing, Gap: gap, Restart: s.fresh,
 	}
 	s.fresh = false

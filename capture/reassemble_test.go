@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // put places a unit's bytes in a copy of the stream as its gaps say, and fails
 // if they are not those that were sent.
-func checkStream(t *testing.T, sent []byte, units []Unit) (got, gaps int) {
+func checkStream(t *testing.T, sent []byte, units []pcapng.Unit) (got, gaps int) {
 	t.Helper()
 	at := 0
 	for i, u := range units {
-		if u.Restart != (i == 0) || u.Proto != TCP || u.Src != addrA || u.Dst != addrB {
+		if u.Restart != (i == 0) || u.Proto != pcapng.TCP || u.Src != addrA || u.Dst != addrB {
 			t.Fatalf("unit %d of %d: %+v", i, len(units), u)
 		}
 		if u.Gap < 0 || u.Truncated < 0 || len(u.Data)+u.Truncated == 0 {
@@ -119,7 +120,7 @@ func streamOf(at time.Time, seq uint32, pieces ...[2]int) *capturetest.Capture {
 	return c
 }
 
-func describe(units []Unit) []string {
+func describe(units []pcapng.Unit) []string {
 	var s []string
 	for _, u := range units {
 		d := fmt.Sprintf("%d:%d", u.Packet, len(u.Data))
@@ -134,7 +135,7 @@ func describe(units []Unit) []string {
 	return s
 }
 
-func expect(t *testing.T, what string, c *capturetest.Capture, want ...string) []Unit {
+func expect(t *testing.T, what string, c *capturetest.Capture, want ...string) []pcapng.Unit {
 	t.Helper()
 	units := mustRead(t, c.Pcap(capturetest.Format{}))
 	if got := describe(units); !slices.Equal(got, want) {
@@ -207,7 +208,7 @@ func TestTruncatedSegments(t *testing.T) {
 // Streams with holes, and streams at all, take no more memory than their share.
 func TestReassemblyBounds(t *testing.T) {
 	r := newReassembler()
-	var u Unit
+	var u pcapng.Unit
 	units := 0
 	popAll := func() {
 		for r.pop(&u) {
@@ -253,7 +254,7 @@ func TestReassemblyBounds(t *testing.T) {
 // Evicting a stream gives out what it held.
 func TestEvictionGivesOut(t *testing.T) {
 	r := newReassembler()
-	var u Unit
+	var u pcapng.Unit
 	f := tcpFlow{addrA, addrB}
 	r.add(f, tcpSegment{seq: 0, data: []byte("a")}, false, &u)
 	r.add(f, tcpSegment{seq: 5, data: []byte("bc"), packet: 2}, false, &u)

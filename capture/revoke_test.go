@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -17,9 +18,9 @@ type hosts struct {
 	t     *testing.T
 	pairs [2]*handshake.Pair
 	now   time.Duration
-	units []capture.Unit
+	units []pcapng.Unit
 	// held are packets that are not delivered yet: those that hold names.
-	held []capture.Unit
+	held []pcapng.Unit
 	hold string
 }
 
@@ -61,7 +62,7 @@ func (h *hosts) perform(rank int, acts []handshake.Action, err error) {
 	}
 }
 
-func (h *hosts) deliver(rank int, u capture.Unit) {
+func (h *hosts) deliver(rank int, u pcapng.Unit) {
 	h.t.Helper()
 	h.perform(rank, h.pairs[rank].Datagram(h.now, bytes.Clone(u.Data), nil), nil)
 }

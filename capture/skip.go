@@ -3,6 +3,8 @@ package capture
 import (
 	"maps"
 	"strconv"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // verdict says what became of a recorded packet.
@@ -47,14 +49,14 @@ const SkipKernelDrops = "dropped_by_kernel"
 // Counting in arrays keeps map look-ups off the path of a packet.
 type skipCounts struct {
 	byVerdict [numVerdicts]int64
-	byLink    map[linkType]int64
+	byLink    map[pcapng.LinkType]int64
 }
 
 // link counts a packet of a link type that is not understood. A file declares a
 // bounded number of interfaces, so the map is bounded.
-func (c *skipCounts) link(t linkType) {
+func (c *skipCounts) link(t pcapng.LinkType) {
 	if c.byLink == nil {
-		c.byLink = make(map[linkType]int64)
+		c.byLink = make(map[pcapng.LinkType]int64)
 	}
 	c.byLink[t]++
 }

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // Options say what a Source gives. The zero Options are good for every cluster
@@ -21,7 +22,7 @@ type Options struct {
 	// AllPorts reads every UDP datagram and TCP stream.
 	AllPorts bool
 	// OnNote, if not nil, is given what a file of this package has of ranks beside packets, in the order of the file, while Next reads on.
-	OnNote func(RankNote)
+	OnNote func(pcapng.RankNote)
 }
 
 // OpenFile opens a pcap or pcapng file, or one of them compressed with gzip; "-"
@@ -52,11 +53,10 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	s := &source{decoder: newDecoder(o), name: name, closer: c}
 	var err error
 	if r, err = s.decompress(r); err == nil {
-		s.records, err = newRecordReader(r)
-	}
-	if ng, ok := s.records.(*ngReader); ok {
-		s.about, ng.onNote = &ng.about, o.OnNote
-		s.anyPort = len(o.Ports) == 0
+		var file pcapng.Reader
+		if file, err = pcapng.NewReader(r, o.OnNote); err == nil {
+			s.records, s.about, s.anyPort = file, file.About(), len(o.Ports) == 0
+		}
 	}
 	if err != nil {
 		return nil, s.explain(err)
@@ -64,56 +64,32 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	return s, nil
 }
 
-// record is one recorded packet.
-type record struct {
-	time time.Time
-	link linkType
-	// data is what was recorded of the packet, valid until the next record.
-	data []byte
-	// wire is the length in bytes that the packet had on the wire.
-	wire int
-	// comments are the file's.
-	comments []string
+// records are the packets of a file or an interface. At their end, Next returns io.EOF.
+type records interface {
+	Next(*pcapng.Record) error
 }
-
-// recordReader gives the packets of a file or an interface. Its error is io.EOF
-// at the end, and a *recordError where a file is cut off or is invalid.
-type recordReader interface {
-	next(*record) error
-}
-
-// recordError is what a recordReader knows of a TruncatedError, if err is
-// io.ErrUnexpectedEOF, and of a FormatError otherwise.
-type recordError struct {
-	offset int64
-	reason string
-	err    error
-}
-
-func (e *recordError) Error() string { return e.reason }
-func (e *recordError) Unwrap() error { return e.err }
 
 // source makes units of records.
 type source struct {
 	name       string
-	records    recordReader
+	records    records
 	closer     io.Closer
 	compressed bool
-	rec        record
+	rec        pcapng.Record
 	decoder    *decoder
 	stats      Stats
 	// drops asks a live interface how many packets it has lost.
 	drops func() int64
 	// about is what a file says of itself, or nil. anyPort: the packets of a file of our own, which has no others, are read
 	// whatever their ports are.
-	about   *aboutFile
+	about   *pcapng.About
 	anyPort bool
 	// err is why the records ended.
 	err error
 }
 
 // Next implements Source.
-func (s *source) Next(u *Unit) error {
+func (s *source) Next(u *pcapng.Unit) error {
 	for {
 		if s.decoder.tcp.pop(u) {
 			s.stats.Units++
@@ -122,30 +98,30 @@ func (s *source) Next(u *Unit) error {
 		if s.err != nil {
 			return s.err
 		}
-		if err := s.records.next(&s.rec); err != nil {
+		if err := s.records.Next(&s.rec); err != nil {
 			s.err = s.explain(err)
 			s.decoder.finish()
 			continue
 		}
 		s.stats.Packets++
-		s.stats.Bytes += int64(len(s.rec.data))
-		if s.anyPort && s.about.own {
+		s.stats.Bytes += int64(len(s.rec.Data))
+		if s.anyPort && s.about.Own {
 			s.decoder.allPorts = true
 		}
 		if s.decoder.decode(&s.rec, s.stats.Packets, u) == gotUnit {
-			u.Comments = s.rec.comments
+			u.Comments = s.rec.Comments
 			s.stats.Units++
 			return nil
 		}
 	}
 }
 
-// explain turns the error of a recordReader into the one that Next returns.
+// explain turns the error of its records into the one that Next returns.
 func (s *source) explain(err error) error {
 	offset := int64(unknownOffset)
-	at, _ := errors.AsType[*recordError](err)
+	at, _ := errors.AsType[*pcapng.Error](err)
 	if at != nil && !s.compressed {
-		offset = at.offset
+		offset = at.Offset
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -157,10 +133,10 @@ func (s *source) explain(err error) error {
 			Name: s.name, Packet: s.stats.Packets, Offset: unknownOffset,
 			Reason: "corrupt gzip file", Err: errors.Unwrap(err),
 		}
-	case at != nil && at.err == nil:
-		return &FormatError{Name: s.name, Packet: s.stats.Packets, Offset: offset, Reason: at.reason}
+	case at != nil && at.Err == nil:
+		return &FormatError{Name: s.name, Packet: s.stats.Packets, Offset: offset, Reason: at.Reason}
 	case at != nil:
-		err = at.err
+		err = at.Err
 	}
 	return fmt.Errorf("%s: read recording, after %s: %w", s.name, counted(s.stats.Packets, "packet"), err)
 }
@@ -175,7 +151,7 @@ func (s *source) decompress(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	magic, err := b.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, &recordError{err: err}
+		return nil, &pcapng.Error{Err: err}
 	}
 	if len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
 		return b, nil
@@ -183,7 +159,7 @@ func (s *source) decompress(r io.Reader) (io.Reader, error) {
 	s.compressed = true
 	z, err := gzip.NewReader(b)
 	if err != nil {
-		return nil, &recordError{err: err}
+		return nil, &pcapng.Error{Err: err}
 	}
 	return z, nil
 }
@@ -197,8 +173,8 @@ func (s *source) Stats() Stats {
 		lost = s.drops()
 	}
 	if s.about != nil {
-		stats.Comment, stats.End = s.about.comment, s.about.end
-		lost = s.about.dropped
+		stats.Comment, stats.End = s.about.Comment, s.about.End
+		lost = s.about.Dropped
 	}
 	if lost > 0 {
 		stats.Skipped[SkipKernelDrops] = lost

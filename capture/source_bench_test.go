@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // BenchmarkSource reads generated recordings, from memory: what it measures is
@@ -44,7 +45,7 @@ func BenchmarkSource(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				var u Unit
+				var u pcapng.Unit
 				for err == nil {
 					err = s.Next(&u)
 				}

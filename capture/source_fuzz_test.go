@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // FuzzSource reads files that nobody has written on purpose: no panic, no hang,
@@ -41,12 +42,12 @@ func FuzzSource(f *testing.F) {
 			}
 			return
 		}
-		var u Unit
+		var u pcapng.Unit
 		var units, bytes int64
 		for err = s.Next(&u); err == nil; err = s.Next(&u) {
 			units++
 			bytes += int64(len(u.Data))
-			if u.Gap < 0 || u.Truncated < 0 || u.Packet < 1 || !u.Src.IsValid() || !u.Dst.IsValid() || (u.Proto != UDP && u.Proto != TCP) {
+			if u.Gap < 0 || u.Truncated < 0 || u.Packet < 1 || !u.Src.IsValid() || !u.Dst.IsValid() || (u.Proto != pcapng.UDP && u.Proto != pcapng.TCP) {
 				t.Fatalf("%+v", u)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 var (
@@ -26,7 +27,7 @@ var (
 )
 
 // readAll returns copies of the units of a file in memory, and how it ended.
-func readAll(t testing.TB, o Options, file []byte) ([]Unit, Stats, error) {
+func readAll(t testing.TB, o Options, file []byte) ([]pcapng.Unit, Stats, error) {
 	t.Helper()
 	s, err := o.NewReader(bytes.NewReader(file), "test")
 	if err != nil {
@@ -35,10 +36,10 @@ func readAll(t testing.TB, o Options, file []byte) ([]Unit, Stats, error) {
 	return drainSource(s)
 }
 
-func drainSource(s Source) ([]Unit, Stats, error) {
-	var units []Unit
+func drainSource(s Source) ([]pcapng.Unit, Stats, error) {
+	var units []pcapng.Unit
 	for {
-		var u Unit
+		var u pcapng.Unit
 		if err := s.Next(&u); err != nil {
 			return units, s.Stats(), err
 		}
@@ -48,7 +49,7 @@ func drainSource(s Source) ([]Unit, Stats, error) {
 }
 
 // mustRead is readAll for a recording that is whole.
-func mustRead(t testing.TB, file []byte) []Unit {
+func mustRead(t testing.TB, file []byte) []pcapng.Unit {
 	t.Helper()
 	units, _, err := readAll(t, Options{}, file)
 	if err != io.EOF {
@@ -75,7 +76,7 @@ func recordings(t testing.TB) map[string]*capturetest.Capture {
 	return all
 }
 
-func same(t *testing.T, got, want []Unit) {
+func same(t *testing.T, got, want []pcapng.Unit) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%d units, want %d", len(got), len(want))
@@ -94,7 +95,7 @@ func TestUnits(t *testing.T) {
 			f := c.Packets[i].Data
 			src := netip.AddrPortFrom(netip.AddrFrom4([4]byte(f[26:30])), uint16(f[34])<<8|uint16(f[35]))
 			dst := netip.AddrPortFrom(netip.AddrFrom4([4]byte(f[30:34])), uint16(f[36])<<8|uint16(f[37]))
-			want := Unit{Packet: int64(i + 1), Time: c.Packets[i].Time, Src: src, Dst: dst, Proto: UDP, Data: f[42:]}
+			want := pcapng.Unit{Packet: int64(i + 1), Time: c.Packets[i].Time, Src: src, Dst: dst, Proto: pcapng.UDP, Data: f[42:]}
 			if !reflect.DeepEqual(u, want) {
 				t.Fatalf("%s: unit %d is\n%+v, want\n%+v", name, i, u, want)
 			}
@@ -320,7 +321,7 @@ func TestNoAllocationsPerDatagram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var u Unit
+		var u pcapng.Unit
 		if n := testing.AllocsPerRun(5000, func() {
 			if err := s.Next(&u); err != nil {
 				t.Fatal(err)

@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -21,7 +22,7 @@ type stream struct {
 }
 
 // streamed follows a piece of a TCP stream.
-func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
+func (t *Tracker) streamed(c *conversation, forward bool, u *pcapng.Unit) {
 	side := 0
 	if !forward {
 		side = 1
@@ -73,7 +74,7 @@ func (t *Tracker) streamed(c *conversation, forward bool, u *Unit) {
 }
 
 // streamHeader follows the header that a stream has come to.
-func (t *Tracker) streamHeader(u *Unit, s *stream, out, in *flow) {
+func (t *Tracker) streamHeader(u *pcapng.Unit, s *stream, out, in *flow) {
 	e := t.begin(u, s.header[:])
 	defer t.emit(e)
 	h, defect := t.opts.Profile.Parse(s.header[:])
@@ -93,7 +94,7 @@ func (t *Tracker) streamHeader(u *Unit, s *stream, out, in *flow) {
 }
 
 // resync searches for the next header behind a hole in the stream.
-func (t *Tracker) resync(u *Unit, s *stream, b []byte) []byte {
+func (t *Tracker) resync(u *pcapng.Unit, s *stream, b []byte) []byte {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	for at := 0; ; at++ {
 		i := bytes.Index(b[at:], mark)

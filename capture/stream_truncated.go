@@ -1,10 +1,14 @@
 package capture
 
-import "github.com/zrlmpi/zrlmpid/protocol"
+import (
+	"github.com/zrlmpi/zrlmpid/protocol"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+)
 
 // streamTruncated follows the bytes of a stream that were on the wire behind those that were recorded. The stream keeps its framing
 // where they are payload whose length is known.
-func (t *Tracker) streamTruncated(c *conversation, forward bool, u *Unit, s *stream) {
+func (t *Tracker) streamTruncated(c *conversation, forward bool, u *pcapng.Unit, s *stream) {
 	n := u.Truncated
 	switch {
 	case s.lost:

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -90,7 +91,7 @@ func (t *Tracker) instant(at time.Time) handshake.Instant {
 func (t *Tracker) seconds(at time.Time) float64 { return at.Sub(t.start).Seconds() }
 
 // Unit follows the next unit of the recording.
-func (t *Tracker) Unit(u *Unit) {
+func (t *Tracker) Unit(u *pcapng.Unit) {
 	if t.start.IsZero() {
 		t.start = u.Time
 	}
@@ -101,11 +102,11 @@ func (t *Tracker) Unit(u *Unit) {
 		return
 	}
 	switch {
-	case u.Proto == TCP:
+	case u.Proto == pcapng.TCP:
 		t.streamed(c, forward, u)
 	case t.isExtended(c, forward, u):
 		t.extendedDatagram(c, forward, u)
-	case u.offloaded():
+	case offloaded(u):
 		t.segments(c, forward, u)
 	default:
 		t.datagram(c, forward, u)
@@ -114,15 +115,15 @@ func (t *Tracker) Unit(u *Unit) {
 }
 
 // segments follows the datagrams of a unit that the kernel had in one piece.
-func (t *Tracker) segments(c *conversation, forward bool, u *Unit) {
-	for rest := *u; rest.length() > 0; {
-		part := rest.take(protocol.MaxDatagram)
+func (t *Tracker) segments(c *conversation, forward bool, u *pcapng.Unit) {
+	for rest := *u; rest.Wire() > 0; {
+		part := take(&rest, protocol.MaxDatagram)
 		t.datagram(c, forward, &part)
 	}
 }
 
 // conversation finds what a unit belongs to. forward is true from a to b.
-func (t *Tracker) conversation(u *Unit) (c *conversation, forward bool) {
+func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 	key := convKey{u.Src, u.Dst}
 	if forward = u.Src.Compare(u.Dst) <= 0; !forward {
 		key = convKey{u.Dst, u.Src}
@@ -155,7 +156,7 @@ func sides[T any](flows *[2]T, forward bool) (out, in *T) {
 }
 
 // begin starts the event of a unit.
-func (t *Tracker) begin(u *Unit, data []byte) *Event {
+func (t *Tracker) begin(u *pcapng.Unit, data []byte) *Event {
 	t.event = Event{
 		Packet: u.Packet, Time: u.Time, Proto: u.Proto, Src: u.Src, Dst: u.Dst,
 		Length: len(data) + u.Truncated, Data: data,
@@ -186,7 +187,7 @@ func (t *Tracker) emit(e *Event) {
 
 // datagram follows a UDP datagram. Whether it is payload is decided as a live
 // receiver decides: by the state of its message.
-func (t *Tracker) datagram(c *conversation, forward bool, u *Unit) {
+func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	out, in := sides(&c.flows, forward)
 	e := t.begin(u, u.Data)
 	defer t.emit(e)
@@ -241,7 +242,7 @@ const tagOffset = 18
 // withHeader returns a datagram whose header the snapshot length has truncated with a
 // whole one, if enough of it was recorded to know the packet by. What is missing of
 // a header has the same value in all packets of deployed nodes.
-func (t *Tracker) withHeader(u *Unit) Unit {
+func (t *Tracker) withHeader(u *pcapng.Unit) pcapng.Unit {
 	const (
 		known   = 20 // up to what identifies the extended profile
 		endMark = 28
@@ -263,7 +264,7 @@ func (t *Tracker) withHeader(u *Unit) Unit {
 // header follows a valid header.
 func (t *Tracker) header(e *Event, out, in *flow, payload []byte, truncated int) {
 	h := e.Header
-	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == UDP {
+	if h.Type != protocol.Data && h.Type != protocol.Error && len(payload)+truncated > 0 && e.Proto == pcapng.UDP {
 		e.Kind, e.Reason = BadEvent, handshake.ReasonLength
 		t.find(BadHeader, e, "%v with %d bytes behind its header: an FPGA drops it", h, len(payload)+truncated)
 		return
@@ -331,7 +332,7 @@ func (t *Tracker) Finish() {
 // Follow feeds a whole source to a tracker and finishes it. It returns the
 // source's error, nil at a proper end.
 func (t *Tracker) Follow(src Source) error {
-	var u Unit
+	var u pcapng.Unit
 	for {
 		err := src.Next(&u)
 		if err == nil {

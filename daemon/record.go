@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/standin"
@@ -62,17 +62,17 @@ func newRecording(d *Daemon) *recording {
 
 // CycleAt returns the cycle of the simulation of a local rank's role at a time of the last half second, or false if there is none or it is not
 // known.
-func (d *Daemon) CycleAt(rank int, t time.Time) (capture.Cycle, bool) {
+func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 	r := d.local(rank)
 	if r == nil {
-		return capture.Cycle{}, false
+		return pcapng.Cycle{}, false
 	}
 	k, ok := r.kernel.(standin.Simulated)
 	if !ok {
-		return capture.Cycle{}, false
+		return pcapng.Cycle{}, false
 	}
 	simulation, cycle, ok := k.CycleAt(t)
-	return capture.Cycle{Rank: rank, Simulation: simulation, Cycle: cycle}, ok
+	return pcapng.Cycle{Rank: rank, Simulation: simulation, Cycle: cycle}, ok
 }
 
 const noRecords = "no records of failures are written"
@@ -185,10 +185,10 @@ func (r *recording) addresses() recorder.Addresses {
 	for i := range cfg.Ranks {
 		addrs[cfg.Ranks[i].Rank] = cfg.Ranks[i].Address.AddrPort
 	}
-	return func(rank, peer int) (local, remote netip.AddrPort, proto capture.Proto) {
-		proto = capture.UDP
+	return func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto) {
+		proto = pcapng.UDP
 		if l := r.d.local(rank); l.Links()[peer].Transport == config.TransportTCP {
-			proto = capture.TCP
+			proto = pcapng.TCP
 		}
 		return addrs[rank], addrs[peer], proto
 	}
@@ -217,7 +217,7 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 		ctx, stop = context.WithTimeout(ctx, req.For)
 		defer stop()
 	}
-	out := capture.NewWriter(open(r.profile()), recorder.File(r.comment("")))
+	out := pcapng.NewWriter(open(r.profile()), recorder.File(r.comment("")))
 	var queues []recorder.Queues
 	for _, rank := range d.ranks {
 		queues = append(queues, recorder.Queues{Rank: rank.cfg.Rank, Depths: rank.Engine.Depths})

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/spool"
@@ -163,10 +164,10 @@ func TestRecordsAreBounded(t *testing.T) {
 	r := start(t, c.yaml("record: {memory: 8MiB, spool: {size: 1MiB}}", echoes(1, "")...))
 	random := rand.NewChaCha8([32]byte{}) // which gzip cannot make shorter
 	dir := r.cfg.SpoolDirectory()
-	units := make([]capture.Unit, 1<<16)
+	units := make([]pcapng.Unit, 1<<16)
 	for i := range units {
-		units[i] = capture.Unit{
-			Packet: int64(i + 1), Time: time.Unix(0, int64(i)*7919*7919), Proto: capture.UDP, Src: r.cfg.Ranks[0].Address.AddrPort, Dst: r.cfg.Ranks[1].Address.AddrPort,
+		units[i] = pcapng.Unit{
+			Packet: int64(i + 1), Time: time.Unix(0, int64(i)*7919*7919), Proto: pcapng.UDP, Src: r.cfg.Ranks[0].Address.AddrPort, Dst: r.cfg.Ranks[1].Address.AddrPort,
 			Data: protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.Data, Size: uint32(i)}), Truncated: 1000,
 		}
 		payload := make([]byte, 64)
@@ -325,7 +326,7 @@ func TestCapture(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.ping(t, 1, 3, 1)
-	var u capture.Unit
+	var u pcapng.Unit
 	for range 8 {
 		if err := src.Next(&u); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
@@ -134,7 +135,7 @@ func TestFailureOfJob(t *testing.T) {
 			r := a.Report()
 			last := r.Calls[len(r.Calls)-1]
 			if len(r.Messages) != 2 || !slices.ContainsFunc(r.Findings, func(f capture.Finding) bool { return f.Kind == capture.NeverCleared }) ||
-				last.String() != "Send to rank 1, 16 bytes, communicator 0" || last.State != capture.Failed || last.Took < 100*time.Millisecond {
+				last.String() != "Send to rank 1, 16 bytes, communicator 0" || last.State != pcapng.Failed || last.Took < 100*time.Millisecond {
 				t.Errorf("%+v\n%+v\n%+v", r.Messages, r.Findings, r.Calls)
 			}
 			if !strings.Contains(r.Comment, "last packets of rank 0 of job kvs 7, written because its send to rank 1 has failed: ") {

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -58,10 +58,10 @@ func (r *Rank) addresses() recorder.Addresses {
 	for i := range r.Config.Ranks {
 		addrs[r.Config.Ranks[i].Rank] = r.Config.Ranks[i].Address.AddrPort
 	}
-	return func(rank, peer int) (local, remote netip.AddrPort, proto capture.Proto) {
-		proto = capture.UDP
+	return func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto) {
+		proto = pcapng.UDP
 		if r.Links()[peer].Transport == config.TransportTCP {
-			proto = capture.TCP
+			proto = pcapng.TCP
 		}
 		return addrs[rank], addrs[peer], proto
 	}
@@ -71,7 +71,7 @@ func (r *Rank) addresses() recorder.Addresses {
 func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 	now := time.Now()
 	reader := r.Packets.Reader(r.addresses(), now)
-	out := capture.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
+	out := pcapng.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
 	// The tool sees the end of what it gets.
 	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, ctx.Done())
 }

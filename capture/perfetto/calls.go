@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // maxOpenCalls bounds how many calls are remembered that have not ended, whatever a file claims. Further ones are not in the trace unless they end.
@@ -18,11 +19,11 @@ type callKey struct {
 }
 
 // openCalls are those that were posted and have not ended.
-type openCalls map[callKey]capture.Call
+type openCalls map[callKey]pcapng.Call
 
 // endedCall is a call with its end.
 type endedCall struct {
-	capture.Call
+	pcapng.Call
 	outcome string
 }
 
@@ -30,9 +31,9 @@ type endedCall struct {
 func (c *endedCall) posted() time.Time { return c.Time.Add(-c.Took) }
 
 // add notes what has become of a call, and returns it when it has ended.
-func (o openCalls) add(c *capture.Call) (endedCall, bool) {
+func (o openCalls) add(c *pcapng.Call) (endedCall, bool) {
 	key := callKey{c.Rank, c.ID}
-	if c.State != capture.Posted {
+	if c.State != pcapng.Posted {
 		delete(o, key)
 		return endedCall{*c, string(c.State)}, true
 	}
@@ -79,7 +80,7 @@ func (t *trace) call(c *endedCall, since time.Time) {
 	notes := []annotation{
 		{name: "bytes", number: c.Bytes}, {name: "tag", number: int64(c.Tag)}, {name: "communicator", number: int64(c.Comm)}, {name: "outcome", text: c.outcome},
 	}
-	if c.Name != capture.SendCall && c.Name != capture.ReceiveCall {
+	if c.Name != pcapng.SendCall && c.Name != pcapng.ReceiveCall {
 		notes[1].name = "call"
 	}
 	t.slice(t.lane(side{rank: c.Rank, peer: callsPeer}, from, to), span{c.String(), from, to}, 0, notes, nil)

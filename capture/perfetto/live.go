@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -41,7 +42,7 @@ func (l *Live) Err() error { return l.trace.w.err }
 
 // Follow writes what a source has, until that ends or writing fails. It returns the source's error, unless that is io.EOF.
 func (l *Live) Follow(src capture.Source) error {
-	var u capture.Unit
+	var u pcapng.Unit
 	for l.trace.w.err == nil {
 		err := src.Next(&u)
 		if err == nil {
@@ -72,11 +73,11 @@ func (l *Live) Calls() int64 { return l.called }
 func (l *Live) Findings() int64 { return l.findings }
 
 // Note writes the lengths of a rank's queues, or a call that has ended. It is for capture.Options of the source.
-func (l *Live) Note(n capture.RankNote) {
+func (l *Live) Note(n pcapng.RankNote) {
 	switch n := n.(type) {
-	case *capture.Depths:
+	case *pcapng.Depths:
 		l.trace.depths(n, n.Time.UnixNano())
-	case *capture.Call:
+	case *pcapng.Call:
 		if ended, ok := l.trace.calls.add(n); ok {
 			l.call(&ended)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -24,21 +25,21 @@ func recorded(t *testing.T) []byte {
 	}
 	defer src.Close()
 	var file bytes.Buffer
-	w := capture.NewWriter(&file, capture.WriterOptions{})
-	var u capture.Unit
+	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
+	var u pcapng.Unit
 	for n := 0; src.Next(&u) == nil; n++ {
 		if n == 0 {
-			w.Note(&capture.Depths{Time: u.Time.Add(-time.Millisecond), Rank: 1})
+			w.Note(&pcapng.Depths{Time: u.Time.Add(-time.Millisecond), Rank: 1})
 		}
 		if err := w.Unit(&u); err != nil {
 			t.Fatal(err)
 		}
 		if n == 3 {
-			w.Note(&capture.Depths{Time: u.Time, Rank: 1, Posted: 3, Unexpected: 2, Sends: 1})
+			w.Note(&pcapng.Depths{Time: u.Time, Rank: 1, Posted: 3, Unexpected: 2, Sends: 1})
 		}
 	}
-	w.Note(&capture.Depths{Time: u.Time.Add(time.Second), Rank: 3, Sends: 70000})
-	w.End(&capture.Ending{Time: u.Time.Add(2 * time.Second), Comments: []string{"waiting: rank 0 waits"}})
+	w.Note(&pcapng.Depths{Time: u.Time.Add(time.Second), Rank: 3, Sends: 70000})
+	w.End(&pcapng.Ending{Time: u.Time.Add(2 * time.Second), Comments: []string{"waiting: rank 0 waits"}})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ type watched struct {
 	look func()
 }
 
-func (w *watched) Next(u *capture.Unit) error {
+func (w *watched) Next(u *pcapng.Unit) error {
 	w.look()
 	return w.Source.Next(u)
 }
@@ -141,9 +142,9 @@ func TestLiveWriteError(t *testing.T) {
 }
 
 // packetOf returns a packet of the extended profile from one rank to another one.
-func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) capture.Unit {
+func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) pcapng.Unit {
 	h.Src, h.Dst, h.Session, h.PeerSession = uint32(from), uint32(to), protocol.Session(from+7), protocol.Session(to+7)
-	u := capture.Unit{Time: time.Unix(1000, int64(ms)*1e6).UTC(), Proto: capture.UDP, Data: protocol.AppendExtended(nil, &h, []byte(payload))}
+	u := pcapng.Unit{Time: time.Unix(1000, int64(ms)*1e6).UTC(), Proto: pcapng.UDP, Data: protocol.AppendExtended(nil, &h, []byte(payload))}
 	of := func(rank int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(rank + 1)}), 2718)
 	}
@@ -155,8 +156,8 @@ func packetOf(ms, from, to int, h protocol.ExtHeader, payload string) capture.Un
 // last until the end.
 func TestExtended(t *testing.T) {
 	var file bytes.Buffer
-	w := capture.NewWriter(&file, capture.WriterOptions{})
-	for _, u := range []capture.Unit{
+	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
+	for _, u := range []pcapng.Unit{
 		packetOf(0, 0, 1, protocol.ExtHeader{Type: protocol.SendRequest, Number: 1, Message: 1, Tag: 5, Length: 8}, ""),
 		packetOf(1, 0, 1, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 2, Message: 2, Length: 4}, "abcd"),
 		packetOf(3, 1, 0, protocol.ExtHeader{Type: protocol.ClearToSend, Call: protocol.RecvInt, Number: 1, Message: 1, Length: 8}, ""),
@@ -194,7 +195,7 @@ func TestLiveTracks(t *testing.T) {
 		if rank > maxTracks {
 			t.Fatal("the trace goes on")
 		}
-		live.Note(&capture.Depths{Rank: rank})
+		live.Note(&pcapng.Depths{Rank: rank})
 	}
 	if !errors.Is(live.Err(), errTracks) {
 		t.Error(live.Err())
@@ -205,23 +206,23 @@ func TestLiveTracks(t *testing.T) {
 // live trace has them when they end, or at its end.
 func TestCalls(t *testing.T) {
 	var file bytes.Buffer
-	w := capture.NewWriter(&file, capture.WriterOptions{})
+	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
 	send := packetOf(2, 0, 1, protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Number: 1, Message: 1, Length: 4}, "abcd")
 	if err := w.Unit(&send); err != nil {
 		t.Fatal(err)
 	}
 	at := func(ms int) time.Time { return time.Unix(1000, int64(ms)*1e6).UTC() }
-	for _, c := range []capture.Call{
-		{Time: at(1), Rank: 1, ID: 1, Name: capture.ReceiveCall, State: capture.Posted, Peer: -1, Tag: -1, Bytes: 100},
-		{Time: at(2), Rank: 0, Name: capture.SendCall, State: capture.Ended, Peer: 1, Bytes: 4},
-		{Time: at(2), Rank: 1, ID: 2, Name: capture.ReceiveCall, State: capture.Posted, Tag: 9, Bytes: 100},
-		{Time: at(3), Rank: 1, ID: 1, Name: capture.ReceiveCall, State: capture.Ended, Took: 2 * time.Millisecond, Bytes: 4},
-		{Time: at(4), Rank: 0, ID: 2, Name: "Allreduce", State: capture.Posted, Peer: -1, Tag: 1, Bytes: 4096},
-		{Time: at(7), Rank: 0, ID: 2, Name: "Allreduce", State: capture.Failed, Took: 3 * time.Millisecond, Peer: -1, Tag: 1, Bytes: 4096},
+	for _, c := range []pcapng.Call{
+		{Time: at(1), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.Posted, Peer: -1, Tag: -1, Bytes: 100},
+		{Time: at(2), Rank: 0, Name: pcapng.SendCall, State: pcapng.Ended, Peer: 1, Bytes: 4},
+		{Time: at(2), Rank: 1, ID: 2, Name: pcapng.ReceiveCall, State: pcapng.Posted, Tag: 9, Bytes: 100},
+		{Time: at(3), Rank: 1, ID: 1, Name: pcapng.ReceiveCall, State: pcapng.Ended, Took: 2 * time.Millisecond, Bytes: 4},
+		{Time: at(4), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.Posted, Peer: -1, Tag: 1, Bytes: 4096},
+		{Time: at(7), Rank: 0, ID: 2, Name: "Allreduce", State: pcapng.Failed, Took: 3 * time.Millisecond, Peer: -1, Tag: 1, Bytes: 4096},
 	} {
 		w.Note(&c)
 	}
-	w.End(&capture.Ending{Time: at(9)})
+	w.End(&pcapng.Ending{Time: at(9)})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestCalls(t *testing.T) {
 func TestOpenCallsAreBounded(t *testing.T) {
 	live := NewLive(io.Discard, protocol.CloudFPGA)
 	for id := range int64(2 * maxOpenCalls) {
-		live.Note(&capture.Call{ID: id, Name: capture.SendCall, State: capture.Posted})
+		live.Note(&pcapng.Call{ID: id, Name: pcapng.SendCall, State: pcapng.Posted})
 	}
 	if n := len(live.trace.calls); n != maxOpenCalls || live.Err() != nil {
 		t.Error(n, live.Err())

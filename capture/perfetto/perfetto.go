@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -266,7 +267,7 @@ func (t *trace) finding(f *capture.Finding, at int64) {
 }
 
 // depths adds the lengths of a rank's queues.
-func (t *trace) depths(d *capture.Depths, at int64) {
+func (t *trace) depths(d *pcapng.Depths, at int64) {
 	r := t.rank(d.Rank)
 	for i, n := range [len(queueNames)]int{d.Posted, d.Unexpected, d.Sends} {
 		if r.queues[i] == 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -133,7 +134,7 @@ func load(src capture.Source, cfg *Config) (list []recorded, from netip.AddrPort
 	var peer netip.AddrPort
 	peerRank := -1
 	tracker := capture.NewTracker(capture.TrackerOptions{Profile: cfg.Profile, OnEvent: func(e *capture.Event) {
-		if e.Proto != capture.UDP || len(all) > maxDatagrams {
+		if e.Proto != pcapng.UDP || len(all) > maxDatagrams {
 			return
 		}
 		all = append(all, recorded{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/htmlreport"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/capture/perfetto"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
@@ -74,7 +75,7 @@ func (a *app) analyze(ctx context.Context, f *analyzeFlags, args []string, stdin
 	}
 	var analysis *capture.Analysis
 	if f.perfetto != "" {
-		f.input.onNote = func(n capture.RankNote) { analysis.Note(n) }
+		f.input.onNote = func(n pcapng.RankNote) { analysis.Note(n) }
 	}
 	src, name, err := f.input.open(ctx, args, stdin)
 	if err != nil {
@@ -164,7 +165,7 @@ type reporting struct {
 	start, last time.Time
 }
 
-func (r *reporting) Next(u *capture.Unit) error {
+func (r *reporting) Next(u *pcapng.Unit) error {
 	err := r.Source.Next(u)
 	r.units++
 	if r.units%(1<<16) == 0 || err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // liveReport prints messages, findings and waits of an interface as they come.
@@ -77,7 +78,7 @@ type liveSource struct {
 }
 
 // Next implements capture.Source.
-func (s *liveSource) Next(u *capture.Unit) error {
+func (s *liveSource) Next(u *pcapng.Unit) error {
 	if !s.last.IsZero() {
 		s.report.waits(s.last)
 	}

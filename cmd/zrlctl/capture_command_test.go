@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // TestCaptureCommand: a user who had no tool running gets the packets of a message that failed, and analyze says why.
@@ -79,7 +80,7 @@ func packetsIn(file string) (n int) {
 		return 0
 	}
 	defer src.Close()
-	var u capture.Unit
+	var u pcapng.Unit
 	for src.Next(&u) == nil {
 		n++
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -18,7 +19,7 @@ type captureInput struct {
 	ports    []uint
 	allPorts bool
 	// onNote is that of the source's options.
-	onNote func(capture.RankNote)
+	onNote func(pcapng.RankNote)
 }
 
 func (in *captureInput) flags(cmd *cobra.Command) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/capture/vcd"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
@@ -106,7 +107,7 @@ func sameFile(a, b string) bool {
 type cyclePacket struct {
 	src    netip.AddrPort
 	text   string
-	cycles []capture.Cycle
+	cycles []pcapng.Cycle
 }
 
 // cyclePackets are those of a capture, and the addresses of ranks.
@@ -136,7 +137,7 @@ func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (
 			text = eventName(e)
 		}
 	}})
-	var u capture.Unit
+	var u pcapng.Unit
 	for {
 		if err := src.Next(&u); errors.Is(err, io.EOF) {
 			return c, nil
@@ -148,7 +149,7 @@ func (f *wavesFlags) read(ctx context.Context, args []string, stdin io.Reader) (
 		tracker.Unit(&part)
 		p := cyclePacket{src: u.Src, text: fmt.Sprintf("%d:%s", u.Packet, text)}
 		for _, comment := range u.Comments {
-			if cycle, ok := capture.ParseCycle(comment); ok {
+			if cycle, ok := pcapng.ParseCycle(comment); ok {
 				p.cycles = append(p.cycles, cycle)
 			}
 		}
@@ -172,8 +173,8 @@ func eventName(e *capture.Event) string {
 }
 
 // last returns the last simulation of a rank, or of the only one if it is negative.
-func (c *cyclePackets) last(rank int) (capture.Cycle, error) {
-	found := map[int]capture.Cycle{}
+func (c *cyclePackets) last(rank int) (pcapng.Cycle, error) {
+	found := map[int]pcapng.Cycle{}
 	for _, p := range c.list {
 		for _, cycle := range p.cycles {
 			if cycle.Simulation >= found[cycle.Rank].Simulation {
@@ -183,7 +184,7 @@ func (c *cyclePackets) last(rank int) (capture.Cycle, error) {
 	}
 	ranks := slices.Sorted(maps.Keys(found))
 	if rank < 0 && len(ranks) > 1 {
-		return capture.Cycle{}, usagef("--rank is missing: the capture has packets of the roles of ranks %v", ranks)
+		return pcapng.Cycle{}, usagef("--rank is missing: the capture has packets of the roles of ranks %v", ranks)
 	}
 	if rank < 0 && len(ranks) == 1 {
 		rank = ranks[0]
@@ -191,7 +192,7 @@ func (c *cyclePackets) last(rank int) (capture.Cycle, error) {
 	if last, ok := found[rank]; ok {
 		return last, nil
 	}
-	return capture.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: take a capture of the process that runs the role with zrlctl capture", ofRank(rank))
+	return pcapng.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: take a capture of the process that runs the role with zrlctl capture", ofRank(rank))
 }
 
 func ofRank(rank int) string {
@@ -202,7 +203,7 @@ func ofRank(rank int) string {
 }
 
 // of returns the packets of a simulation.
-func (c *cyclePackets) of(simulation capture.Cycle) (list []vcd.Packet) {
+func (c *cyclePackets) of(simulation pcapng.Cycle) (list []vcd.Packet) {
 	for _, p := range c.list {
 		for _, cycle := range p.cycles {
 			if cycle.Rank == simulation.Rank && cycle.Simulation == simulation.Simulation {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -18,7 +18,7 @@ import (
 func roleCapture(t *testing.T) string {
 	t.Helper()
 	var file bytes.Buffer
-	w := capture.NewWriter(&file, capture.WriterOptions{})
+	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
 	addr := func(rank uint32) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(rank + 1)}), 2718)
 	}
@@ -26,18 +26,18 @@ func roleCapture(t *testing.T) string {
 		src, dst uint32
 		kind     protocol.Type
 		call     protocol.Call
-		cycles   []capture.Cycle
+		cycles   []pcapng.Cycle
 	}{
-		{0, 1, protocol.SendRequest, protocol.SendInt, []capture.Cycle{{Rank: 1, Simulation: 1, Cycle: 900}}},
-		{0, 1, protocol.SendRequest, protocol.SendInt, []capture.Cycle{{Rank: 1, Simulation: 2, Cycle: 16}}},
-		{1, 0, protocol.ClearToSend, protocol.RecvInt, []capture.Cycle{{Rank: 1, Simulation: 2, Cycle: 18}}},
-		{0, 1, protocol.Data, protocol.SendInt, []capture.Cycle{{Rank: 1, Simulation: 2, Cycle: 30}}},
-		{1, 0, protocol.Ack, protocol.RecvInt, []capture.Cycle{{Rank: 1, Simulation: 2, Cycle: 30}}},
-		{2, 1, protocol.SendRequest, protocol.SendInt, []capture.Cycle{{Rank: 2, Simulation: 1, Cycle: 5}, {Rank: 1, Simulation: 2, Cycle: 31}}},
+		{0, 1, protocol.SendRequest, protocol.SendInt, []pcapng.Cycle{{Rank: 1, Simulation: 1, Cycle: 900}}},
+		{0, 1, protocol.SendRequest, protocol.SendInt, []pcapng.Cycle{{Rank: 1, Simulation: 2, Cycle: 16}}},
+		{1, 0, protocol.ClearToSend, protocol.RecvInt, []pcapng.Cycle{{Rank: 1, Simulation: 2, Cycle: 18}}},
+		{0, 1, protocol.Data, protocol.SendInt, []pcapng.Cycle{{Rank: 1, Simulation: 2, Cycle: 30}}},
+		{1, 0, protocol.Ack, protocol.RecvInt, []pcapng.Cycle{{Rank: 1, Simulation: 2, Cycle: 30}}},
+		{2, 1, protocol.SendRequest, protocol.SendInt, []pcapng.Cycle{{Rank: 2, Simulation: 1, Cycle: 5}, {Rank: 1, Simulation: 2, Cycle: 31}}},
 		{0, 2, protocol.SendRequest, protocol.SendInt, nil},
 	} {
 		h := protocol.Header{Src: p.src, Dst: p.dst, Type: p.kind, Call: p.call}
-		u := capture.Unit{Time: time.Unix(int64(i), 0), Src: addr(p.src), Dst: addr(p.dst), Proto: capture.UDP}
+		u := pcapng.Unit{Time: time.Unix(int64(i), 0), Src: addr(p.src), Dst: addr(p.dst), Proto: pcapng.UDP}
 		if p.kind == protocol.Data {
 			h.Size = 1
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -143,7 +144,7 @@ func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, as
 		}
 		return err
 	}
-	unit := func(*capture.Unit) error {
+	unit := func(*pcapng.Unit) error {
 		if d.live {
 			return out.Flush() // live
 		}
@@ -154,13 +155,13 @@ func (d *decoding) print(ctx context.Context, stdout io.Writer, clock *clock, as
 
 // write makes a recording of the units that have an event.
 func (d *decoding) write(ctx context.Context, out io.Writer) error {
-	writer := capture.NewWriter(out, capture.WriterOptions{})
+	writer := pcapng.NewWriter(out, pcapng.WriterOptions{})
 	return flushed(d.follow(ctx, func(*capture.Event) error { return nil }, writer.Unit), writer)
 }
 
 // follow calls event with each event that matches, and unit with each unit that had one,
 // to the end of the recording or the first error.
-func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error, unit func(*capture.Unit) error) error {
+func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error, unit func(*pcapng.Unit) error) error {
 	var err error
 	matched := false
 	d.tracker = capture.NewTracker(capture.TrackerOptions{Profile: d.profile, OnEvent: func(e *capture.Event) {
@@ -170,7 +171,7 @@ func (d *decoding) follow(ctx context.Context, event func(*capture.Event) error,
 			err = event(e)
 		}
 	}})
-	var u capture.Unit
+	var u pcapng.Unit
 	for {
 		if end := d.src.Next(&u); end != nil {
 			return endOfRecording(ctx, end, d.live)

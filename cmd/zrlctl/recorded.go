@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -67,12 +68,12 @@ func (p *packets) Close() {
 // writeJob writes the packets that the ranks of a job have recorded.
 func writeJob(ctx context.Context, out io.Writer, p *packets, job string) error {
 	var recorded recorder.Recorded
-	p.job.OnNote = func(n capture.RankNote) {
-		if c, ok := n.(*capture.Call); ok {
+	p.job.OnNote = func(n pcapng.RankNote) {
+		if c, ok := n.(*pcapng.Call); ok {
 			recorded.Calls = append(recorded.Calls, *c)
 		}
 	}
-	var u capture.Unit
+	var u pcapng.Unit
 	err := p.job.Next(&u)
 	for ; err == nil; err = p.job.Next(&u) {
 		recorded.Units = append(recorded.Units, u)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
@@ -47,7 +48,7 @@ type trace struct {
 	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex
-	writer *capture.Writer
+	writer *pcapng.Writer
 	err    error
 }
 
@@ -77,7 +78,7 @@ func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error
 		t.file, err = privatedir.Output(path, 0o666)
 	}
 	if err == nil {
-		t.writer = capture.NewWriter(t.file, capture.WriterOptions{})
+		t.writer = pcapng.NewWriter(t.file, pcapng.WriterOptions{})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--trace: %w", err), t.close())
@@ -89,7 +90,7 @@ func (c *jobCluster) startTrace(ctx context.Context, path string) (*trace, error
 }
 
 func (t *trace) read(source capture.Source) {
-	var u capture.Unit
+	var u pcapng.Unit
 	for {
 		err := source.Next(&u)
 		if errors.Is(err, io.EOF) {

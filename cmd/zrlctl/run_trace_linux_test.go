@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/deploy/cosim"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
@@ -84,8 +85,8 @@ func TestRunTraceCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	simulated, others := 0, 0
-	last := capture.Cycle{Rank: 1, Simulation: 1}
-	for u := (capture.Unit{}); ; {
+	last := pcapng.Cycle{Rank: 1, Simulation: 1}
+	for u := (pcapng.Unit{}); ; {
 		if err := src.Next(&u); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
@@ -104,7 +105,7 @@ func TestRunTraceCycles(t *testing.T) {
 		if len(u.Comments) != 1 {
 			t.Fatalf("packet %d has comments %q", u.Packet, u.Comments)
 		}
-		c, ok := capture.ParseCycle(u.Comments[0])
+		c, ok := pcapng.ParseCycle(u.Comments[0])
 		if !ok || c.Rank != last.Rank || c.Simulation != last.Simulation || c.Cycle < last.Cycle {
 			t.Errorf("packet %d has %q after %q", u.Packet, u.Comments[0], last)
 		}

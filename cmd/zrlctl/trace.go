@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/capture/perfetto"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
@@ -81,7 +82,7 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 	t := traced{File: f.output}
 	write := func(out io.Writer) error {
 		live := perfetto.NewLive(out, p.profile)
-		note := func(n capture.RankNote) {
+		note := func(n pcapng.RankNote) {
 			if live.Note(n); live.Err() != nil {
 				stop() // or a packet would be awaited
 			}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
 // TestAskHostileServer: a server that is no daemon's is an error, which takes little memory, whatever it answers.
@@ -72,7 +72,7 @@ func TestJobPacketsOfOthers(t *testing.T) {
 			s.read(ctx, 3, io.NopCloser(bytes.NewReader([]byte(tt.text))))
 			close(s.incoming)
 		}()
-		var u capture.Unit
+		var u pcapng.Unit
 		err := s.Next(&u)
 		if tt.want == "" && err != io.EOF || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, without %q", name, err, tt.want)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -34,7 +35,7 @@ func (j *Job) Profile() protocol.Profile {
 // JobPackets are the packets that the job's ranks on this host have recorded, in the order of time. It is a capture.Source.
 type JobPackets struct {
 	// OnNote is that of capture.Options. It is to be set before Next.
-	OnNote func(capture.RankNote)
+	OnNote func(pcapng.RankNote)
 
 	follow bool
 	from   time.Time
@@ -53,8 +54,8 @@ type JobPackets struct {
 // recorded is a packet of a rank, or a note.
 type recorded struct {
 	at   time.Time
-	unit capture.Unit
-	note capture.RankNote
+	unit pcapng.Unit
+	note pcapng.RankNote
 }
 
 // heldTime is how long packets that follow are held, so that those of all ranks come in the order of time.
@@ -134,8 +135,8 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	if _, err := in.Peek(1); err != nil {
 		return // it ended before it wrote anything
 	}
-	src, err := capture.Options{OnNote: func(n capture.RankNote) {
-		_, depths := n.(*capture.Depths)
+	src, err := capture.Options{OnNote: func(n pcapng.RankNote) {
+		_, depths := n.(*pcapng.Depths)
 		switch of, at := n.Of(); {
 		case depths && !s.follow:
 			body.Close()
@@ -147,7 +148,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 		s.unreadable(ctx, rank, err)
 		return
 	}
-	var u capture.Unit
+	var u pcapng.Unit
 	for {
 		if err := src.Next(&u); err != nil {
 			// a rank may end in the middle of a packet
@@ -175,7 +176,7 @@ func (s *JobPackets) unreadable(ctx context.Context, rank int, err error) {
 }
 
 // Next implements capture.Source.
-func (s *JobPackets) Next(u *capture.Unit) error {
+func (s *JobPackets) Next(u *pcapng.Unit) error {
 	for {
 		r, err := s.next()
 		if err != nil {

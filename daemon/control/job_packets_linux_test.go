@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -86,7 +87,7 @@ func TestJobPackets(t *testing.T) {
 	interrupted, interrupt := context.WithCancelCause(ctx)
 	interrupt(io.ErrUnexpectedEOF)
 	cut, err := job().Packets(interrupted, CaptureRequest{})
-	for u := (capture.Unit{}); err == nil; {
+	for u := (pcapng.Unit{}); err == nil; {
 		err = cut.Next(&u)
 	}
 	if errors.Is(err, io.EOF) {
@@ -102,17 +103,17 @@ func TestJobPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer follow.Close()
-	calls := map[int]capture.Call{}
-	follow.OnNote = func(n capture.RankNote) {
+	calls := map[int]pcapng.Call{}
+	follow.OnNote = func(n pcapng.RankNote) {
 		switch n := n.(type) {
-		case *capture.Depths:
+		case *pcapng.Depths:
 			ranks[n.Rank] = true
-		case *capture.Call:
+		case *pcapng.Call:
 			calls[n.Rank] = *n
 		}
 	}
 	exchangeOne(ctx, t, devices)
-	var u capture.Unit
+	var u pcapng.Unit
 	if err := follow.Next(&u); err != nil || u.Packet != 1 {
 		t.Fatal(u.Packet, err)
 	}
@@ -128,7 +129,7 @@ func TestJobPackets(t *testing.T) {
 		last = u.Time
 	}
 	for rank, want := range []string{"Send to rank 1, 100 bytes, communicator 0", "Receive from rank 0, 100 bytes, communicator 0"} {
-		if c := calls[rank]; c.String() != want || c.State != capture.Ended {
+		if c := calls[rank]; c.String() != want || c.State != pcapng.Ended {
 			t.Errorf("rank %d: the last call that ended is %+v, want %s", rank, c, want)
 		}
 	}

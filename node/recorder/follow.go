@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -23,7 +23,7 @@ type Queues struct {
 }
 
 // Follow writes what was recorded, then the lengths of all queues, and then what is recorded and which lengths change, until done is closed.
-func (rd *Reader) Follow(out *capture.Writer, r Recorded, queues []Queues, done <-chan struct{}) error {
+func (rd *Reader) Follow(out *pcapng.Writer, r Recorded, queues []Queues, done <-chan struct{}) error {
 	tick := time.NewTicker(depthsPause)
 	defer tick.Stop()
 	written := slices.Repeat([]mpe.Depths{{Posted: -1}}, len(queues)) // so that each is written once at least
@@ -31,7 +31,7 @@ func (rd *Reader) Follow(out *capture.Writer, r Recorded, queues []Queues, done 
 		for i, q := range queues {
 			if d := q.Depths(); d != written[i] {
 				written[i] = d
-				out.Note(&capture.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected, Sends: d.Sends})
+				out.Note(&pcapng.Depths{Time: now, Rank: q.Rank, Posted: d.Posted, Unexpected: d.Unexpected, Sends: d.Sends})
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func (rd *Reader) Follow(out *capture.Writer, r Recorded, queues []Queues, done 
 		last := time.Now()
 		depths(last)
 		if ended {
-			out.End(&capture.Ending{Time: last, Lost: rd.Lost()})
+			out.End(&pcapng.Ending{Time: last, Lost: rd.Lost()})
 		}
 		if err := out.Flush(); err != nil || ended {
 			return err

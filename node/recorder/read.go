@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -16,7 +16,7 @@ import (
 
 // Addresses returns the addresses of a rank and of its peer, and what carries their packets. A packet through shared memory is read as
 // one of UDP.
-type Addresses func(rank, peer int) (local, remote netip.AddrPort, proto capture.Proto)
+type Addresses func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto)
 
 // Reader reads what a recorder has as the units of a recording. It is not safe for concurrent use.
 type Reader struct {
@@ -64,14 +64,14 @@ type found struct {
 // Recorded is what a recorder has of a time.
 type Recorded struct {
 	// Units are packets, with events as comments, and Calls those of the ranks' programs, both in the order of time.
-	Units []capture.Unit
-	Calls []capture.Call
+	Units []pcapng.Unit
+	Calls []pcapng.Call
 }
 
 // Since returns what there is from a time on.
 func (r Recorded) Since(from time.Time) Recorded {
-	unit := slices.IndexFunc(r.Units, func(u capture.Unit) bool { return !u.Time.Before(from) })
-	call := slices.IndexFunc(r.Calls, func(c capture.Call) bool { return !c.Time.Before(from) })
+	unit := slices.IndexFunc(r.Units, func(u pcapng.Unit) bool { return !u.Time.Before(from) })
+	call := slices.IndexFunc(r.Calls, func(c pcapng.Call) bool { return !c.Time.Before(from) })
 	return Recorded{tail(r.Units, unit), tail(r.Calls, call)}
 }
 
@@ -138,8 +138,8 @@ func half(f *found, gaps map[*ring]int64) bool {
 
 // recorded makes units and calls of entries, and comments of events.
 func (rd *Reader) recorded(all []found) Recorded {
-	var calls []capture.Call
-	units := make([]capture.Unit, 0, len(all))
+	var calls []pcapng.Call
+	units := make([]pcapng.Unit, 0, len(all))
 	last := map[[2]int32]int{} // the last unit of each pair
 	for _, f := range all {
 		if f.kind.call() {
@@ -172,31 +172,31 @@ func (rd *Reader) recorded(all []found) Recorded {
 }
 
 // call returns the call of an entry.
-func (f *found) call(base time.Time) capture.Call {
-	c := capture.Call{
-		Time: base.Add(time.Duration(f.wall)), Rank: f.of.rank, Name: coll.Collective(f.code).String(), State: capture.Posted, Peer: int(f.peer),
+func (f *found) call(base time.Time) pcapng.Call {
+	c := pcapng.Call{
+		Time: base.Add(time.Duration(f.wall)), Rank: f.of.rank, Name: coll.Collective(f.code).String(), State: pcapng.Posted, Peer: int(f.peer),
 		Took: time.Duration(binary.LittleEndian.Uint64(f.data)), ID: int64(binary.LittleEndian.Uint64(f.data[8:])),
 		Bytes: int64(binary.LittleEndian.Uint64(f.data[16:])), Tag: int(int32(binary.LittleEndian.Uint32(f.data[24:]))),
 		Comm: binary.LittleEndian.Uint32(f.data[28:]),
 	}
 	switch f.code {
 	case codeSend:
-		c.Name = capture.SendCall
+		c.Name = pcapng.SendCall
 	case 0:
-		c.Name = capture.ReceiveCall
+		c.Name = pcapng.ReceiveCall
 	}
 	switch failed := f.data[32] != 0; {
 	case failed:
-		c.State = capture.Failed
+		c.State = pcapng.Failed
 	case f.kind == entryEnded:
-		c.State = capture.Ended
+		c.State = pcapng.Ended
 	}
 	return c
 }
 
 // cycle returns the cycle of an entry.
-func (f *found) cycle() capture.Cycle {
-	return capture.Cycle{
+func (f *found) cycle() pcapng.Cycle {
+	return pcapng.Cycle{
 		Rank: int(binary.LittleEndian.Uint32(f.data)), Simulation: binary.LittleEndian.Uint64(f.data[4:]), Cycle: binary.LittleEndian.Uint64(f.data[12:]),
 	}
 }
@@ -211,8 +211,8 @@ const (
 )
 
 // packet appends the unit of a packet; or several, if that is longer than any IP packet.
-func (rd *Reader) packet(units []capture.Unit, f found) []capture.Unit {
-	u := capture.Unit{Time: rd.base.Add(time.Duration(f.wall)), Proto: capture.UDP, Data: f.data}
+func (rd *Reader) packet(units []pcapng.Unit, f found) []pcapng.Unit {
+	u := pcapng.Unit{Time: rd.base.Add(time.Duration(f.wall)), Proto: pcapng.UDP, Data: f.data}
 	if f.kind == entryForeign {
 		from := netip.AddrFrom16([addressLen - 2]byte(u.Data)).Unmap()
 		u.Src = netip.AddrPortFrom(from, binary.BigEndian.Uint16(u.Data[addressLen-2:]))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -12,8 +13,8 @@ import (
 const fileSnapLength = SnapLength + 40 + 20
 
 // File returns the options of a file of what a recorder has: it says how much of each packet it has at most.
-func File(comment string) capture.WriterOptions {
-	return capture.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
+func File(comment string) pcapng.WriterOptions {
+	return pcapng.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
 }
 
 // Write writes what was recorded as a file, with a comment on each packet that a finding names. The recording ended at end.
@@ -22,16 +23,16 @@ func Write(w io.Writer, r Recorded, end time.Time, profile protocol.Profile, com
 		r.Units[i].Packet = int64(i + 1)
 	}
 	capture.Annotate(r.Units, end, profile)
-	out := capture.NewWriter(w, File(comment))
+	out := pcapng.NewWriter(w, File(comment))
 	if err := r.write(out); err != nil {
 		return err
 	}
-	out.End(&capture.Ending{Time: end})
+	out.End(&pcapng.Ending{Time: end})
 	return out.Flush()
 }
 
 // write writes the packets, and then the calls.
-func (r Recorded) write(out *capture.Writer) error {
+func (r Recorded) write(out *pcapng.Writer) error {
 	for i := range r.Units {
 		if err := out.Unit(&r.Units[i]); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -24,8 +25,8 @@ import (
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // addresses are those of ranks whose packets go over the given protocol.
-func addresses(proto capture.Proto) Addresses {
-	return func(rank, peer int) (local, remote netip.AddrPort, _ capture.Proto) {
+func addresses(proto pcapng.Proto) Addresses {
+	return func(rank, peer int) (local, remote netip.AddrPort, _ pcapng.Proto) {
 		of := func(n int) netip.AddrPort {
 			return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n + 1)}), 40000)
 		}
@@ -55,8 +56,8 @@ func one(memory int, peers ...Peer) *Rank {
 
 func recorderOf(r *Rank) *Recorder { return &Recorder{ranks: []*Rank{r}} }
 
-func readAll(r *Rank) []capture.Unit {
-	return recorderOf(r).Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour)).Units
+func readAll(r *Rank) []pcapng.Unit {
+	return recorderOf(r).Reader(addresses(pcapng.UDP), noon).Read(noon.Add(time.Hour)).Units
 }
 
 func header(h protocol.Header) []byte { return protocol.CloudFPGA.Append(nil, h) }
@@ -64,7 +65,7 @@ func header(h protocol.Header) []byte { return protocol.CloudFPGA.Append(nil, h)
 func ms(n int) handshake.Instant { return time.Duration(n) * time.Millisecond }
 
 // lines returns what a test compares of units.
-func lines(units []capture.Unit) (list []string) {
+func lines(units []pcapng.Unit) (list []string) {
 	for i := range units {
 		u := &units[i]
 		list = append(list, fmt.Sprintf("%v %v>%v %d+%d %q", u.Time.Sub(noon), u.Src.Addr(), u.Dst.Addr(), len(u.Data), u.Truncated, u.Comments))
@@ -109,7 +110,7 @@ func TestFailure(t *testing.T) {
 	r.Pair(1).Packet(0, true, 32, make([]byte, 32), nil)
 	text := strings.Repeat("0123456789", 10)
 	r.Failed(1, errors.New(text))
-	units := recorderOf(r).Reader(addresses(capture.UDP), time.Now()).Read(time.Now().Add(time.Hour)).Units
+	units := recorderOf(r).Reader(addresses(pcapng.UDP), time.Now()).Read(time.Now().Add(time.Hour)).Units
 	if len(units) != 1 || !slices.Equal(units[0].Comments, []string{"rank 0: failed: " + text}) {
 		t.Errorf("%+v", units)
 	}
@@ -124,7 +125,7 @@ func TestLocalPeers(t *testing.T) {
 		r.Pair(1-rank).Packet(ms(1+rank), true, 32, make([]byte, 32), nil)
 		r.Pair(1-rank).Packet(ms(3-rank), false, 32, make([]byte, 32), nil)
 	}
-	got := lines(rec.Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour)).Units)
+	got := lines(rec.Reader(addresses(pcapng.UDP), noon).Read(noon.Add(time.Hour)).Units)
 	if want := []string{`1ms 10.0.0.1>10.0.0.2 32+0 []`, `2ms 10.0.0.2>10.0.0.1 32+0 []`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -146,7 +147,7 @@ func TestHalf(t *testing.T) {
 			rec.Rank(2).Pair(0).Packet(ms(2*i+1), true, 32, make([]byte, 32), nil)
 		}
 	}
-	rd := rec.Reader(addresses(capture.UDP), noon)
+	rd := rec.Reader(addresses(pcapng.UDP), noon)
 	count := map[string]int{}
 	first := time.Duration(-1)
 	read := func() {
@@ -241,7 +242,7 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	send(0, 3*slots)
-	rd := recorderOf(r).Reader(addresses(capture.UDP), noon)
+	rd := recorderOf(r).Reader(addresses(pcapng.UDP), noon)
 	if got := rd.Read(noon.Add(ms(3*slots - 11))).Units; len(got) != slots-10 || rd.Lost() != 0 {
 		t.Errorf("%d packets at first, %d lost", len(got), rd.Lost())
 	}
@@ -271,14 +272,14 @@ func TestCalls(t *testing.T) {
 	} {
 		r.Call(&c)
 	}
-	want := []capture.Call{
-		{Time: noon.Add(ms(1)), ID: 1 << 40, Name: "Receive", State: capture.Posted, Peer: -1, Tag: -1, Comm: 7, Bytes: 1 << 33},
-		{Time: noon.Add(ms(3)), Name: "Send", State: capture.Ended, Took: ms(1), Peer: 1, Tag: 1<<31 - 1, Comm: 1<<32 - 1, Bytes: 4},
-		{Time: noon.Add(ms(4)), ID: 2, Name: "Exscan", State: capture.Posted, Peer: -1, Tag: 3, Bytes: -1},
-		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: capture.Ended, Took: ms(4), Peer: 1, Tag: 5, Comm: 7, Bytes: 8},
-		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: capture.Failed, Took: ms(5), Peer: -1, Tag: 3, Bytes: -1},
+	want := []pcapng.Call{
+		{Time: noon.Add(ms(1)), ID: 1 << 40, Name: "Receive", State: pcapng.Posted, Peer: -1, Tag: -1, Comm: 7, Bytes: 1 << 33},
+		{Time: noon.Add(ms(3)), Name: "Send", State: pcapng.Ended, Took: ms(1), Peer: 1, Tag: 1<<31 - 1, Comm: 1<<32 - 1, Bytes: 4},
+		{Time: noon.Add(ms(4)), ID: 2, Name: "Exscan", State: pcapng.Posted, Peer: -1, Tag: 3, Bytes: -1},
+		{Time: noon.Add(ms(5)), ID: 1 << 40, Name: "Receive", State: pcapng.Ended, Took: ms(4), Peer: 1, Tag: 5, Comm: 7, Bytes: 8},
+		{Time: noon.Add(ms(9)), ID: 2, Name: "Exscan", State: pcapng.Failed, Took: ms(5), Peer: -1, Tag: 3, Bytes: -1},
 	}
-	recorded := recorderOf(r).Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour))
+	recorded := recorderOf(r).Reader(addresses(pcapng.UDP), noon).Read(noon.Add(time.Hour))
 	if n := len(recorded.Calls); n != r.calls.slots || len(recorded.Units) != 1 {
 		t.Fatalf("%d calls, %d packets", n, len(recorded.Units))
 	}
@@ -290,9 +291,9 @@ func TestCalls(t *testing.T) {
 	if err := Write(file, recorded, noon.Add(ms(10)), protocol.CloudFPGA, ""); err != nil {
 		t.Fatal(err)
 	}
-	var got []capture.Call
-	src, err := capture.Options{OnNote: func(n capture.RankNote) { got = append(got, *n.(*capture.Call)) }}.NewReader(file, "file")
-	for u := (capture.Unit{}); err == nil; {
+	var got []pcapng.Call
+	src, err := capture.Options{OnNote: func(n pcapng.RankNote) { got = append(got, *n.(*pcapng.Call)) }}.NewReader(file, "file")
+	for u := (pcapng.Unit{}); err == nil; {
 		err = src.Next(&u)
 	}
 	if !errors.Is(err, io.EOF) || !slices.Equal(got, want) {
@@ -319,7 +320,7 @@ func TestNoAllocation(t *testing.T) {
 // recorded, and whatever its port is.
 func TestFile(t *testing.T) {
 	const words = 100_000
-	for _, proto := range []capture.Proto{capture.UDP, capture.TCP} {
+	for _, proto := range []pcapng.Proto{pcapng.UDP, pcapng.TCP} {
 		r := one(1<<20, Peer{Recorded: true}, Peer{Recorded: true, Extended: true}).begin(t)
 		p, x := r.Pair(1), r.Pair(2)
 		payload := make([]byte, 4*words)
@@ -337,7 +338,7 @@ func TestFile(t *testing.T) {
 		var b [protocol.ExtHeaderLen]byte
 		protocol.PutExtended(b[:], &eager, payload[:20000])
 		x.Packet(ms(5), true, len(b)+20000, b[:], payload[:20000])
-		if proto == capture.UDP { // the longest datagram that a path may carry
+		if proto == pcapng.UDP { // the longest datagram that a path may carry
 			eager.Number, eager.Message, eager.Length = 2, 2, 65504-protocol.ExtHeaderLen
 			protocol.PutExtended(b[:], &eager, payload[:eager.Length])
 			x.Packet(ms(6), true, len(b)+int(eager.Length), b[:], payload[:eager.Length])
@@ -391,7 +392,7 @@ func TestCycles(t *testing.T) {
 		`7ms 10.0.0.3>10.0.0.2 32+0 ["rank 1: cycle 3 of simulation 2"]`,
 		`8ms 10.0.0.2>10.0.0.3 32+0 ["rank 1: cycle 3 of simulation 2"]`,
 	}
-	if got := lines(rec.Reader(addresses(capture.UDP), noon).Read(noon.Add(time.Hour)).Units); !slices.Equal(got, want) {
+	if got := lines(rec.Reader(addresses(pcapng.UDP), noon).Read(noon.Add(time.Hour)).Units); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if n := testing.AllocsPerRun(1000, func() { send(9, role.Pair(2), true) }); n != 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
@@ -45,15 +46,15 @@ func packets(t *testing.T, c *cluster) map[string]uint64 {
 			at[fmt.Sprint(e.Header.Type, e.Header.Src)] = cycle
 		}
 	}})
-	for u := (capture.Unit{}); ; {
+	for u := (pcapng.Unit{}); ; {
 		if err := src.Next(&u); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		var found []capture.Cycle
+		var found []pcapng.Cycle
 		for _, comment := range u.Comments {
-			if c, ok := capture.ParseCycle(comment); ok {
+			if c, ok := pcapng.ParseCycle(comment); ok {
 				found = append(found, c)
 			}
 		}

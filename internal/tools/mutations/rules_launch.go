@@ -35,7 +35,7 @@ func init() {
 			"!errors.Is(err, unix.EAGAIN) ||", "true ||", []test{launched}},
 		{"launcher: an aborted job has not succeeded", "internal/launch/run_unix.go",
 			"cmp.Or(abort.Code&0xff, 1)", "abort.Code&0xff", []test{launched}},
-		{"captures: a cut block is named by its beginning", "capture/pcap_ng.go",
+		{"captures: a cut block is named by its beginning", "capture/pcapng/read.go",
 			"\tg.begin = g.w.offset\n\tb, err := g.w.need(8)", "\tb, err := g.w.need(8)", []test{recordings}},
 	}...)
 }

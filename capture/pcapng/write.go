@@ -1,4 +1,4 @@
-package capture
+package pcapng
 
 import (
 	"fmt"
@@ -46,13 +46,13 @@ func (w *Writer) Unit(u *Unit) error {
 		h.proto = tcpNumber
 	}
 	most := h.maxPayload()
-	if u.Proto == UDP && u.length() > most {
-		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", u.Packet, u.length(), most)
+	if u.Proto == UDP && u.Wire() > most {
+		return fmt.Errorf("packet %d: a datagram of %d bytes, of at most %d", u.Packet, u.Wire(), most)
 	}
 	there, back := [2]netip.AddrPort{u.Src, u.Dst}, [2]netip.AddrPort{u.Dst, u.Src}
 	h.seq, h.ack = w.seq[there]+uint32(u.Gap), w.seq[back]
 	data, comments := u.Data, u.Comments
-	for left := u.length(); ; {
+	for left := u.Wire(); ; {
 		length := min(left, most)
 		part := data[:min(length, len(data))]
 		// The headers have the length on the wire, so that a reader knows it too.

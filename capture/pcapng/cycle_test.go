@@ -1,4 +1,4 @@
-package capture
+package pcapng
 
 import "testing"
 
@@ -11,8 +11,8 @@ func TestParseCycle(t *testing.T) {
 		t.Errorf("%q, want %q", want, text)
 	}
 	for _, comment := range []string{
-		"", "rank 1: dropped, stale", "rank 1: cycle 3 of simulation", "rank 1: cycle 3 of simulation 1, and more", "rank -1: cycle 3 of simulation 1",
-		"rank 1: cycle -3 of simulation 1", "rank 1: cycle 18446744073709551616 of simulation 1",
+		"", "rank 1: dropped, stale", "rank 1: cycle 3 of simulation", "rank 1: cycle 3 of simulation 1, and more",
+		"rank -1: cycle 3 of simulation 1", "rank 1: cycle -3 of simulation 1", "rank 1: cycle 18446744073709551616 of simulation 1",
 	} {
 		if got, ok := ParseCycle(comment); ok {
 			t.Errorf("%q is read as %+v", comment, got)

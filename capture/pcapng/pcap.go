@@ -1,4 +1,4 @@
-package capture
+package pcapng
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// maxPacket is the longest recorded packet in bytes that is accepted: libpcap's
+// MaxPacket is the longest recorded packet in bytes that is accepted: libpcap's
 // own limit. No network has longer ones; a larger number is corrupt.
-const maxPacket = 256 << 10
+const MaxPacket = 256 << 10
 
 // The magic numbers of the two file formats, as the first four bytes read most
 // significant byte first.
@@ -30,15 +30,16 @@ const (
 	pcapLinkTypeMask = 0x03ffffff
 )
 
-// newRecordReader returns the reader for the format of r.
-func newRecordReader(r io.Reader) (recordReader, error) {
+// NewReader returns a reader of r, a pcap or pcapng file. If onNote is not nil, Next calls it with the notes in a file that a
+// Writer wrote, in the order of the file.
+func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	w := newWindow(r)
 	start, err := w.need(4)
 	if err != nil && errors.Is(w.err, io.EOF) {
-		return nil, &recordError{reason: foreign(w.buf[:w.hi])}
+		return nil, &Error{Reason: foreign(w.buf[:w.hi])}
 	}
 	if err != nil {
-		return nil, &recordError{err: err}
+		return nil, &Error{Err: err}
 	}
 	switch binary.BigEndian.Uint32(start) {
 	case magicMicro:
@@ -50,10 +51,10 @@ func newRecordReader(r io.Reader) (recordReader, error) {
 	case magicNanoSwapped:
 		return newPcapReader(w, binary.LittleEndian, time.Nanosecond)
 	case magicNG:
-		return &ngReader{w: w, order: binary.LittleEndian}, nil
+		return &ngReader{w: w, order: binary.LittleEndian, onNote: onNote}, nil
 	}
 	w.need(16) //nolint:errcheck // as many as there are will do for the message
-	return nil, &recordError{reason: foreign(w.buf[:min(w.hi, 16)])}
+	return nil, &Error{Reason: foreign(w.buf[:min(w.hi, 16)])}
 }
 
 // pcapReader reads the classic pcap format. pcapgo's reader is not used: it
@@ -63,30 +64,33 @@ type pcapReader struct {
 	w     *window
 	order binary.ByteOrder
 	tick  time.Duration
-	link  linkType
+	link  LinkType
 	// taken is the length of the record that was given out last.
 	taken int
 }
 
-func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (recordReader, error) {
+func newPcapReader(w *window, order binary.ByteOrder, tick time.Duration) (Reader, error) {
 	h, err := w.need(pcapFileHeader)
 	if err != nil {
-		return nil, &recordError{offset: 0, err: err}
+		return nil, &Error{Offset: 0, Err: err}
 	}
 	if major := order.Uint16(h[4:]); major != 2 {
-		return nil, &recordError{reason: fmt.Sprintf("pcap file of version %d.%d, not 2", major, order.Uint16(h[6:]))}
+		return nil, &Error{Reason: fmt.Sprintf("pcap file of version %d.%d, not 2", major, order.Uint16(h[6:]))}
 	}
-	link := linkType(order.Uint32(h[20:]) & pcapLinkTypeMask)
-	if !link.known() {
-		return nil, &recordError{reason: fmt.Sprintf(
-			"recording of link type %d, which carries no IP that can be read here: record on an Ethernet or IP interface", link)}
+	link := LinkType(order.Uint32(h[20:]) & pcapLinkTypeMask)
+	if !link.Known() {
+		return nil, &Error{Reason: fmt.Sprintf("recording of link type %d, which carries no IP that can be read here: "+
+			"record on an Ethernet or IP interface", link)}
 	}
 	w.advance(pcapFileHeader)
 	return &pcapReader{w: w, order: order, tick: tick, link: link}, nil
 }
 
-// next implements recordReader.
-func (p *pcapReader) next(rec *record) error {
+// About implements Reader. The format has no such properties.
+func (p *pcapReader) About() *About { return new(About) }
+
+// Next implements Reader.
+func (p *pcapReader) Next(rec *Record) error {
 	p.w.advance(p.taken)
 	p.taken = 0
 	h, err := p.w.need(pcapRecordHeader)
@@ -95,8 +99,8 @@ func (p *pcapReader) next(rec *record) error {
 	}
 	sec, frac := p.order.Uint32(h), p.order.Uint32(h[4:])
 	length, wire := p.order.Uint32(h[8:]), p.order.Uint32(h[12:])
-	if length > maxPacket {
-		return &recordError{offset: p.w.offset, reason: tooLong(length)}
+	if length > MaxPacket {
+		return &Error{Offset: p.w.offset, Reason: tooLong(length)}
 	}
 	n := pcapRecordHeader + int(length)
 	b, err := p.w.need(n)
@@ -104,10 +108,10 @@ func (p *pcapReader) next(rec *record) error {
 		return p.failed(err)
 	}
 	p.taken = n
-	rec.time = time.Unix(int64(sec), int64(frac)*int64(p.tick)).UTC()
-	rec.link = p.link
-	rec.data = b[pcapRecordHeader:]
-	rec.wire = int(wire)
+	rec.Time = time.Unix(int64(sec), int64(frac)*int64(p.tick)).UTC()
+	rec.Link = p.link
+	rec.Data = b[pcapRecordHeader:]
+	rec.Wire = int(wire)
 	return nil
 }
 
@@ -116,7 +120,7 @@ func (p *pcapReader) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}
-	return &recordError{offset: p.w.offset, err: err}
+	return &Error{Offset: p.w.offset, Err: err}
 }
 
 func tooLong(length uint32) string {

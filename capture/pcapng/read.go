@@ -1,4 +1,4 @@
-package capture
+package pcapng
 
 import (
 	"encoding/binary"
@@ -44,20 +44,23 @@ type ngReader struct {
 	open  bool
 	// last is the time of the last packet, for those that carry none.
 	last  time.Time
-	about aboutFile
-	// onNote is that of Options.
+	about About
+	// onNote is that of NewReader.
 	onNote func(RankNote)
 }
 
 // ngInterface is what the packets of an interface have in common.
 type ngInterface struct {
-	link    linkType
+	link    LinkType
 	snaplen uint32
 	clock   ngClock
 }
 
-// next implements recordReader.
-func (g *ngReader) next(rec *record) error {
+// About implements Reader.
+func (g *ngReader) About() *About { return &g.about }
+
+// Next implements Reader.
+func (g *ngReader) Next(rec *Record) error {
 	for {
 		got, err := g.block(rec)
 		switch {
@@ -67,16 +70,16 @@ func (g *ngReader) next(rec *record) error {
 		case errors.Is(err, io.EOF):
 			return io.EOF
 		default:
-			if _, ok := errors.AsType[*recordError](err); ok {
+			if _, ok := errors.AsType[*Error](err); ok {
 				return err
 			}
-			return &recordError{offset: g.begin, err: err}
+			return &Error{Offset: g.begin, Err: err}
 		}
 	}
 }
 
 // block reads the next block, and reports whether it is a packet.
-func (g *ngReader) block(rec *record) (bool, error) {
+func (g *ngReader) block(rec *Record) (bool, error) {
 	if err := g.closeBlock(); err != nil {
 		return false, err
 	}
@@ -174,7 +177,7 @@ func (g *ngReader) interfaceBlock(total uint32) error {
 	if err != nil {
 		return whole(err)
 	}
-	iface := ngInterface{link: linkType(g.order.Uint16(b[8:])), snaplen: g.order.Uint32(b[12:]), clock: defaultClock()}
+	iface := ngInterface{link: LinkType(g.order.Uint16(b[8:])), snaplen: g.order.Uint32(b[12:]), clock: defaultClock()}
 	if err := g.interfaceOptions(&iface, b[16:]); err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 }
 
 // packet reads one of the three blocks that hold a packet.
-func (g *ngReader) packet(rec *record, kind, total uint32) error {
+func (g *ngReader) packet(rec *Record, kind, total uint32) error {
 	fixed := 28
 	if kind == blockSimplePacket {
 		fixed = 12
@@ -234,30 +237,30 @@ func (g *ngReader) packet(rec *record, kind, total uint32) error {
 	iface := &g.ifaces[id]
 	if kind == blockSimplePacket {
 		length = g.order.Uint32(h[8:])
-		rec.wire = int(length)
+		rec.Wire = int(length)
 		if iface.snaplen > 0 {
 			length = min(length, iface.snaplen)
 		}
 		length = min(length, total-uint32(fixed)-4)
 	} else {
 		g.last = iface.clock.time(uint64(g.order.Uint32(h[12:]))<<32 | uint64(g.order.Uint32(h[16:])))
-		length, rec.wire = g.order.Uint32(h[20:]), int(g.order.Uint32(h[24:]))
+		length, rec.Wire = g.order.Uint32(h[20:]), int(g.order.Uint32(h[24:]))
 	}
-	if length > maxPacket {
-		return &recordError{offset: g.w.offset, reason: tooLong(length)}
+	if length > MaxPacket {
+		return &Error{Offset: g.w.offset, Reason: tooLong(length)}
 	}
 	if int64(length) > int64(total)-int64(fixed)-4 {
 		return g.corrupt("a packet of %d bytes is in a block of %d", length, total)
 	}
 	n := fixed + int(length)
-	if rec.comments = nil; kind == blockEnhancedPacket {
-		rec.comments = g.comments(n, total)
+	if rec.Comments = nil; kind == blockEnhancedPacket {
+		rec.Comments = g.comments(n, total)
 	}
 	b, err := g.w.need(n)
 	if err != nil {
 		return whole(err)
 	}
-	rec.time, rec.link, rec.data = g.last, iface.link, b[fixed:]
+	rec.Time, rec.Link, rec.Data = g.last, iface.link, b[fixed:]
 	// The packet's bytes are skipped with the rest of the block.
 	g.opened(total, 0)
 	return nil
@@ -272,5 +275,5 @@ func whole(err error) error {
 }
 
 func (g *ngReader) corrupt(format string, args ...any) error {
-	return &recordError{offset: g.w.offset, reason: fmt.Sprintf(format, args...)}
+	return &Error{Offset: g.w.offset, Reason: fmt.Sprintf(format, args...)}
 }

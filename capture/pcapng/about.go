@@ -1,4 +1,4 @@
-package capture
+package pcapng
 
 import (
 	"iter"
@@ -10,13 +10,15 @@ import (
 // applicationName is how a file says that it was written here.
 const applicationName = "zrlmpid"
 
-// aboutFile is what a pcapng file says beside its packets.
-type aboutFile struct {
-	// own: it was written by this package, so that all of its packets are ZRLMPI's.
-	own     bool
-	comment string
-	end     time.Time
-	dropped int64
+// About are the properties of a file, beside its packets. Those that a file does not have are zero.
+type About struct {
+	// Own: a Writer wrote the file, so that it has no packets but ZRLMPI's.
+	Own     bool
+	Comment string
+	// End of the recording.
+	End time.Time
+	// Number of packets that were lost.
+	Dropped int64
 }
 
 // The longest options that are read, in bytes, of a packet and of another block. What is longer is ignored.
@@ -42,7 +44,7 @@ func (g *ngReader) options(b []byte) iter.Seq2[uint16, []byte] {
 // describe reads the options of the section header at hand.
 func (g *ngReader) describe(total uint32) {
 	const fixed = 24
-	g.about = aboutFile{}
+	g.about = About{}
 	if total > fixed+4+maxBlockOptions {
 		return
 	}
@@ -53,9 +55,9 @@ func (g *ngReader) describe(total uint32) {
 	for code, value := range g.options(b[fixed:]) {
 		switch code {
 		case optComment:
-			g.about.comment = text(value)
+			g.about.Comment = text(value)
 		case optApplication:
-			g.about.own = string(value) == applicationName
+			g.about.Own = string(value) == applicationName
 		}
 	}
 }
@@ -98,13 +100,14 @@ func (g *ngReader) statistics(total uint32) error {
 	for code, value := range g.options(b[fixed:]) {
 		switch {
 		case code == optEndTime && len(value) == 8:
-			g.about.end = clock.time(uint64(g.order.Uint32(value))<<32 | uint64(g.order.Uint32(value[4:])))
-		case code == optComment && g.about.own && g.onNote != nil:
-			if n := parseRankNote(text(value), clock.time(uint64(g.order.Uint32(b[12:]))<<32|uint64(g.order.Uint32(b[16:])))); n != nil {
+			g.about.End = clock.time(uint64(g.order.Uint32(value))<<32 | uint64(g.order.Uint32(value[4:])))
+		case code == optComment && g.about.Own && g.onNote != nil:
+			at := clock.time(uint64(g.order.Uint32(b[12:]))<<32 | uint64(g.order.Uint32(b[16:])))
+			if n := parseRankNote(text(value), at); n != nil {
 				g.onNote(n)
 			}
 		case code == optDropped && len(value) == 8:
-			g.about.dropped = int64(min(g.order.Uint64(value), 1<<62))
+			g.about.Dropped = int64(min(g.order.Uint64(value), 1<<62))
 		}
 	}
 	g.opened(total, len(b))

@@ -1,11 +1,10 @@
-package capture
+package pcapng
 
 import (
 	"bytes"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -52,8 +51,10 @@ func gopackets(t *testing.T, h *headers, payload []byte) []byte {
 		network = &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocol(h.proto), SrcIP: src, DstIP: dst}
 	}
 	udp := &layers.UDP{SrcPort: layers.UDPPort(h.src.Port()), DstPort: layers.UDPPort(h.dst.Port())}
-	tcp := &layers.TCP{SrcPort: layers.TCPPort(h.src.Port()), DstPort: layers.TCPPort(h.dst.Port()), Seq: h.seq, Ack: h.ack,
-		ACK: true, PSH: true, Window: 65535}
+	tcp := &layers.TCP{
+		SrcPort: layers.TCPPort(h.src.Port()), DstPort: layers.TCPPort(h.dst.Port()), Seq: h.seq, Ack: h.ack,
+		ACK: true, PSH: true, Window: 65535,
+	}
 	var transport gopacket.SerializableLayer = udp
 	if h.proto == tcpNumber {
 		transport = tcp
@@ -65,35 +66,4 @@ func gopackets(t *testing.T, h *headers, payload []byte) []byte {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
-}
-
-// TestLongUnits: a piece of a stream that no packet has room for is read back whole, and a datagram is an error.
-func TestLongUnits(t *testing.T) {
-	from, to := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.2:2")
-	data := bytes.Repeat([]byte("0123456789"), 14_000)
-	var file bytes.Buffer
-	w := NewWriter(&file, WriterOptions{})
-	sent := Unit{Time: time.Unix(1, 0), Src: from, Dst: to, Proto: TCP, Data: data, Comments: []string{"one"}}
-	if err := w.Unit(&sent); err != nil {
-		t.Fatal(err)
-	}
-	sent.Proto = UDP
-	if err := w.Unit(&sent); err == nil {
-		t.Error("a datagram of 140,000 bytes was written")
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	src, err := Options{}.NewReader(&file, "recording")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []byte
-	var comments []string
-	for u := (Unit{}); src.Next(&u) == nil; {
-		got, comments = append(got, u.Data...), append(comments, u.Comments...)
-	}
-	if !bytes.Equal(got, data) || len(comments) != 1 {
-		t.Errorf("%d of %d bytes were read, with %q", len(got), len(data), comments)
-	}
 }

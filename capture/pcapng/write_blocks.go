@@ -1,4 +1,4 @@
-package capture
+package pcapng
 
 import (
 	"bufio"
@@ -22,8 +22,8 @@ const (
 // maxOption is the most bytes that an option has.
 const maxOption = 1<<16 - 1
 
-// ngWriter writes pcapng of one interface of raw IP packets, with time stamps in nanoseconds. pcapgo's writer is not used: it writes
-// no comments.
+// ngWriter writes pcapng of one interface of raw IP packets, with time stamps in nanoseconds. pcapgo's writer is not used: it
+// writes no comments.
 type ngWriter struct {
 	w     *bufio.Writer
 	block []byte // the one at hand
@@ -42,7 +42,7 @@ func newNgWriter(w io.Writer, o WriterOptions) *ngWriter {
 	g.option(optApplication, applicationName)
 	g.end()
 	g.begin(blockInterface)
-	g.uint32(uint32(linkRaw))
+	g.uint32(uint32(LinkRaw))
 	g.uint32(uint32(o.SnapLength))
 	g.option(optResolution, string([]byte{9}))
 	g.end()
@@ -117,7 +117,7 @@ func (g *ngWriter) option(code uint16, value string) {
 	g.padded([]byte(value))
 }
 
-// end writes the block. A block that ends without options needs no end of them, and a reader that finds one is as well served.
+// end writes the block. The end of options is optional in a block without options, and does no harm there.
 func (g *ngWriter) end() {
 	g.uint32(optEnd)
 	g.uint32(uint32(len(g.block) + 4))

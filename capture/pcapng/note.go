@@ -1,11 +1,11 @@
-package capture
+package pcapng
 
 import (
 	"fmt"
 	"time"
 )
 
-// RankNote is what a recording has of a rank at a time beside packets: *Depths or *Call. A file has it as a comment of interface statistics.
+// RankNote is a note on a rank at a time: *Depths or *Call. A file has it as a comment of interface statistics.
 type RankNote interface {
 	// Of returns the rank, and the time.
 	Of() (rank int, at time.Time)
@@ -13,8 +13,8 @@ type RankNote interface {
 	comment() string
 }
 
-// Depths are the lengths of a rank's queues at a time: receives that no message has matched, messages that no receive has matched, and
-// sends that have not ended.
+// Depths are the lengths of a rank's queues at a time: receives that no message has matched, messages that no receive has
+// matched, and pending sends.
 type Depths struct {
 	Time                            time.Time
 	Rank, Posted, Unexpected, Sends int
@@ -40,8 +40,8 @@ type Call struct {
 	State CallState
 	// Took is the time since it was posted.
 	Took time.Duration
-	// Peer is -1 for a collective call, of which Tag is the number, and for a receive from any source. Tag is -1 if any matches, and Bytes
-	// if ranks may have different ones.
+	// Peer is -1 for a receive from any source and for a collective call, whose number is Tag. Tag is -1 if any matches, and
+	// Bytes is -1 if it may differ between ranks.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64
@@ -109,7 +109,8 @@ func parseRankNote(comment string, at time.Time) RankNote {
 		return &d
 	}
 	c := Call{Time: at}
-	_, err := fmt.Sscanf(comment, callFormat, &c.Rank, &c.ID, &c.Name, &c.State, (*int64)(&c.Took), &c.Peer, &c.Tag, &c.Comm, &c.Bytes)
+	_, err := fmt.Sscanf(comment, callFormat,
+		&c.Rank, &c.ID, &c.Name, &c.State, (*int64)(&c.Took), &c.Peer, &c.Tag, &c.Comm, &c.Bytes)
 	if err != nil || c.Rank < 0 || c.Took < 0 || c.State != Posted && c.State != Ended && c.State != Failed {
 		return nil
 	}

@@ -1,0 +1,27 @@
+package pcapng
+
+// LinkType is a LINKTYPE number of the pcap formats: the header that a packet starts with.
+type LinkType uint32
+
+// The link types that package capture decodes.
+const (
+	LinkNull     LinkType = 0 // BSD loopback: an address family in host order
+	LinkEthernet LinkType = 1
+	LinkRawBSD   LinkType = 12
+	LinkRawOpen  LinkType = 14
+	LinkRaw      LinkType = 101
+	LinkLoop     LinkType = 108 // OpenBSD loopback: in network order
+	LinkSLL      LinkType = 113 // Linux "any" interface
+	LinkIPv4     LinkType = 228
+	LinkIPv6     LinkType = 229
+	LinkSLL2     LinkType = 276
+)
+
+// Known reports whether package capture decodes packets of this type.
+func (t LinkType) Known() bool {
+	switch t {
+	case LinkNull, LinkEthernet, LinkRawBSD, LinkRawOpen, LinkRaw, LinkLoop, LinkSLL, LinkIPv4, LinkIPv6, LinkSLL2:
+		return true
+	}
+	return false
+}
