@@ -16,8 +16,9 @@ const maxComments = 10000
 // comment returns a finding as a comment of a packet.
 func (f *Finding) comment() string { return fmt.Sprintf("%s: %s", f.Kind, f.Text) }
 
-// Annotate analyses a recording of which the first unit is packet 1 and each unit a packet, and adds each finding to the comments of
-// the packets that it names. The recording ended at end, or with its last unit if that is zero. It returns the findings, by when they were found.
+// Annotate analyses a recording whose units are packets, from packet 1 on, and adds each finding to the comments of the
+// packets that it names. The recording ended at end, or with its last unit if that is zero. It returns the findings, in
+// the order in which they were found.
 func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Finding {
 	var findings []Finding
 	comments := 0
@@ -34,6 +35,7 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 	}})
 	for i := range units {
 		u := units[i] // which following takes apart
+		u.Packet = int64(i + 1)
 		t.Unit(&u)
 	}
 	t.EndAt(end)

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -141,7 +142,7 @@ func (r *recording) write() {
 	r.mu.Unlock()
 	now := time.Now()
 	recorded := r.Reader(r.addresses(), now).Read(now)
-	data, err := recorder.Encode(recorded, r.spool.Size(), now, r.profile(), r.comment("written because "+p.reason))
+	data, err := recorder.Encode(recorded, r.spool.Size(), now, r.comment("written because "+p.reason))
 	if err == nil {
 		err = r.spool.Write(p.name, data)
 	}
@@ -207,7 +208,8 @@ func (d *Daemon) Capture(ctx context.Context, req control.CaptureRequest, open f
 		recorded = recorded.Since(now.Add(-req.Last))
 	}
 	if !req.Follow {
-		return recorder.Write(open(r.profile()), recorded, now, r.profile(), r.comment(""))
+		capture.Annotate(recorded.Units, now, r.profile())
+		return recorder.Write(open(r.profile()), recorded, now, r.comment(""))
 	}
 	if req.Last == 0 {
 		recorded = recorder.Recorded{}

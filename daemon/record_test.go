@@ -175,7 +175,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		units[i].Data = append(units[i].Data, payload...)
 	}
 	for i := range 3 {
-		data, err := recorder.Encode(recorder.Recorded{Units: units}, r.recording.spool.Size(), time.Now(), r.recording.profile(), "test")
+		data, err := recorder.Encode(recorder.Recorded{Units: units}, r.recording.spool.Size(), time.Now(), "test")
 		if len(data) < 1<<17 {
 			t.Errorf("of all packets, %d bytes are left", len(data))
 		}

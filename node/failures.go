@@ -88,7 +88,7 @@ func (f *failures) write(name, why string) (path string, err error) {
 	now := time.Now()
 	r, size := f.rank, int64(f.rank.Config.Record.Spool.Size)
 	comment := fmt.Sprintf("last packets of rank %d of job %s, written because its %s", r.Self.Rank, f.job, why)
-	data, err := recorder.Encode(r.Packets.Reader(r.addresses(), now).Read(now), size, now, r.profile(), comment)
+	data, err := recorder.Encode(r.Packets.Reader(r.addresses(), now).Read(now), size, now, comment)
 	if err != nil {
 		return "", err
 	}

@@ -44,6 +44,9 @@ func TestCaptureCommand(t *testing.T) {
 	if err := os.WriteFile(stdout, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(text, "never_cleared: rank 0 has waited") {
+		t.Error("no packet has the finding as a comment")
+	}
 	if code, text, _ := zrlctl(t, "", "decode", stdout); code != exitOK || !strings.Contains(text, "SEND_REQUEST 0→4") {
 		t.Errorf("what came on standard output: exit code %d, %q", code, text)
 	}

@@ -84,5 +84,7 @@ func writeJob(ctx context.Context, out io.Writer, p *packets, job string) error 
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	return recorder.Write(out, recorded, time.Now(), p.profile, "last packets of the ranks of job "+job+" on this host")
+	now := time.Now()
+	capture.Annotate(recorded.Units, now, p.profile)
+	return recorder.Write(out, recorded, now, "last packets of the ranks of job "+job+" on this host")
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Suffix ends the names of records in a spool.
@@ -47,12 +46,12 @@ var recordName = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d+
 func IsName(name string) bool { return recordName.MatchString(name) }
 
 // Encode returns a record as a compressed file of at most so many bytes: if it does not fit, it begins later.
-func Encode(r Recorded, most int64, now time.Time, profile protocol.Profile, comment string) ([]byte, error) {
+func Encode(r Recorded, most int64, now time.Time, comment string) ([]byte, error) {
 	for {
 		var b bytes.Buffer
 		z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 		if err == nil {
-			err = Write(z, r, now, profile, comment)
+			err = Write(z, r, now, comment)
 		}
 		if err == nil {
 			err = z.Close()
@@ -61,9 +60,6 @@ func Encode(r Recorded, most int64, now time.Time, profile protocol.Profile, com
 			return b.Bytes(), err
 		}
 		r.Units, r.Calls = r.Units[len(r.Units)/2:], r.Calls[len(r.Calls)/2:]
-		for i := range r.Units {
-			r.Units[i].Comments = nil // they name other packets
-		}
 	}
 }
 

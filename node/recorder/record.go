@@ -4,9 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // fileSnapLength is SnapLength with the longest headers that a packet gets in a file: IPv6 and TCP.
@@ -17,12 +15,8 @@ func File(comment string) pcapng.WriterOptions {
 	return pcapng.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
 }
 
-// Write writes what was recorded as a file, with a comment on each packet that a finding names. The recording ended at end.
-func Write(w io.Writer, r Recorded, end time.Time, profile protocol.Profile, comment string) error {
-	for i := range r.Units {
-		r.Units[i].Packet = int64(i + 1)
-	}
-	capture.Annotate(r.Units, end, profile)
+// Write writes a recording that ended at a time as a file with a comment.
+func Write(w io.Writer, r Recorded, end time.Time, comment string) error {
 	out := pcapng.NewWriter(w, File(comment))
 	if err := r.write(out); err != nil {
 		return err

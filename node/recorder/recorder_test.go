@@ -288,7 +288,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("got\n%+v\nwant\n%+v", recorded.Calls, want)
 	}
 	file := new(bytes.Buffer)
-	if err := Write(file, recorded, noon.Add(ms(10)), protocol.CloudFPGA, ""); err != nil {
+	if err := Write(file, recorded, noon.Add(ms(10)), ""); err != nil {
 		t.Fatal(err)
 	}
 	var got []pcapng.Call
@@ -345,7 +345,7 @@ func TestFile(t *testing.T) {
 		}
 		file := new(bytes.Buffer)
 		units := recorderOf(r).Reader(addresses(proto), noon).Read(noon.Add(time.Hour)).Units
-		if err := Write(file, Recorded{Units: units}, noon.Add(time.Second), protocol.CloudFPGA, "a test"); err != nil {
+		if err := Write(file, Recorded{Units: units}, noon.Add(time.Second), "a test"); err != nil {
 			t.Fatal(err)
 		}
 		a := capture.NewAnalysis("file", capture.AnalysisOptions{KeepMessages: 10})

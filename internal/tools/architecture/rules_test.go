@@ -135,10 +135,5 @@ var never = map[string]string{
 	"internal/manual":         "be part of a program that is shipped",
 }
 
-// upward lists the imports that go up.
-var upward = []string{
-	"node/recorder imports capture",
-}
-
 // mutual lists the folders at the top that import each other.
 var mutual = []string{"config internal", "internal mpe"}
