@@ -28,6 +28,10 @@ const (
 
 // decoder takes packets apart. It checks no checksum: those of a packet recorded
 // where it was sent are often filled in later, by the network card.
+//
+// The layers of gopacket are not used. With them, reading a recording took a tenth to three quarters longer; they allocate
+// for a TCP header that was cut short, panic over a Linux "any" header, and lose packets whose length the card fills in
+// (layers_test.go).
 type decoder struct {
 	ports    [1 << 16 / 64]uint64
 	frags    *defragmenter

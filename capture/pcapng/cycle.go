@@ -2,8 +2,8 @@ package pcapng
 
 import "fmt"
 
-// Cycle is the last cycle that the simulation of a rank's role had reported when the flight recorder recorded a packet of
-// the rank. A file has it as a comment of the packet.
+// Cycle is the last cycle that the simulation of a rank's role had reported when the flight recorder recorded a packet
+// of the rank. A file has it as a comment of the packet.
 type Cycle struct {
 	Rank int
 	// Simulation is how often the simulator had been started: each start begins with cycle 0.

@@ -12,7 +12,8 @@ func TestParseCycle(t *testing.T) {
 	}
 	for _, comment := range []string{
 		"", "rank 1: dropped, stale", "rank 1: cycle 3 of simulation", "rank 1: cycle 3 of simulation 1, and more",
-		"rank -1: cycle 3 of simulation 1", "rank 1: cycle -3 of simulation 1", "rank 1: cycle 18446744073709551616 of simulation 1",
+		"rank -1: cycle 3 of simulation 1", "rank 1: cycle -3 of simulation 1",
+		"rank 1: cycle 18446744073709551616 of simulation 1",
 	} {
 		if got, ok := ParseCycle(comment); ok {
 			t.Errorf("%q is read as %+v", comment, got)

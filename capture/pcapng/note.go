@@ -13,8 +13,8 @@ type RankNote interface {
 	comment() string
 }
 
-// Depths are the lengths of a rank's queues at a time: receives that no message has matched, messages that no receive has
-// matched, and pending sends.
+// Depths are the lengths of a rank's queues at a time: receives that no message has matched, messages that no receive
+// has matched, and pending sends.
 type Depths struct {
 	Time                            time.Time
 	Rank, Posted, Unexpected, Sends int
@@ -40,8 +40,8 @@ type Call struct {
 	State CallState
 	// Took is the time since it was posted.
 	Took time.Duration
-	// Peer is -1 for a receive from any source and for a collective call, whose number is Tag. Tag is -1 if any matches, and
-	// Bytes is -1 if it may differ between ranks.
+	// Peer is -1 for a receive from any source and for a collective call, whose number is Tag. Tag is -1 if any
+	// matches, and Bytes is -1 if it may differ between ranks.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64

@@ -28,8 +28,8 @@ const (
 	maxInterfaces = 1 << 16
 )
 
-// ngReader reads pcapng. pcapgo's reader is not used: it allocates what a block
-// claims, and panics over short options and time resolutions of 10⁻²⁰ seconds.
+// ngReader reads pcapng. pcapgo's reader is not used: it allocates what a block claims, panics over short options and
+// clocks of 2⁻⁶⁴ seconds, reports no file as cut off, and has no comments (pcapgo_test.go).
 type ngReader struct {
 	w *window
 	// order is that of the section.

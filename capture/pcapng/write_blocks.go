@@ -22,8 +22,8 @@ const (
 // maxOption is the most bytes that an option has.
 const maxOption = 1<<16 - 1
 
-// ngWriter writes pcapng of one interface of raw IP packets, with time stamps in nanoseconds. pcapgo's writer is not used: it
-// writes no comments.
+// ngWriter writes pcapng of one interface of raw IP packets, with time stamps in nanoseconds. pcapgo's writer is not
+// used: it writes no comments.
 type ngWriter struct {
 	w     *bufio.Writer
 	block []byte // the one at hand
