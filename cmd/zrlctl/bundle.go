@@ -34,8 +34,7 @@ no packets are in it. Without a daemon, the log is that of its service in system
 
 The configuration has no comments, and kernels have no arguments of programs.
 Keys, certificates and passwords are in other files, which are not read. Addresses, names of
-processes, rules of the firewall and beginnings of messages are in it: read it before you
-publish it.`,
+processes and beginnings of messages are in it: read it before you publish it.`,
 		Example: "  sudo zrlctl bundle -o zrlmpid.tar.gz",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			e, err := a.examination(cmd.Context(), file)
@@ -99,7 +98,7 @@ func (e *examination) parts(ctx context.Context) []bundle.Part {
 		log, records,
 		part("doctor.txt", "what doctor finds", func() ([]byte, error) { return []byte(report.Text()), nil }),
 		part("doctor.json", "the same for programs", func() ([]byte, error) { return jsonBytes(report) }),
-		part("facts.json", "interfaces, routes, firewall and limits of this host", func() ([]byte, error) { return jsonBytes(e.facts) }),
+		part("facts.json", "interfaces, routes and limits of this host", func() ([]byte, error) { return jsonBytes(e.facts) }),
 	}
 }
 
@@ -184,6 +183,6 @@ func listBundle(out io.Writer, name string, parts []bundle.Part) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: it has addresses, names of processes, firewall rules and beginnings of messages; read it before you publish it\n", name)
+	_, err := fmt.Fprintf(out, "%s: it has addresses, names of processes and beginnings of messages; read it before you publish it\n", name)
 	return err
 }

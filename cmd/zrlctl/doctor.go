@@ -24,12 +24,12 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Examine what the local ranks need of this host and of the network, and print for each
 check whether it is right, wrong or unknown, with what was found and what to do: rank map,
 addresses, duplicate addresses, ports, interfaces, routes, reverse path filter, ARP, path MTU,
-firewall, receive buffers, UDP offload, clock, open files, and lost packets.
+receive buffers, UDP offload, clock, open files, and lost packets.
 
 The configuration is that of the running daemon, or FILE, which needs no daemon. On each
 path to another host, ICMP echo requests with the length of the longest datagram are sent;
-ranks receive no datagram. As root, doctor also sends ARP probes for the addresses of ranks,
-reads the rules of the firewall and finds the processes of other users.
+ranks receive no datagram. A firewall shows as a path without an answer. As root, doctor also
+sends ARP probes for the addresses of ranks, and finds the processes of other users.
 
 Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is not wrong.`,
 		Example: "  sudo zrlctl doctor\n  zrlctl doctor --config /etc/zrlmpid/zrlmpid.yaml",

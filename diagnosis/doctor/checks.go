@@ -54,7 +54,6 @@ var Checks = []Check{
 	{"reverse_path", "reverse path filter", true, examineReversePath},
 	{"neighbour", "ARP and neighbour discovery", false, examineNeighbours},
 	{"path_mtu", "path MTU", true, examinePathMTU},
-	{"firewall", "firewall of this host", false, examineFirewall},
 	{"receive_buffer", "receive buffers", true, examineBuffer},
 	{"offload", "UDP offload", true, examineOffload},
 	{"clock", "clock", true, examineClock},

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"net/netip"
 
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
@@ -30,12 +29,11 @@ type Facts struct {
 	// Paths lead from local ranks to those of other hosts, one for each pair of IP addresses.
 	Paths []Path `json:"paths"`
 	// Claims has the addresses of ranks in the networks of this host's interfaces.
-	Claims   Fact[[]Claim]         `json:"claims"`
-	Buffer   Fact[Buffer]          `json:"receive_buffer"`
-	Offload  Fact[Offload]         `json:"offload"`
-	Clock    Fact[Clock]           `json:"clock"`
-	Files    Fact[Files]           `json:"files"`
-	Firewall Fact[json.RawMessage] `json:"firewall"` // what nft -j list ruleset prints
+	Claims  Fact[[]Claim] `json:"claims"`
+	Buffer  Fact[Buffer]  `json:"receive_buffer"`
+	Offload Fact[Offload] `json:"offload"`
+	Clock   Fact[Clock]   `json:"clock"`
+	Files   Fact[Files]   `json:"files"`
 }
 
 // Interface is a network interface.

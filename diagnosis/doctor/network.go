@@ -243,7 +243,8 @@ func examinePathMTU(in *input) []Finding {
 		case !e.Short && p.Neighbour == NeighbourFailed:
 			f.unknown("", "%v: its next hop does not answer", p)
 		case !e.Short:
-			f.unknown("check that it is up; a firewall may drop ICMP", "%v: does not answer ICMP echo requests", p)
+			f.unknown("check that it is up; a firewall here or on the path may drop packets: look at nft list ruleset",
+				"%v: does not answer ICMP echo requests", p)
 		case fpga:
 			f.unknown("the FPGA may not answer long ones; zrlctl ping with 346 words sends a datagram as long",
 				"%v: answers an ICMP echo request of %d bytes, and not one of %d", p, ShortEcho, p.Length)

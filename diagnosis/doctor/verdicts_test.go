@@ -1,7 +1,6 @@
 package doctor_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -42,11 +41,10 @@ ranks:
 func sound(p *doctor.Plan) *doctor.Facts {
 	f := &doctor.Facts{
 		Ports: p.NeededPorts(), Paths: p.NeededPaths(),
-		Buffer:   doctor.Known(doctor.Buffer{Granted: p.ReceiveBuffer}, nil),
-		Offload:  doctor.Known(doctor.Offload{Segmentation: true, Coalescing: true}, nil),
-		Clock:    doctor.Known(doctor.Clock{Source: "tsc", Synchronized: doctor.Known(true, nil)}, nil),
-		Files:    doctor.Known(doctor.Files{Limit: 1024}, nil),
-		Firewall: doctor.Known(json.RawMessage(`{"nftables": []}`), nil),
+		Buffer:  doctor.Known(doctor.Buffer{Granted: p.ReceiveBuffer}, nil),
+		Offload: doctor.Known(doctor.Offload{Segmentation: true, Coalescing: true}, nil),
+		Clock:   doctor.Known(doctor.Clock{Source: "tsc", Synchronized: doctor.Known(true, nil)}, nil),
+		Files:   doctor.Known(doctor.Files{Limit: 1024}, nil),
 		Interfaces: doctor.Known([]doctor.Interface{
 			{Name: "lo", Index: 1, Loopback: true, Up: true, Carrier: true},
 			{Name: "eth0", Index: 2, Up: true, Carrier: true, MTU: 1500, Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")},
@@ -124,7 +122,6 @@ func TestVerdicts(t *testing.T) {
 			f.Interfaces.Value[1].Addresses, f.Interfaces.Value[1].Duplicates = []netip.Addr{a}, []netip.Addr{a}
 		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: another station on eth0 has fd00::1"},
 		{name: "no ARP requests permitted", change: func(f *doctor.Facts) { f.Claims = doctor.Known[[]doctor.Claim](nil, unknown) }, check: "duplicate_address", verdict: doctor.Unknown, found: "not permitted"},
-		{name: "firewall unknown", change: func(f *doctor.Facts) { f.Firewall = doctor.Known[json.RawMessage](nil, unknown) }, check: "firewall", verdict: doctor.Unknown, found: "not permitted"},
 		{name: "wrong rank map", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
 		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
 		{name: "never heard", status: daemonOf(func(r *state.Rank) {
@@ -179,7 +176,7 @@ func TestQuick(t *testing.T) {
 	report := doctor.ExamineQuick(p, f, nil)
 	for _, c := range report.Results {
 		switch c.ID {
-		case "firewall", "port", "neighbour", "configuration":
+		case "port", "neighbour", "configuration":
 			t.Errorf("%s is one", c.ID)
 		}
 		if (c.Verdict == doctor.Wrong) != (c.ID == "route") {

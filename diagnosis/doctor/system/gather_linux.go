@@ -9,7 +9,7 @@ import (
 // Gather returns the facts of this host for a plan. pid is the process of the daemon that runs it; 0: none does. It sends
 // echo requests on all paths, takes about echoTime if one is not answered, and sends ARP probes.
 func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
-	f := &doctor.Facts{Ports: ports(p), Firewall: doctor.Known(firewall(ctx))}
+	f := &doctor.Facts{Ports: ports(p)}
 	f.Paths = p.NeededPaths()
 	echo(ctx, f.Paths)
 	host(f, p, pid)
@@ -20,7 +20,7 @@ func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
 // quickPaths bounds the paths that are examined at the start of a daemon: a route takes some 20 µs.
 const quickPaths = 256
 
-// GatherQuick returns those that take no time: without ports, echo requests and firewall, and of at most quickPaths paths.
+// GatherQuick returns those that take no time: without ports and echo requests, and of at most quickPaths paths.
 func GatherQuick(p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{}
 	f.Paths = p.NeededPaths()

@@ -1,13 +1,9 @@
 package system
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -118,23 +114,4 @@ func files(pid int) (doctor.Files, error) {
 	}
 	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)) // of other users only for root
 	return doctor.Files{Limit: limit.Cur, Open: len(open)}, nil
-}
-
-// firewall returns the rules of nftables, which has those of iptables-nft as well.
-func firewall(ctx context.Context) (json.RawMessage, error) {
-	if names, err := os.ReadFile("/proc/thread-self/net/ip_tables_names"); err == nil && len(names) > 0 {
-		return nil, fmt.Errorf("iptables-legacy has tables, which nft does not show: %s", strings.Join(strings.Fields(string(names)), ", "))
-	}
-	program, err := exec.LookPath("nft")
-	if err != nil {
-		if program, err = exec.LookPath("/usr/sbin/nft"); err != nil {
-			return nil, errors.New("the program nft is not installed, or not in PATH")
-		}
-	}
-	out, err := exec.CommandContext(ctx, program, "-j", "list", "ruleset").Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		line, _, _ := strings.Cut(strings.TrimSpace(string(failed.Stderr)), "\n")
-		return nil, fmt.Errorf("nft: %s", line)
-	}
-	return out, err
 }
