@@ -1,4 +1,5 @@
-package main
+// Package grafana_test checks the dashboard.
+package grafana_test
 
 import (
 	"bytes"
@@ -17,7 +18,16 @@ import (
 )
 
 // shipped is the file that Grafana loads.
-const shipped = "../zrlmpid.json"
+const shipped = "zrlmpid.json"
+
+// columnsOfGrid is the width of a dashboard.
+const columnsOfGrid = 24
+
+// datasource is a reference to a data source.
+type datasource struct{ Type, UID string }
+
+// prometheus is the data source that the user selects.
+var prometheus = datasource{"prometheus", "${datasource}"}
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
@@ -36,10 +46,12 @@ type dashboard struct {
 		ID                       int
 		Type, Title, Description string
 		GridPos                  struct{ H, W, X, Y int }
+		Datasource               datasource
 		FieldConfig              struct{ Defaults struct{ Unit string } }
 		Targets                  []struct {
 			Expr, RefID, LegendFormat string
-			Datasource                struct{ Type, UID string }
+			Instant, Range            bool
+			Datasource                datasource
 		}
 	}
 	Templating struct {
@@ -55,19 +67,6 @@ func load(t *testing.T) *dashboard {
 		t.Fatal(err)
 	}
 	return d
-}
-
-func TestShippedIsGenerated(t *testing.T) {
-	var want bytes.Buffer
-	out := json.NewEncoder(&want)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	if err := out.Encode(zrlmpid()); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want.Bytes(), read(t, shipped)) {
-		t.Error("deploy/grafana/zrlmpid.json is old: go run ./deploy/grafana/generate > deploy/grafana/zrlmpid.json")
-	}
 }
 
 // TestPanelsAreComplete: each has a place and a number of its own, asks for something,
@@ -102,17 +101,24 @@ func TestPanelsAreComplete(t *testing.T) {
 		if p.Type == "row" {
 			continue
 		}
-		if len(p.Description) < 30 || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
-			t.Errorf("%s has no description, no unit or no query", p.Title)
+		if len(p.Description) < 30 || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 || p.Datasource != prometheus {
+			t.Errorf("%s has no description, unit or query, or another data source", p.Title)
 		}
 		refs := map[string]bool{}
 		for _, q := range p.Targets {
-			if q.Expr == "" || refs[q.RefID] || q.RefID == "" || q.Datasource.Type != prometheus["type"] || q.Datasource.UID != prometheus["uid"] {
+			if q.Expr == "" || refs[q.RefID] || q.RefID == "" || q.Datasource != prometheus || q.Instant == q.Range {
 				t.Errorf("%s: query %+v", p.Title, q)
 			}
 			refs[q.RefID] = true
 			if p.Type == "timeseries" && q.LegendFormat == "" {
 				t.Errorf("%s: query %s has no legend", p.Title, q.RefID)
+			}
+		}
+	}
+	for at := range taken {
+		for x := range columnsOfGrid {
+			if taken[[2]int{x, at[1]}] == "" {
+				t.Fatalf("the line of %s has a gap at column %d", taken[at], x)
 			}
 		}
 	}
@@ -124,7 +130,7 @@ func TestPanelsAreComplete(t *testing.T) {
 // TestPanelsAreDocumented: docs/operations.md goes through the rows and names the panels
 // of each.
 func TestPanelsAreDocumented(t *testing.T) {
-	manual := string(read(t, "../../../docs/operations.md"))
+	manual := string(read(t, "../../docs/operations.md"))
 	section := ""
 	for _, p := range load(t).Panels {
 		if p.Type == "row" {
@@ -167,7 +173,7 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 			t.Errorf("variable %s has no label or description", v.Name)
 		}
 	}
-	manual := string(read(t, "../../../docs/metrics.md"))
+	manual := string(read(t, "../../docs/metrics.md"))
 	used := map[string]bool{}
 	check := func(where, expr string) {
 		for _, m := range variableName.FindAllStringSubmatch(expr, -1) {
@@ -189,6 +195,9 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 		for _, q := range p.Targets {
 			check(p.Title, q.Expr)
 			check(p.Title, q.Datasource.UID)
+			if strings.Contains(q.Expr, "zrlmpi_") && !strings.Contains(q.Expr, "$instance") {
+				t.Errorf("%s: query %s is not of the selected daemons", p.Title, q.RefID)
+			}
 		}
 	}
 	for _, name := range names {
