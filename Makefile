@@ -168,14 +168,21 @@ bench-compare: ## Go benchmarks here and at the revision BASE; with THRESHOLD=5,
 bench-captures: ## time analyze and tshark on a generated recording
 	$(GO) test -run '^$$' -bench BenchmarkAnalyze -benchtime 3x ./capture
 
-man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+# page NAME SECTION FOLDER: the manual page of Markdown on standard input.
+page = GO="$(GO)" ./internal/tools/manual.sh $(1) $(2) $(VERSION) >bin/manual/$(3)/$(1).$(2)
+man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 man: export CGO_ENABLED = 0
+man: export TZ = UTC
 man: ## manual pages and shell completions, into bin/manual
 	rm -rf bin/manual
-	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlmpid deploy/zrlmpid.reference.yaml bin/manual
+	mkdir -p bin/manual/library
 	$(GO) run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlctl bin/manual
 	$(GO) -C lab run -tags manual -ldflags '$(LDFLAGS)' ./cmd/zrlbench $(CURDIR)/bin/manual
-	$(GO) run -ldflags '$(LDFLAGS)' ./lib/manual bin/manual/library
+	cp cmd/zrlmpid/completions/* bin/manual/completions
+	$(call page,zrlmpid,8,man) <cmd/zrlmpid/zrlmpid.8.md
+	sed 's/^/    /' deploy/zrlmpid.reference.yaml | cat cmd/zrlmpid/zrlmpid.yaml.5.md - | $(call page,zrlmpid.yaml,5,man)
+	$(call page,zrlmpi,7,library) <lib/zrlmpi.7.md
+	for name in zrlmpicc zrlmpicxx zrlmpifort; do $(call page,$$name,1,library) <lib/zrlmpicc.1.md; done
 	gzip -9n bin/manual/man/* bin/manual/library/*
 
 # Options of `make package`: a snapshot publishes nothing.

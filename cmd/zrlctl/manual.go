@@ -32,5 +32,5 @@ func writeManual(folder string) error {
 		}
 	}
 	root, _ := newRoot()
-	return manual.Commands(root, version.String(), folder)
+	return manual.Write(root, version.String(), folder)
 }

@@ -1,78 +1,55 @@
-// Package manual makes manual pages out of Markdown and of the help that commands
-// print. It is for the generators behind `make man` only: no program that users run
-// may import it.
+// Package manual writes the manual pages and completions of programs on cobra. It is for `make man` only: no program that
+// users run may import it.
 package manual
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
+	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/cpuguy83/go-md2man/v2/md2man"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 )
 
-// Title is the centre of each page's head.
-const Title = "zrlmpid manual"
-
-// Date returns the date that pages bear: that of SOURCE_DATE_EPOCH, seconds since
-// 1970, where it is set, so that the same source makes the same pages; else now.
-func Date() (time.Time, error) {
-	epoch := os.Getenv("SOURCE_DATE_EPOCH")
-	if epoch == "" {
-		return time.Now(), nil
+// Write writes the pages of a program and of its commands into folder/man, and its completions for bash, zsh and fish into
+// folder/completions. It changes the texts of root. The pages bear the date of SOURCE_DATE_EPOCH.
+func Write(root *cobra.Command, version, folder string) error {
+	pages, completions := filepath.Join(folder, "man"), filepath.Join(folder, "completions")
+	if err := errors.Join(os.MkdirAll(pages, 0o755), os.MkdirAll(completions, 0o755)); err != nil {
+		return err
 	}
-	seconds, err := strconv.ParseInt(epoch, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
-	}
-	return time.Unix(seconds, 0).UTC(), nil
+	prepare(root)
+	program := root.Name()
+	return errors.Join(
+		doc.GenManTree(root, &doc.GenManHeader{Source: "zrlmpid " + version, Manual: "zrlmpid manual"}, pages),
+		root.GenBashCompletionFileV2(filepath.Join(completions, program), true),
+		root.GenZshCompletionFile(filepath.Join(completions, "_"+program)),
+		root.GenFishCompletionFile(filepath.Join(completions, program+".fish"), true),
+	)
 }
 
-// Page returns the manual page, in roff, that the Markdown text makes. Section is a
-// digit, source what stands at the page's foot.
-func Page(name, section, source string, date time.Time, markdown string) []byte {
-	head := fmt.Sprintf("%% %q %q %q %q %q\n", strings.ToUpper(name), section, date.Format("Jan 2006"), source, Title)
-	return md2man.Render([]byte(head + markdown))
-}
+// escaper escapes characters that Markdown interprets.
+var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`)
 
-// Escape returns text with what Markdown takes for markup escaped.
-func Escape(text string) string { return escaper.Replace(text) }
-
-var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "[", `\[`)
-
-// columns is a line of a table: words, a gap, words.
-var columns = regexp.MustCompile(`\S {2,}\S`)
-
-// Help returns help text as Markdown: tables and blocks of indented lines stay as they
-// are, and all else is filled.
-func Help(text string) string {
-	var b strings.Builder
-	before := byte(0) // how the line before began
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		first := byte('\n')
-		if line != "" {
-			first = line[0]
-		}
-		if columns.MatchString(line) {
-			first = ' '
-		}
-		switch {
-		case first == ' ':
-			if before != ' ' && before != '\n' {
-				b.WriteByte('\n')
-			}
-			b.WriteString("    " + line)
-		case before == ' ' && first != '\n':
-			b.WriteString("\n" + Escape(line))
-		default:
-			b.WriteString(Escape(line))
-		}
-		b.WriteByte('\n')
-		before = first
+// prepare turns the texts of cmd and its subcommands, which are for terminals, into Markdown: a description keeps its
+// lines, as it may have tables, and that of a command with subcommands lists them.
+func prepare(cmd *cobra.Command) {
+	cmd.DisableAutoGenTag = true
+	description := cmp.Or(cmd.Long, cmd.Short+".")
+	if cmd.HasAvailableSubCommands() {
+		description += "\n\nCommands:"
 	}
-	return b.String()
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			description += fmt.Sprintf("\n  %-*s  %s", cmd.NamePadding(), sub.Name(), sub.Short)
+		}
+		prepare(sub)
+	}
+	cmd.Long = "```\n" + description + "\n```"
+	cmd.Short = escaper.Replace(cmd.Short)
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = escaper.Replace(f.Usage) })
 }

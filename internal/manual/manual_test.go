@@ -1,50 +1,46 @@
-package manual_test
+package manual
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/manual"
+	"github.com/spf13/cobra"
 )
 
-func TestHelp(t *testing.T) {
-	for _, tt := range []struct{ name, text, want string }{
-		{"filled", "one\ntwo", "one\ntwo\n"},
-		{"escaped", "MAX_WORDS is <n>, a*b", `MAX\_WORDS is \<n>, a\*b` + "\n"},
-		{"a list", "Exit codes:\n  0  ok\n  1  no_t\nend", "Exit codes:\n\n      0  ok\n      1  no_t\n\nend\n"},
-		{"a table", "Kinds:\na   one\n    more\nbc  two", "Kinds:\n\n    a   one\n        more\n    bc  two\n"},
-		{"a list after an empty line", "Codes:\n\n  0  ok\n\nend", "Codes:\n\n      0  ok\n\nend\n"},
+func TestWrite(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1000000")
+	run := func(*cobra.Command, []string) {}
+	root := &cobra.Command{Use: "thing", Short: "Control things"}
+	root.PersistentFlags().Bool("json", false, "print MAX_WORDS of <n>")
+	sub := &cobra.Command{Use: "list", Short: "List things", Long: "Codes:\n  0  ok\n  1  no_t", Example: "  thing list", Run: run}
+	sub.Flags().String("into", "here", "write to this `file`")
+	root.AddCommand(sub)
+	folder := t.TempDir()
+	if err := Write(root, "1.0", folder); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"man/thing.1":            {`"Jan 1970" "zrlmpid 1.0" "zrlmpid manual"`, "Control things.\n\nCommands:\n  list         List things\n", `\fB--json\fP`, `print MAX_WORDS of <n>`, "thing-list(1)"},
+		"man/thing-list.1":       {"Codes:\n  0  ok\n  1  no_t\n", `\fB--into\fP="here"`, "write to this \\fBfile", `\fB--json\fP`, "print MAX_WORDS of <n>", "  thing list"},
+		"completions/thing":      {"__start_thing"},
+		"completions/_thing":     {"#compdef thing"},
+		"completions/thing.fish": {"complete -c thing"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := manual.Help(tt.text); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestPage(t *testing.T) {
-	page := string(manual.Page("thing", "8", "thing 1.0", time.Unix(0, 0).UTC(), "# NAME\nthing - does\n\n# OPTIONS\n**-v**\n: say more\n"))
-	for _, want := range []string{`.TH "THING" "8" "Jan 1970" "thing 1.0" "` + manual.Title, ".SH NAME", `\fB-v\fP`, "say more"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("%q is not in\n%s", want, page)
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Error(err)
+			continue
 		}
-	}
-}
-
-func TestDate(t *testing.T) {
-	t.Setenv("SOURCE_DATE_EPOCH", "86400")
-	if d, err := manual.Date(); err != nil || d.Format(time.DateOnly) != "1970-01-02" {
-		t.Errorf("%v, %v", d, err)
-	}
-	t.Setenv("SOURCE_DATE_EPOCH", "today")
-	if _, err := manual.Date(); err == nil || !strings.Contains(err.Error(), "SOURCE_DATE_EPOCH") {
-		t.Errorf("%v", err)
-	}
-	t.Setenv("SOURCE_DATE_EPOCH", "")
-	before := time.Now()
-	if d, err := manual.Date(); err != nil || d.Before(before) {
-		t.Errorf("%v, %v", d, err)
+		plain := strings.ReplaceAll(string(text), `\-`, "-")
+		for _, words := range want {
+			if !strings.Contains(plain, words) {
+				t.Errorf("%s has no %q:\n%s", name, words, plain)
+			}
+		}
+		if strings.Contains(plain, "Auto generated") {
+			t.Errorf("%s names cobra", name)
+		}
 	}
 }

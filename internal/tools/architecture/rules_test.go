@@ -29,7 +29,7 @@ var floors = map[string]floor{
 
 	"daemon": service, "metrics": service,
 
-	"cmd": tools, "deploy": tools, "internal/sim": tools, "lib/gen": tools, "lib/manual": tools, "internal/manual": tools,
+	"cmd": tools, "deploy": tools, "internal/sim": tools, "lib/gen": tools, "internal/manual": tools,
 
 	// Test kits are beside what they test.
 	"capture/capturetest": outside, "capture/reporttest": outside, "daemon/daemontest": outside,
@@ -89,7 +89,6 @@ var never = map[string]string{
 	"daemon/standin":          "import anything below the engine and `mpi/`",
 	"daemon/standin/cosim":    "trust a simulator; have a goroutine, clock or socket",
 	"lib":                     "convert a handle in C",
-	"lib/manual":              "know what an option does",
 	"lib/gen":                 "know what a call does",
 	"config":                  "open a socket",
 	"config/collectives":      "decide what a table says",

@@ -17,7 +17,7 @@ func init() {
 		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlbench FOLDER")
 		os.Exit(exitUsage)
 	}
-	if err := manual.Commands(new(app).root(), version.String(), os.Args[1]); err != nil {
+	if err := manual.Write(new(app).root(), version.String(), os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "zrlbench's manual:", err)
 		os.Exit(exitFailure)
 	}
