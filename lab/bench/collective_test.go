@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/lab/chart"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
@@ -283,15 +284,15 @@ func TestBcastPlots(t *testing.T) {
 		if p[name] == nil {
 			t.Fatalf("there is no %s in %v", name, p)
 		}
-		for _, s := range p[name].series {
-			names = append(names, s.name)
+		for _, s := range p[name].Series {
+			names = append(names, s.Name)
 		}
 	}
 	if len(p) != 3 || strings.Join(names, "|") != "zrlmpid, extended, UDP|flat|Open MPI, TCP|flat|zrlmpid, extended, UDP|flat|Open MPI, TCP" {
 		t.Errorf("%d plots of %v", len(p), names)
 	}
-	s := p["bcast-busy-ratio-network"].series
-	if s[0].kind != ourLine || s[1].kind != methodLine || s[0].points[0].y != 0.5 || s[1].points[1].y != 1.5 || s[2].points[1].y != 1 {
+	s := p["bcast-busy-ratio-network"].Series
+	if s[0].Kind != chart.Ours || s[1].Kind != chart.Method || s[0].Points[0].Y != 0.5 || s[1].Points[1].Y != 1.5 || s[2].Points[1].Y != 1 {
 		t.Errorf("%+v", s)
 	}
 }

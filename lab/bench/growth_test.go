@@ -160,7 +160,7 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("there is no %q in\n%s", want, b.String())
 	}
 	p := r.drawn()["ring-network"]
-	if p.series[0].fit == nil || math.Abs(p.series[0].fit(8)-6) > 1e-9 || p.series[1].fit != nil {
-		t.Errorf("%+v", p.series)
+	if p.Series[0].Fit == nil || math.Abs(p.Series[0].Fit(8)-6) > 1e-9 || p.Series[1].Fit != nil {
+		t.Errorf("%+v", p.Series)
 	}
 }

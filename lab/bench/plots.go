@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/zrlmpi/zrlmpid/lab/chart"
 )
 
 // Which end of an axis is the better one.
@@ -13,7 +15,7 @@ const lower, higher = "lower is better", "higher is better"
 // picture is a plot of a workload's sides.
 type picture struct {
 	workload, name, title, y, better string
-	unit                             unit
+	unit                             chart.Unit
 	value                            func(Point) float64
 	// figure is what the line of least squares is of, "" draws none.
 	figure string
@@ -24,18 +26,18 @@ type picture struct {
 }
 
 var pictures = []picture{
-	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, microseconds, p50, "p50", nil, nil},
-	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, bytesPerSecond, bandwidthOf, "", nil, nil},
-	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, perSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
-	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, bytesPerSecond, bandwidthOf, "", nil, nil},
-	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, perSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
-	{"ring", "", "Time of a hop in a ring", "time of a hop, p50", lower, microseconds, p50, "p50", nil, nil},
-	{"queues", "latency", "Latency against posted receives that do not match", "half round trip, p50", lower, microseconds, p50, "p50", nil, nil},
-	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, microseconds, unloadTime, "unload", nil, nil},
-	{"bcast", "", "Time of a broadcast to 8 ranks", "time of a broadcast, p50", lower, microseconds, p50, "", bcastSides, nil},
-	{"bcast", "ratio", "Time of a broadcast to 8 ranks as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, multiple, p50, "", bcastSides, openMPI},
-	{"bcast-busy", "", "Time of a broadcast to 8 ranks, one rank busy", "time of a broadcast, p50", lower, microseconds, p50, "", bcastSides, nil},
-	{"bcast-busy", "ratio", "Time of a broadcast to 8 ranks, one rank busy, as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, multiple, p50, "", bcastSides, openMPI},
+	{"pingpong", "latency", "Time of a message", "half round trip, p50", lower, chart.Microseconds, p50, "p50", nil, nil},
+	{"pingpong", "bandwidth", "Ping-pong bandwidth", "bytes per second", higher, chart.BytesPerSecond, bandwidthOf, "", nil, nil},
+	{"rate", "", "Message rate, 64 in flight", "messages per second", higher, chart.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"stream", "", "Bandwidth one way, 4 messages in flight", "bytes per second", higher, chart.BytesPerSecond, bandwidthOf, "", nil, nil},
+	{"multipair", "", "Message rate of several pairs together", "messages per second", higher, chart.PerSecond, func(p Point) float64 { return 1e6 / p.P50 }, "", nil, nil},
+	{"ring", "", "Time of a hop in a ring", "time of a hop, p50", lower, chart.Microseconds, p50, "p50", nil, nil},
+	{"queues", "latency", "Latency against posted receives that do not match", "half round trip, p50", lower, chart.Microseconds, p50, "p50", nil, nil},
+	{"queues", "unload", "Time to unload the posted receives, in reverse order", "time", lower, chart.Microseconds, unloadTime, "unload", nil, nil},
+	{"bcast", "", "Time of a broadcast to 8 ranks", "time of a broadcast, p50", lower, chart.Microseconds, p50, "", bcastSides, nil},
+	{"bcast", "ratio", "Time of a broadcast to 8 ranks as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, chart.Multiple, p50, "", bcastSides, openMPI},
+	{"bcast-busy", "", "Time of a broadcast to 8 ranks, one rank busy", "time of a broadcast, p50", lower, chart.Microseconds, p50, "", bcastSides, nil},
+	{"bcast-busy", "ratio", "Time of a broadcast to 8 ranks, one rank busy, as a multiple of Open MPI's", "multiple of Open MPI's time, p50", lower, chart.Multiple, p50, "", bcastSides, openMPI},
 }
 
 var (
@@ -62,7 +64,7 @@ func (r *Report) Draw(folder string) error {
 	}
 	for i := range r.Results {
 		for _, d := range r.plots(&r.Results[i]) {
-			image, err := d.chart.svg()
+			image, err := d.chart.SVG()
 			if err != nil {
 				return fmt.Errorf("%s: %w", d.name, err)
 			}
@@ -77,7 +79,7 @@ func (r *Report) Draw(folder string) error {
 // drawing is a plot and the name of its file.
 type drawing struct {
 	name  string
-	chart *chart
+	chart *chart.Chart
 }
 
 // plots returns the plots of a workload: of each group of sides that is there.
@@ -92,7 +94,7 @@ func (r *Report) plots(res *Result) []drawing {
 			name += "-" + pic.name
 		}
 		for _, g := range []Group{Network, Memory} {
-			if p := r.chart(pic, res, g); len(p.series) > 0 {
+			if p := r.chartOf(pic, res, g); len(p.Series) > 0 {
 				all = append(all, drawing{name + "-" + string(g), p})
 			}
 		}
@@ -100,19 +102,19 @@ func (r *Report) plots(res *Result) []drawing {
 	return all
 }
 
-// chart returns the chart of a value of all sides of a group.
-func (r *Report) chart(pic picture, res *Result, g Group) *chart {
+// chartOf returns the chart of a value of all sides of a group.
+func (r *Report) chartOf(pic picture, res *Result, g Group) *chart.Chart {
 	note := pic.better
 	if r.Rounds > 1 {
 		note = fmt.Sprintf("median of %d rounds, bars: min–max; %s", r.Rounds, note)
 	}
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
-		return &chart{}
+		return &chart.Chart{}
 	}
-	x := axis{w.axis, counts}
+	x := chart.Axis{Name: w.axis, Unit: chart.Counts}
 	if w.bytes {
-		x.unit = messageBytes
+		x.Unit = chart.MessageBytes
 	}
 	if pic.figure != "" {
 		note += "; thin lines: least-squares fit"
@@ -120,23 +122,23 @@ func (r *Report) chart(pic picture, res *Result, g Group) *chart {
 	value := pic.value
 	if pic.bases != nil {
 		if value = res.multiple(pic, g); value == nil {
-			return &chart{}
+			return &chart.Chart{}
 		}
 	}
-	p := &chart{title: pic.title + ", " + groupNames[g], note: note, x: x, y: axis{pic.y, pic.unit}}
+	p := &chart.Chart{Title: pic.title + ", " + groupNames[g], Note: note, X: x, Y: chart.Axis{Name: pic.y, Unit: pic.unit}}
 	for i := range res.Sides {
 		s := &res.Sides[i]
 		if s.Group != g || len(pic.sides) > 0 && !slices.Contains(pic.sides, s.Key) {
 			continue
 		}
-		line := series{name: s.legend(), kind: s.lineKind(), variant: variants[s.Key], points: s.dots(value)}
+		line := chart.Series{Name: s.legend(), Kind: s.lineKind(), Variant: variants[s.Key], Points: s.points(value)}
 		if s.Method != "" {
-			line.variant = methodVariant(s.Key)
+			line.Variant = methodVariant(s.Key)
 		}
 		if f := r.grown(res.Workload, s.Key, pic.figure); f != nil && s.Kind == Ours {
-			line.fit = f.at
+			line.Fit = f.at
 		}
-		p.series = append(p.series, line)
+		p.Series = append(p.Series, line)
 	}
 	return p
 }
@@ -164,16 +166,16 @@ func (r *Result) multiple(pic picture, g Group) func(Point) float64 {
 }
 
 // lineKind returns how a side is drawn.
-func (s *Side) lineKind() lineKind {
+func (s *Side) lineKind() chart.Kind {
 	switch {
 	case s.Method != "":
-		return methodLine
+		return chart.Method
 	case s.Kind == Ours:
-		return ourLine
+		return chart.Ours
 	case s.Kind == Limit:
-		return limitLine
+		return chart.Limit
 	}
-	return peerLine
+	return chart.Peer
 }
 
 // legend returns the name of the side for people.
@@ -188,17 +190,17 @@ func (s *Side) legend() string {
 	return m.title()
 }
 
-// dots returns the medians of a value, each with a bar over its values in the rounds.
-func (m *Measured) dots(value func(Point) float64) []dot {
-	points := make([]dot, len(m.Median))
+// points returns the medians of a value, each with a bar over its values in the rounds.
+func (m *Measured) points(value func(Point) float64) []chart.Point {
+	points := make([]chart.Point, len(m.Median))
 	for i, p := range m.Median {
-		q := dot{x: float64(p.N), y: value(p)}
+		q := chart.Point{X: float64(p.N), Y: value(p)}
 		for _, round := range m.Rounds {
 			v := value(round[i])
-			if q.low == 0 || v < q.low {
-				q.low = v
+			if q.Low == 0 || v < q.Low {
+				q.Low = v
 			}
-			q.high = max(q.high, v)
+			q.High = max(q.High, v)
 		}
 		points[i] = q
 	}

@@ -135,6 +135,6 @@ func (p *printer) tables(r *Report, res *Result) {
 // images shows the plots of a workload.
 func (p *printer) images(r *Report, res *Result, folder string) {
 	for _, d := range r.plots(res) {
-		p.line("![%s](%s/%s.svg)\n", d.chart.title, folder, d.name)
+		p.line("![%s](%s/%s.svg)\n", d.chart.Title, folder, d.name)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/lab/chart"
 )
 
 // testReport has two steps of a workload and three sides: ours, and two others.
@@ -143,8 +145,8 @@ func TestPrintTargets(t *testing.T) {
 }
 
 // drawn returns all plots by their names.
-func (r *Report) drawn() map[string]*chart {
-	all := map[string]*chart{}
+func (r *Report) drawn() map[string]*chart.Chart {
+	all := map[string]*chart.Chart{}
 	for i := range r.Results {
 		for _, d := range r.plots(&r.Results[i]) {
 			all[d.name] = d.chart
@@ -156,15 +158,15 @@ func (r *Report) drawn() map[string]*chart {
 // TestPlots: what is drawn are the medians, with whiskers over all rounds.
 func TestPlots(t *testing.T) {
 	p := testReport("queues", [2]int{0, 30000}, "extended-udp", "openmpi-tcp", "x").drawn()
-	got := p["queues-latency-network"].series[0].points
-	if len(got) != 2 || got[0].y != 10 || got[0].low != 9 || got[0].high != 20 || got[1].x != 30000 {
+	got := p["queues-latency-network"].Series[0].Points
+	if len(got) != 2 || got[0].Y != 10 || got[0].Low != 9 || got[0].High != 20 || got[1].X != 30000 {
 		t.Errorf("%+v", got)
 	}
-	if got := p["queues-unload-network"].series[0].points; got[0].y != 0 || got[1].y != 200 {
+	if got := p["queues-unload-network"].Series[0].Points; got[0].Y != 0 || got[1].Y != 200 {
 		t.Errorf("%+v", got)
 	}
 	p = testReport("pingpong", [2]int{4, 1 << 20}, "extended-udp", "openmpi-tcp", "x").drawn()
-	if got := p["pingpong-bandwidth-network"].series[1].points[0].y; got != 800e3 {
+	if got := p["pingpong-bandwidth-network"].Series[1].Points[0].Y; got != 800e3 {
 		t.Errorf("%v B/s", got)
 	}
 	if len(p) != 2 {
@@ -266,5 +268,14 @@ func TestDaemonFails(t *testing.T) {
 	i := slices.IndexFunc(links, func(l link) bool { return l.attached })
 	if err := links[i].run(t.Context(), self, job{w: w, ranks: 2, dir: dir}, io.Discard); err == nil || !strings.Contains(err.Error(), "it broke") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Each of our sides has its own colour.
+func TestColours(t *testing.T) {
+	for key, v := range variants {
+		if n := chart.Ours.Colours(); v >= n {
+			t.Errorf("%s is number %d, and there are %d colours", key, v, n)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package bench
+package chart
 
 import (
 	"math"
@@ -51,34 +51,36 @@ func (s logScale) Normalize(_, _, v float64) float64 {
 	return zeroShare + (1-zeroShare)*part
 }
 
-// unit says how the numbers of an axis are written.
-type unit uint8
+// Unit is how the numbers of an axis are written.
+type Unit uint8
+
+// The units.
 
 const (
-	// counts are numbers of things.
-	counts unit = iota
-	// microseconds are written in ns, µs, ms or s.
-	microseconds
-	// bytesPerSecond and perSecond are written in powers of 1000.
-	bytesPerSecond
-	perSecond
-	// messageBytes, the length of a message, is written in powers of 1024.
-	messageBytes
-	// multiple is a ratio.
-	multiple
+	// Counts are numbers of things.
+	Counts Unit = iota
+	// Microseconds are written in ns, µs, ms or s.
+	Microseconds
+	// BytesPerSecond and PerSecond are written in powers of 1000.
+	BytesPerSecond
+	PerSecond
+	// MessageBytes, the length of a message, is written in powers of 1024.
+	MessageBytes
+	// Multiple is a ratio.
+	Multiple
 )
 
-func (u unit) format(v float64) string {
+func (u Unit) format(v float64) string {
 	switch u {
-	case microseconds:
+	case Microseconds:
 		return prefixed(v*1e-6, 1e-9, 1000, "ns", "µs", "ms", "s")
-	case bytesPerSecond:
+	case BytesPerSecond:
 		return prefixed(v, 1, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
-	case perSecond:
+	case PerSecond:
 		return prefixed(v, 1, 1000, "/s", "k/s", "M/s", "G/s")
-	case messageBytes:
+	case MessageBytes:
 		return prefixed(v, 1, 1024, "B", "KiB", "MiB", "GiB")
-	case multiple:
+	case Multiple:
 		return "× " + digits(v)
 	}
 	return digits(v)
@@ -109,7 +111,7 @@ func digits(v float64) string {
 // ticker makes the ticks of a logarithmic axis, at its values above 0 from least. values
 // are those of the points on it.
 type ticker struct {
-	unit   unit
+	unit   Unit
 	least  float64
 	values []float64
 }
@@ -119,7 +121,7 @@ const enoughTicks = 4
 
 // Ticks returns the ticks up to high.
 func (t ticker) Ticks(_, high float64) []plot.Tick {
-	if t.unit == counts && t.values != nil { // a few steps, whose numbers mean something
+	if t.unit == Counts && t.values != nil { // a few steps, whose numbers mean something
 		ticks := make([]plot.Tick, len(t.values))
 		for i, v := range t.values {
 			ticks[i] = plot.Tick{Value: v, Label: t.unit.format(v)}
@@ -127,7 +129,7 @@ func (t ticker) Ticks(_, high float64) []plot.Tick {
 		return ticks
 	}
 	var ticks []plot.Tick
-	if t.unit == messageBytes {
+	if t.unit == MessageBytes {
 		return t.powersOf4(high)
 	}
 	for _, mantissas := range mantissaSteps {

@@ -1,4 +1,5 @@
-package bench
+// Package chart draws lines over logarithmic axes as SVG, for measurements and simulations.
+package chart
 
 import (
 	"bytes"
@@ -15,46 +16,45 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// chart is a plot of lines over two logarithmic axes, as SVG. Points whose X is below 0 or
-// whose Y is not above 0 are not drawn, and a series without a point that can be drawn
-// is not in the legend.
-type chart struct {
-	title string
-	// note is the line below the title.
-	note   string
-	x, y   axis
-	series []series
+// Chart is lines over two logarithmic axes. Points whose X is below 0 or whose Y is not above 0 are not drawn, and a
+// series without a point that can be drawn is not in the legend.
+type Chart struct {
+	Title string
+	// Note is the line below the title.
+	Note   string
+	X, Y   Axis
+	Series []Series
 }
 
-// axis is what an axis measures.
-type axis struct {
-	name string
-	unit unit
+// Axis is the quantity on an axis.
+type Axis struct {
+	Name string
+	Unit Unit
 }
 
-// series is a line with markers.
-type series struct {
-	name string
-	kind lineKind
-	// variant selects colour, dashes and marker among those of the kind.
-	variant int
-	points  []dot
-	// fit is a curve that is drawn thin from the first point to the last; nil is none.
-	fit func(x float64) float64
+// Series is a line with markers.
+type Series struct {
+	Name string
+	Kind Kind
+	// Variant selects colour, dashes and marker among those of the kind.
+	Variant int
+	Points  []Point
+	// Fit is a curve that is drawn thin from the first point to the last, or nil.
+	Fit func(x float64) float64
 }
 
-// dot is a marker of a series, with a bar from low to high if high is above low.
-type dot struct{ x, y, low, high float64 }
+// Point is a marker of a series, with a bar from Low to High if High is above Low.
+type Point struct{ X, Y, Low, High float64 }
 
-// lineKind says how a line is drawn.
-type lineKind uint8
+// Kind is how a line is drawn.
+type Kind uint8
 
 // The kinds, in the order in which they are drawn.
 const (
-	limitLine  lineKind = iota // what the machine allows
-	peerLine                   // another library
-	methodLine                 // an algorithm of zrlmpid
-	ourLine                    // zrlmpid
+	Limit  Kind = iota // what the machine allows
+	Peer               // another library
+	Method             // an algorithm of zrlmpid
+	Ours               // zrlmpid
 )
 
 // The measures of a chart, in points, and of how many points a curve has at most.
@@ -75,10 +75,10 @@ var lineStyles = [...]struct {
 	dashes  [][]vg.Length
 	marker  int
 }{
-	limitLine:  {1.3, []color.Color{rgb(0x57606a)}, [][]vg.Length{{1, 2}, {3, 2}, {1, 2, 3, 2}, {6, 2}}, 5},
-	peerLine:   {1.3, []color.Color{rgb(0x8a6100), rgb(0xa3468a), rgb(0x3d6b1f), rgb(0x7a3b22)}, [][]vg.Length{{5, 3}, {2, 2}, {7, 2, 2, 2}, {9, 3}}, 3},
-	methodLine: {1.1, []color.Color{rgb(0x6a4fb3), rgb(0x0a7f5e), rgb(0x57606a), rgb(0xb0215b), rgb(0x0b62a8), rgb(0x007c9b), rgb(0x7a3b22)}, [][]vg.Length{nil}, 1},
-	ourLine:    {2, []color.Color{rgb(0x0b62a8), rgb(0x6a4fb3), rgb(0xc94a06), rgb(0x0a7f5e), rgb(0xb0215b), rgb(0x24292f)}, [][]vg.Length{nil}, 0},
+	Limit:  {1.3, []color.Color{rgb(0x57606a)}, [][]vg.Length{{1, 2}, {3, 2}, {1, 2, 3, 2}, {6, 2}}, 5},
+	Peer:   {1.3, []color.Color{rgb(0x8a6100), rgb(0xa3468a), rgb(0x3d6b1f), rgb(0x7a3b22)}, [][]vg.Length{{5, 3}, {2, 2}, {7, 2, 2, 2}, {9, 3}}, 3},
+	Method: {1.1, []color.Color{rgb(0x6a4fb3), rgb(0x0a7f5e), rgb(0x57606a), rgb(0xb0215b), rgb(0x0b62a8), rgb(0x007c9b), rgb(0x7a3b22)}, [][]vg.Length{nil}, 1},
+	Ours:   {2, []color.Color{rgb(0x0b62a8), rgb(0x6a4fb3), rgb(0xc94a06), rgb(0x0a7f5e), rgb(0xb0215b), rgb(0x24292f)}, [][]vg.Length{nil}, 0},
 }
 
 var markers = []draw.GlyphDrawer{
@@ -89,32 +89,35 @@ func rgb(v uint32) color.Color {
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}
 }
 
+// Colours returns the number of colours that variants of a kind have.
+func (k Kind) Colours() int { return len(lineStyles[k].colours) }
+
 // of returns what the i-th variant has of a list.
 func of[T any](list []T, i int) T { return list[i%len(list)] }
 
-func (s *series) lineStyle() draw.LineStyle {
-	st := &lineStyles[s.kind]
-	return draw.LineStyle{Color: of(st.colours, s.variant), Width: st.width, Dashes: of(st.dashes, s.variant)}
+func (s *Series) lineStyle() draw.LineStyle {
+	st := &lineStyles[s.Kind]
+	return draw.LineStyle{Color: of(st.colours, s.Variant), Width: st.width, Dashes: of(st.dashes, s.Variant)}
 }
 
-func (s *series) glyphStyle() draw.GlyphStyle {
-	st := &lineStyles[s.kind]
-	return draw.GlyphStyle{Color: of(st.colours, s.variant), Radius: 2.6, Shape: of(markers, st.marker+s.variant)}
+func (s *Series) glyphStyle() draw.GlyphStyle {
+	st := &lineStyles[s.Kind]
+	return draw.GlyphStyle{Color: of(st.colours, s.Variant), Radius: 2.6, Shape: of(markers, st.marker+s.Variant)}
 }
 
 // drawable returns the points of s that can be drawn.
-func (s *series) drawable() []dot {
+func (s *Series) drawable() []Point {
 	finite := func(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
-	return slices.DeleteFunc(slices.Clone(s.points), func(d dot) bool {
-		return !(d.x >= 0 && d.y > 0) || !finite(d.x) || !finite(d.y)
+	return slices.DeleteFunc(slices.Clone(s.Points), func(d Point) bool {
+		return !(d.X >= 0 && d.Y > 0) || !finite(d.X) || !finite(d.Y)
 	})
 }
 
 // bar reports whether d has a bar.
-func (d dot) bar() bool { return d.low > 0 && d.high > d.low && !math.IsInf(d.high, 0) }
+func (d Point) bar() bool { return d.Low > 0 && d.High > d.Low && !math.IsInf(d.High, 0) }
 
-// svg returns the chart as an SVG document.
-func (c *chart) svg() ([]byte, error) {
+// SVG returns the chart as a document.
+func (c *Chart) SVG() ([]byte, error) {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()
 	legend := plot.NewLegend()
@@ -123,28 +126,28 @@ func (c *chart) svg() ([]byte, error) {
 	x, y := c.ranges()
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x.low, x.high, y.low, y.high
 	p.X.Scale, p.Y.Scale = x, y
-	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.x.unit, x.least, c.xs()}, ticker{c.y.unit, y.least, nil}
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticker{c.X.Unit, x.least, c.xs()}, ticker{c.Y.Unit, y.least, nil}
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size, a.Padding = 10, 9, 0
 	}
-	p.X.Label.Text, p.Y.Label.Text = c.x.name, c.y.name
+	p.X.Label.Text, p.Y.Label.Text = c.X.Name, c.Y.Name
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = rgb(0xdde1e6), rgb(0xdde1e6)
 	p.Add(grid)
 
-	drawn := slices.Clone(c.series)
-	slices.SortStableFunc(drawn, func(a, b series) int { return cmp.Compare(a.kind, b.kind) })
-	drawn = slices.DeleteFunc(drawn, func(s series) bool { return len(s.drawable()) == 0 })
+	drawn := slices.Clone(c.Series)
+	slices.SortStableFunc(drawn, func(a, b Series) int { return cmp.Compare(a.Kind, b.Kind) })
+	drawn = slices.DeleteFunc(drawn, func(s Series) bool { return len(s.drawable()) == 0 })
 	for i := range drawn {
 		if err := drawn[i].add(p, y); err != nil {
 			return nil, err
 		}
 	}
 	// The legend has the order of the lines at their right ends.
-	slices.SortStableFunc(drawn, func(a, b series) int { return -cmp.Compare(a.last().y, b.last().y) })
+	slices.SortStableFunc(drawn, func(a, b Series) int { return -cmp.Compare(a.last().Y, b.last().Y) })
 	for i := range drawn {
 		s := &drawn[i]
-		legend.Add(s.name, &plotter.Line{LineStyle: s.lineStyle()}, &plotter.Scatter{GlyphStyle: s.glyphStyle()})
+		legend.Add(s.Name, &plotter.Line{LineStyle: s.lineStyle()}, &plotter.Scatter{GlyphStyle: s.glyphStyle()})
 	}
 
 	image := vgsvg.New(chartWidth, chartHeight)
@@ -154,9 +157,9 @@ func (c *chart) svg() ([]byte, error) {
 	head := p.Title.TextStyle
 	head.XAlign, head.YAlign = draw.XLeft, draw.YTop
 	head.Font.Size = 13
-	whole.FillText(head, vg.Point{X: 8, Y: chartHeight - 6}, c.title)
+	whole.FillText(head, vg.Point{X: 8, Y: chartHeight - 6}, c.Title)
 	head.Font.Size, head.Color = 9, rgb(0x57606a)
-	whole.FillText(head, vg.Point{X: 8, Y: chartHeight - 24}, c.note)
+	whole.FillText(head, vg.Point{X: 8, Y: chartHeight - 24}, c.Note)
 	p.Draw(draw.Crop(whole, 4, -legendWidth, 4, -headHeight))
 	legend.Draw(draw.Crop(whole, chartWidth-legendWidth+legendIndent, 0, 0, -headHeight))
 	var b bytes.Buffer
@@ -167,13 +170,13 @@ func (c *chart) svg() ([]byte, error) {
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
 }
 
-func (s *series) last() dot {
+func (s *Series) last() Point {
 	points := s.drawable()
 	return points[len(points)-1]
 }
 
 // add draws the series: its curve, its line and its bars.
-func (s *series) add(p *plot.Plot, y logScale) error {
+func (s *Series) add(p *plot.Plot, y logScale) error {
 	points := s.drawable()
 	line := make(plotter.XYs, len(points))
 	var bars struct {
@@ -181,14 +184,14 @@ func (s *series) add(p *plot.Plot, y logScale) error {
 		plotter.YErrors
 	}
 	for i, d := range points {
-		line[i] = plotter.XY{X: d.x, Y: d.y}
+		line[i] = plotter.XY{X: d.X, Y: d.Y}
 		if d.bar() {
 			bars.XYs = append(bars.XYs, line[i])
-			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{d.y - d.low, d.high - d.y})
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{d.Y - d.Low, d.High - d.Y})
 		}
 	}
 	thin := draw.LineStyle{Color: s.lineStyle().Color, Width: 0.5}
-	if s.fit != nil {
+	if s.Fit != nil {
 		for _, piece := range s.curve(points, y) {
 			p.Add(&plotter.Line{XYs: piece, LineStyle: thin})
 		}
@@ -207,18 +210,18 @@ func (s *series) add(p *plot.Plot, y logScale) error {
 
 // curve returns the pieces of the fit that are within the axis y, from the first point to
 // the last. A logarithmic axis has no 0, so from there it begins at the next point.
-func (s *series) curve(points []dot, y logScale) (pieces []plotter.XYs) {
-	if points[0].x == 0 {
+func (s *Series) curve(points []Point, y logScale) (pieces []plotter.XYs) {
+	if points[0].X == 0 {
 		points = points[1:]
 	}
 	if len(points) < 2 {
 		return nil
 	}
-	from, to := points[0].x, points[len(points)-1].x
+	from, to := points[0].X, points[len(points)-1].X
 	var piece plotter.XYs
 	for i := range fitPoints + 1 {
 		x := from * math.Pow(to/from, float64(i)/fitPoints)
-		if v := s.fit(x); v >= y.low && v <= y.high {
+		if v := s.Fit(x); v >= y.low && v <= y.high {
 			piece = append(piece, plotter.XY{X: x, Y: v})
 			continue
 		}
@@ -234,11 +237,11 @@ func (s *series) curve(points []dot, y logScale) (pieces []plotter.XYs) {
 }
 
 // xs returns the X of all points that are drawn, in order.
-func (c *chart) xs() []float64 {
+func (c *Chart) xs() []float64 {
 	var all []float64
-	for i := range c.series {
-		for _, d := range c.series[i].drawable() {
-			all = append(all, d.x)
+	for i := range c.Series {
+		for _, d := range c.Series[i].drawable() {
+			all = append(all, d.X)
 		}
 	}
 	slices.Sort(all)
@@ -246,13 +249,13 @@ func (c *chart) xs() []float64 {
 }
 
 // ranges returns the scales of both axes.
-func (c *chart) ranges() (x, y logScale) {
+func (c *Chart) ranges() (x, y logScale) {
 	var ys []float64
-	for i := range c.series {
-		for _, d := range c.series[i].drawable() {
-			ys = append(ys, d.y)
+	for i := range c.Series {
+		for _, d := range c.Series[i].drawable() {
+			ys = append(ys, d.Y)
 			if d.bar() {
-				ys = append(ys, d.low, d.high)
+				ys = append(ys, d.Low, d.High)
 			}
 		}
 	}
