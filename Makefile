@@ -154,10 +154,10 @@ bench-machine: ## put the figures of FILE's workloads into the column of its mac
 # What make bench-model measures, and what it compares the model with.
 MODEL ?= bin/bench/model.yaml
 
-bench-model: build ## measure every algorithm of 2 to 16 ranks in at most 5 minutes, and compare zrlctl sim's model with that
+bench-model: build ## measure every algorithm of 2 to 16 ranks in at most 5 minutes, and compare zrlbench paper's model with that
 	mkdir -p bin/bench
 	./bin/zrlbench tune --ranks 2,4,8,16 --max-bytes 512KiB --rounds 5 --limit 5m --output $(MODEL)
-	./bin/zrlctl sim scale --compare $(MODEL)
+	./bin/zrlbench paper scale --compare $(MODEL)
 
 bench-go: ## Go benchmarks: codec, engine, matching, ping between engines and a raw UDP round trip
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)

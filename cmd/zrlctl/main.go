@@ -135,7 +135,7 @@ func newRoot() (*cobra.Command, *app) {
 		a.socketFlag(cmd, socket)
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.simCommand(), a.cosimCommand(), a.versionCommand())
+	root.AddCommand(a.decodeCommand(), a.analyzeCommand(), a.replayCommand(), a.impairCommand(), a.runCommand(), a.metricsCommand(), a.cosimCommand(), a.versionCommand())
 	return root, a
 }
 

@@ -15,8 +15,8 @@ type logScale struct{ low, least, high float64 }
 // zeroShare is the part of the axis between 0 and least.
 const zeroShare = 0.08
 
-// newLogScale returns a scale that holds the values, with a margin at both ends by which
-// the values are multiplied.
+// newLogScale returns a scale that holds the values, with a margin at both ends by which the values are multiplied,
+// less if they are close to each other.
 func newLogScale(values []float64, margin float64) logScale {
 	s := logScale{least: math.Inf(1)}
 	zero := false
@@ -29,9 +29,10 @@ func newLogScale(values []float64, margin float64) logScale {
 	if s.high == 0 { // no values
 		s.least, s.high = 1, 10
 	}
-	if s.high < 1.5*s.least {
+	if s.high < 1.1*s.least {
 		s.least, s.high = s.least/1.5, s.high*1.5
 	}
+	margin = min(margin, math.Pow(s.high/s.least, 0.05))
 	s.least, s.high = s.least/margin, s.high*margin
 	if !zero {
 		s.low = s.least
@@ -122,11 +123,7 @@ const enoughTicks = 4
 // Ticks returns the ticks up to high.
 func (t ticker) Ticks(_, high float64) []plot.Tick {
 	if t.unit == Counts && t.values != nil { // a few steps, whose numbers mean something
-		ticks := make([]plot.Tick, len(t.values))
-		for i, v := range t.values {
-			ticks[i] = plot.Tick{Value: v, Label: t.unit.format(v)}
-		}
-		return ticks
+		return t.steps(high)
 	}
 	var ticks []plot.Tick
 	if t.unit == MessageBytes {
@@ -135,6 +132,23 @@ func (t ticker) Ticks(_, high float64) []plot.Tick {
 	for _, mantissas := range mantissaSteps {
 		if ticks = t.decades(t.least, high, mantissas); len(ticks) >= enoughTicks {
 			break
+		}
+	}
+	return ticks
+}
+
+// labelShare is the part of the axis that the label of a step needs.
+const labelShare = 0.045
+
+// steps returns a tick for each value, with a label where it does not lie upon the one before.
+func (t ticker) steps(high float64) []plot.Tick {
+	ticks := make([]plot.Tick, len(t.values))
+	labelled := math.Inf(-1)
+	for i, v := range t.values {
+		ticks[i].Value = v
+		at := math.Log(v/t.least) / math.Log(high/t.least)
+		if v == 0 || at-labelled >= labelShare {
+			ticks[i].Label, labelled = t.unit.format(v), at
 		}
 	}
 	return ticks
@@ -159,9 +173,9 @@ func (t ticker) powersOf4(high float64) (ticks []plot.Tick) {
 }
 
 // mantissaSteps are the mantissas of ticks, the widest steps first.
-var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, steps(0.5), steps(0.25), steps(0.1)}
+var mantissaSteps = [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, mantissas(0.5), mantissas(0.25), mantissas(0.1)}
 
-func steps(by float64) (all []float64) {
+func mantissas(by float64) (all []float64) {
 	for i := range int(math.Round(9 / by)) {
 		all = append(all, 1+float64(i)*by)
 	}

@@ -77,7 +77,7 @@ func (a *app) root() *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "output JSON")
-	root.AddCommand(a.showCommand(), a.tuneCommand(), a.goodputCommand(), a.versionCommand(),
+	root.AddCommand(a.showCommand(), a.tuneCommand(), a.goodputCommand(), a.paperCommand(), a.versionCommand(),
 		a.rankCommand(bench.RankCommand, bench.RunRank), a.rankCommand(tune.RankCommand, tune.RunRank),
 		a.rankCommand(goodput.FlowCommand, goodput.RunFlow), a.rankCommand(path.EmulatorCommand, path.RunEmulator))
 	return root
@@ -108,11 +108,9 @@ func (a *app) versionCommand() *cobra.Command {
 }
 
 // usageError is a mistake on the command line.
-type usageError struct{ text string }
+type usageError struct{ error }
 
-func (e *usageError) Error() string { return e.text }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // isUsage reports whether an error is a mistake on the command line.
 func isUsage(err error) bool {

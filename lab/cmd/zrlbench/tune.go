@@ -118,6 +118,18 @@ func (a *app) writeTable(t *collectives.Table, stdout io.Writer) error {
 	return tune.Print(stdout, t)
 }
 
+// saveTable writes a table to a file at path, when it is complete.
+func saveTable(t *collectives.Table, path string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".zrlbench-")
+	if err != nil {
+		return err
+	}
+	if err := save(t, file, path); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
 // save writes a table to file, and renames file to path when it is complete.
 func save(t *collectives.Table, file *os.File, path string) error {
 	const readable = 0o644 // CreateTemp makes it 0600

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/sim/sharedbus"
 )
 
-// simulatedProgram is a result of sim matvec and backsub.
+// simulatedProgram is a result of paper matvec and backsub.
 type simulatedProgram struct {
 	Program    string    `json:"program"`
 	Size       int       `json:"size"`
@@ -21,17 +21,17 @@ type simulatedProgram struct {
 	Events     uint64    `json:"events"`
 }
 
-// simProgramCommand returns the command for a program on soft processors.
-func (a *app) simProgramCommand(p sharedbus.Program, does string, sizes []int) *cobra.Command {
+// paperProgramCommand returns the command for a program on soft processors.
+func (a *app) paperProgramCommand(p sharedbus.Program, does string, sizes []int) *cobra.Command {
 	var processors []int
 	var svg string
 	cmd := &cobra.Command{
-		Use: p.Name, Short: "Simulate " + does + " on soft processors with a shared memory", Args: arguments(0, 0),
+		Use: p.Name, Short: "Simulate " + does + " on soft processors with a shared memory", Args: cobra.NoArgs,
 		Long: "Simulate " + does + ` on soft processors of an FPGA, with an MPI
 library whose messages pass through a shared memory on a bus that serves processors in turn. The
 speed-up is that over one processor.`,
-		Example: "  zrlctl sim " + p.Name + " --sizes 100,300 --processors 1,2,4,8",
-		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+		Example: "  zrlbench paper " + p.Name + " --sizes 100,300 --processors 1,2,4,8",
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			var results []simulatedProgram
 			for _, n := range sizes {
 				one, err := p.Run(n, 1)
@@ -61,7 +61,7 @@ speed-up is that over one processor.`,
 				fmt.Fprintf(w, "%d\t%d\t%.1f\t%.2f\t%.2f\n", r.Size, r.Processors, r.Time, r.SpeedUp, r.SpeedUp/float64(r.Processors))
 			}
 			return w.Flush()
-		}),
+		},
 	}
 	cmd.Flags().IntSliceVar(&sizes, "sizes", sizes, fmt.Sprintf("rows and columns, 1 to %d", sharedbus.MaxSize))
 	cmd.Flags().IntSliceVar(&processors, "processors", []int{1, 2, 4, 6, 8}, fmt.Sprintf("processors, 1 to %d", sharedbus.MaxProcessors))

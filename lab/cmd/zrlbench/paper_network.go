@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/internal/bytesize"
 	"github.com/zrlmpi/zrlmpid/internal/sim/network"
-	"github.com/zrlmpi/zrlmpid/internal/sim/plot"
 	"github.com/zrlmpi/zrlmpid/internal/sim/predict"
+	"github.com/zrlmpi/zrlmpid/lab/chart"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -26,10 +26,10 @@ type scaleFlags struct {
 	cluster, measured, compare, svg string
 }
 
-func (a *app) simScaleCommand() *cobra.Command {
+func (a *app) paperScaleCommand() *cobra.Command {
 	var f scaleFlags
 	cmd := &cobra.Command{
-		Use: "scale", Short: "Predict collective calls by the number of ranks", Args: arguments(0, 0),
+		Use: "scale", Short: "Predict collective calls by the number of ranks", Args: cobra.NoArgs,
 		Long: `Predict what collective calls take, by algorithm and number of ranks. The model executes the
 algorithms of the engine, and has the times of their steps from LogGOPS: latency, overhead of a
 message and a byte, gap of an interface, and the length from which messages wait for their
@@ -42,26 +42,26 @@ up to 65536 ranks, the others for up to 4096. The length of segments follows fro
 --compare fits the model to a table that zrlbench tune has measured, to calls of up to 4 ranks, and
 prints how far the model is from all that was measured: how often what it has as the fastest was
 measured within 1.25 times the fastest, and the ratios of predicted to measured times.`,
-		Example: `  zrlctl sim scale --collectives allreduce --ranks 16,256,4096,65536 --bytes 8,1MiB
-  zrlctl sim scale --cluster cluster.yaml --svg plots
-  zrlctl sim scale --compare table.yaml`,
-		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+		Example: `  zrlbench paper scale --collectives allreduce --ranks 16,256,4096,65536 --bytes 8,1MiB
+  zrlbench paper scale --cluster cluster.yaml --svg plots
+  zrlbench paper scale --compare table.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.compare != "" {
 				for _, name := range []string{"collectives", "ranks", "bytes", "cluster", "measured", "svg"} {
 					if cmd.Flags().Changed(name) {
 						return usagef("--%s: --compare takes what was measured; leave it out", name)
 					}
 				}
-				return a.simCompare(cmd.Context(), cmd.OutOrStdout(), f.compare)
+				return a.paperCompare(cmd.Context(), cmd.OutOrStdout(), f.compare)
 			}
-			return a.simScale(cmd.Context(), cmd.OutOrStdout(), &f)
-		}),
+			return a.paperScale(cmd.Context(), cmd.OutOrStdout(), &f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.collectives, "collectives", []string{"bcast", "allreduce", "alltoall"}, "collectives, of "+fmt.Sprint(choice.Names()))
 	fl.IntSliceVar(&f.ranks, "ranks", []int{2, 8, 32, 128, 512}, fmt.Sprintf("numbers of ranks, 2 to %d", network.MaxRanks))
 	fl.StringSliceVar(&f.bytes, "bytes", []string{"8", "4KiB", "1MiB"}, "lengths of a vector, or of one rank's block")
-	fl.StringVar(&f.cluster, "cluster", "", "`file` that describes a cluster, as for zrlctl sim choose")
+	fl.StringVar(&f.cluster, "cluster", "", "`file` that describes a cluster, as for zrlbench paper choose")
 	fl.StringVar(&f.measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
 	fl.StringVar(&f.compare, "compare", "", "compare the model with this `file` of zrlbench tune")
 	svgFlag(cmd, &f.svg)
@@ -116,7 +116,7 @@ func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, e
 	defer file.Close()
 	v, err := load(file, name)
 	if err != nil {
-		return none, &usageError{err}
+		return none, usagef("%w", err)
 	}
 	return v, nil
 }
@@ -137,7 +137,7 @@ func readFits(ctx context.Context, name string) ([]*predict.Fit, error) {
 	return fits, nil
 }
 
-func (a *app) simScale(ctx context.Context, out io.Writer, f *scaleFlags) error {
+func (a *app) paperScale(ctx context.Context, out io.Writer, f *scaleFlags) error {
 	q, err := f.request(ctx)
 	if err != nil {
 		return err
@@ -207,19 +207,21 @@ func scaleCharts(points []predict.Point) (charts []chartFile) {
 		of, n := choice.Name(coll.Collective(p.Collective)), bytesize.Size(p.Bytes)
 		name := fmt.Sprintf("scale-%s-%v.svg", of, n)
 		if len(charts) == 0 || charts[len(charts)-1].name != name {
-			charts = append(charts, chartFile{name, plot.Chart{Title: of + " of " + lengthText(p.Bytes) + ", predicted", X: "ranks", Y: "time, µs"}})
-		}
-		line := plot.Line{Name: p.By.Algorithm}
-		for _, p := range row {
-			line.Points = append(line.Points, plot.Point{X: float64(p.Ranks), Y: p.Nanoseconds / 1000})
+			charts = append(charts, chartFile{name, chart.Chart{
+				Title: of + " of " + lengthText(p.Bytes) + ", predicted",
+				X:     chart.Axis{Name: "ranks", Unit: chart.Counts}, Y: chart.Axis{Name: "time", Unit: chart.Microseconds},
+			}})
 		}
 		c := &charts[len(charts)-1].chart
-		c.Lines = append(c.Lines, line)
+		addLine(c, p.By.Algorithm)
+		for _, p := range row {
+			addPoint(c, len(c.Series)-1, float64(p.Ranks), p.Nanoseconds/1000)
+		}
 	}
 	return charts
 }
 
-func (a *app) simCompare(ctx context.Context, out io.Writer, name string) error {
+func (a *app) paperCompare(ctx context.Context, out io.Writer, name string) error {
 	fits, err := readFits(ctx, name)
 	if err != nil {
 		return err
@@ -249,12 +251,12 @@ func (a *app) simCompare(ctx context.Context, out io.Writer, name string) error 
 	return w.Flush()
 }
 
-func (a *app) simChooseCommand() *cobra.Command {
+func (a *app) paperChooseCommand() *cobra.Command {
 	var measured, file string
 	cmd := &cobra.Command{
-		Use: "choose CLUSTER", Short: "Choose algorithms for a cluster that is described in a file", Args: arguments(1, 1),
+		Use: "choose CLUSTER", Short: "Choose algorithms for a cluster that is described in a file", Args: cobra.ExactArgs(1),
 		Long: `Choose which algorithm, and which length of segments, carries out each collective on a cluster,
-by the model of zrlctl sim scale. The file describes the cluster:
+by the model of zrlbench paper scale. The file describes the cluster:
 
   ranks: 64                            # up to 1024
   hosts: 16                            # default: one for each rank
@@ -271,18 +273,18 @@ ZRLMPI_COLLECTIVES_TABLE: the same one for all ranks. FPGAs read no table; for t
 collectives.upstream should be. In no call that is predicted, the choice takes more time than that
 of the built-in table. What processors take is that of the built-in table's formulas, or
 fitted to a table that zrlbench tune has measured (--measured).`,
-		Example: `  zrlctl sim choose cluster.yaml --output table.yaml
-  zrlctl sim choose cluster.yaml --measured measured.yaml --json`,
-		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			return a.simChoose(cmd.Context(), cmd.OutOrStdout(), args[0], measured, file)
-		}),
+		Example: `  zrlbench paper choose cluster.yaml --output table.yaml
+  zrlbench paper choose cluster.yaml --measured measured.yaml --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.paperChoose(cmd.Context(), cmd.OutOrStdout(), args[0], measured, file)
+		},
 	}
 	cmd.Flags().StringVar(&measured, "measured", "", "`file` of zrlbench tune, to which the model is fitted")
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write the table to this `file`")
 	return cmd
 }
 
-func (a *app) simChoose(ctx context.Context, out io.Writer, name, measured, file string) error {
+func (a *app) paperChoose(ctx context.Context, out io.Writer, name, measured, file string) error {
 	d, err := readFile(name, predict.Load)
 	if err != nil {
 		return err
@@ -294,7 +296,7 @@ func (a *app) simChoose(ctx context.Context, out io.Writer, name, measured, file
 		if measured != "" || file != "" {
 			return usagef("%s: %w; leave out --measured and --output", name, predict.ErrFPGA)
 		}
-		return a.simUpstream(ctx, out, d)
+		return a.paperUpstream(ctx, out, d)
 	}
 	fits, err := readFits(ctx, measured)
 	if err != nil {
@@ -305,7 +307,7 @@ func (a *app) simChoose(ctx context.Context, out io.Writer, name, measured, file
 		return err
 	}
 	if file != "" {
-		if err := writeFile(file, table.Write); err != nil {
+		if err := saveTable(table, file); err != nil {
 			return err
 		}
 	}
@@ -328,8 +330,8 @@ func (a *app) simChoose(ctx context.Context, out io.Writer, name, measured, file
 	return err
 }
 
-// simUpstream is simChoose for FPGAs.
-func (a *app) simUpstream(ctx context.Context, out io.Writer, d *predict.Description) error {
+// paperUpstream is paperChoose for FPGAs.
+func (a *app) paperUpstream(ctx context.Context, out io.Writer, d *predict.Description) error {
 	by, all, err := predict.ChooseUpstream(ctx, d)
 	if err != nil {
 		return err

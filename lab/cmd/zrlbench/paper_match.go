@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// matchBenchmarks are what sim match measures, for a design and for the engine.
+// matchBenchmarks are what paper match measures, for a design and for the engine.
 var matchBenchmarks = map[string]struct {
 	simulate func(twolevel.Design, int) (twolevel.Measured, error)
 	measure  func(m *match.Matcher[int, int], depth int) (time.Duration, error)
@@ -23,20 +23,20 @@ var matchBenchmarks = map[string]struct {
 	"unload":    {twolevel.Design.Unload, matchAll},
 }
 
-func (a *app) simMatchCommand() *cobra.Command {
+func (a *app) paperMatchCommand() *cobra.Command {
 	var benchmark, svg string
 	var depths []int
 	var engine bool
 	cmd := &cobra.Command{
-		Use: "match", Short: "Simulate message matching in hardware beside that of the engine", Args: arguments(0, 0),
+		Use: "match", Short: "Simulate message matching in hardware beside that of the engine", Args: cobra.NoArgs,
 		Long: `Simulate the two-level queue of Xiong, Skjellum and Herbordt, Accelerating MPI Message Matching
 Through FPGA Offload (2018), with 1, 4 and 64 lists at the clocks of the paper, and measure the
 matching of this engine in the same run. Benchmarks:
   preposted  the last of DEPTH posted receives is matched. The engine posts it again each time
   unload     the last posted receive is matched until there is none; the time is that of all
 Times are those of the queue alone, without network or processor.`,
-		Example: "  zrlctl sim match --benchmark unload --depths 256,1000,30000",
-		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+		Example: "  zrlbench paper match --benchmark unload --depths 256,1000,30000",
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, ok := matchBenchmarks[benchmark]
 			if !ok {
 				return usagef("--benchmark %q: must be preposted or unload", benchmark)
@@ -73,7 +73,7 @@ Times are those of the queue alone, without network or processor.`,
 				return writeJSON(cmd.OutOrStdout(), results)
 			}
 			return writeMatches(cmd.OutOrStdout(), results)
-		}),
+		},
 	}
 	cmd.Flags().StringVar(&benchmark, "benchmark", "preposted", "preposted or unload")
 	cmd.Flags().IntSliceVar(&depths, "depths", []int{1, 64, 256, 257, 300, 500, 1000, 3000, 10000, 30000}, fmt.Sprintf("posted receives, 1 to %d", twolevel.MaxDepth))
@@ -82,7 +82,7 @@ Times are those of the queue alone, without network or processor.`,
 	return cmd
 }
 
-// simulatedMatch is a result of sim match. Times are in nanoseconds.
+// simulatedMatch is a result of paper match. Times are in nanoseconds.
 type simulatedMatch struct {
 	Benchmark string            `json:"benchmark"`
 	Depth     int               `json:"depth"`

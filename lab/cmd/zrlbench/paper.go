@@ -15,38 +15,38 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/sim/sharedbus"
 )
 
-func (a *app) simCommand() *cobra.Command {
+func (a *app) paperCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sim", Short: "Simulate hardware for message passing, and collective calls on clusters",
+		Use: "paper", Short: "Simulate hardware for message passing, and collective calls on clusters",
 		Long: `Simulate machines that publications on message passing in hardware describe, cycle by cycle, and
 predict collective calls on clusters. Nothing is sent, and no daemon is needed. The same
 parameters have the same result.`,
-		Args: unknownCommand,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.simBcastCommand(), a.simMatchCommand(), a.simProgramCommand(sharedbus.MatVec(), "a matrix by a vector", []int{50, 100, 150, 200, 250, 300}),
-		a.simProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}), a.simScaleCommand(), a.simChooseCommand())
+	cmd.AddCommand(a.paperBcastCommand(), a.paperMatchCommand(), a.paperProgramCommand(sharedbus.MatVec(), "a matrix by a vector", []int{50, 100, 150, 200, 250, 300}),
+		a.paperProgramCommand(sharedbus.BackSub(), "back substitution", []int{100, 200, 300, 400, 500, 600}), a.paperScaleCommand(), a.paperChooseCommand())
 	return cmd
 }
 
-func (a *app) simBcastCommand() *cobra.Command {
+func (a *app) paperBcastCommand() *cobra.Command {
 	var table2, figures bool
 	var svg string
 	var clock float64
 	var busy []string
 	setup := bcast.Setup{}
 	cmd := &cobra.Command{
-		Use: "bcast", Short: "Simulate broadcasts of message passing engines on a crossbar", Args: arguments(0, 0),
+		Use: "bcast", Short: "Simulate broadcasts of message passing engines on a crossbar", Args: cobra.NoArgs,
 		Long: `Simulate a broadcast of nodes with message passing engines on a crossbar, by four algorithms:
 pipelined (a synchronisation for each segment), atomic (one for all), and atomic with the
 initial-order and the full-order change: free nodes come first in the chain, and busy ones
 behind them, with full-order by what they have still to send. The algorithms are those of Park,
 Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019). A hop carries a
 control message or a word in a cycle.`,
-		Example: `  zrlctl sim bcast --nodes 32 --bytes 64
-  zrlctl sim bcast --nodes 8 --bytes 4 --busy 1=1100,2=600,3=40
-  zrlctl sim bcast --table2 --json`,
-		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+		Example: `  zrlbench paper bcast --nodes 32 --bytes 64
+  zrlbench paper bcast --nodes 8 --bytes 4 --busy 1=1100,2=600,3=40
+  zrlbench paper bcast --table2 --json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case svg != "" && !figures:
 				return usagef("--svg: plots are those of --figures; give both")
@@ -60,9 +60,9 @@ control message or a word in a cycle.`,
 					return usagef("--figures: give only one of --table2, --figures")
 				}
 				if figures {
-					return a.simCells(cmd.OutOrStdout(), bcast.Figures, svg)
+					return a.paperCells(cmd.OutOrStdout(), bcast.Figures, svg)
 				}
-				return a.simCells(cmd.OutOrStdout(), bcast.Table2, "")
+				return a.paperCells(cmd.OutOrStdout(), bcast.Table2, "")
 			case !(clock >= 0.001 && clock <= 1e6):
 				return usagef("--clock %v: must be 0.001 to 1000000 MHz", clock)
 			}
@@ -70,8 +70,8 @@ control message or a word in a cycle.`,
 			if setup.Left, err = busyNodes(busy); err != nil {
 				return err
 			}
-			return a.simBcast(cmd.OutOrStdout(), setup, clock)
-		}),
+			return a.paperBcast(cmd.OutOrStdout(), setup, clock)
+		},
 	}
 	f := cmd.Flags()
 	f.IntVar(&setup.Nodes, "nodes", 8, fmt.Sprintf("number of nodes, 2 to %d", bcast.MaxNodes))
@@ -104,7 +104,7 @@ func busyNodes(list []string) (map[int]int, error) {
 	return left, nil
 }
 
-// simulatedBcast is a result of sim bcast. Times are in nanoseconds.
+// simulatedBcast is a result of paper bcast. Times are in nanoseconds.
 type simulatedBcast struct {
 	Algorithm  bcast.Variant `json:"algorithm"`
 	Cycles     sim.Cycle     `json:"cycles"`
@@ -115,12 +115,12 @@ type simulatedBcast struct {
 	Events     uint64        `json:"events"`
 }
 
-func (a *app) simBcast(out io.Writer, setup bcast.Setup, clock float64) error {
+func (a *app) paperBcast(out io.Writer, setup bcast.Setup, clock float64) error {
 	var results []simulatedBcast
 	for _, v := range bcast.Variants() {
 		r, err := bcast.Run(setup, v)
 		if errors.Is(err, bcast.ErrSetup) {
-			return usagef("sim bcast: %w", err)
+			return usagef("paper bcast: %w", err)
 		}
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func chainText(order []int) string {
 	return b.String()
 }
 
-func (a *app) simCells(out io.Writer, cells func() ([]bcast.Cell, error), svg string) error {
+func (a *app) paperCells(out io.Writer, cells func() ([]bcast.Cell, error), svg string) error {
 	list, err := cells()
 	if err == nil {
 		err = drawAll(svg, figureCharts(list))
