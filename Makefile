@@ -12,7 +12,7 @@ VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null 
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/internal/version.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
-PURE := ./protocol/... ./daemon/standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./internal/sim/... ./handshake/mpemodel ./handshake/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim
+PURE := ./protocol/... ./daemon/standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./handshake/mpemodel ./handshake/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim
 # Tests of processes that are killed and of nodes in processes of their own: once, without the race detector.
 PROCESSES := ^Test(ProcessIsRestarted|ProcessIsRestartedBesideAnMPE|CollectivesOfDeployedNodes|ProgramCallsLaterThanItsPeerAsks)$$
 # Seconds that `make fuzz` gives to each fuzz target.
@@ -21,7 +21,7 @@ FUZZTIME ?= 30s
 SEEDS ?= 2000
 # What bench-docs reads, and where the Go benchmarks are.
 FILE ?= bin/bench/bench.json
-BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./mpe/attach ./metrics ./internal/sim/... ./internal/integration
+BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./mpe/attach ./metrics ./internal/integration
 
 .PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
@@ -161,6 +161,7 @@ bench-model: build ## measure every algorithm of 2 to 16 ranks in at most 5 minu
 
 bench-go: ## Go benchmarks: codec, engine, matching, ping between engines and a raw UDP round trip
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
+	$(GO) -C lab test -run '^$$' -bench . -benchmem ./sim/...
 
 bench-compare: ## Go benchmarks here and at the revision BASE; with THRESHOLD=5, fail if a median is over 5 % worse
 	GO="$(GO)" BASE="$(BASE)" THRESHOLD="$(THRESHOLD)" PACKAGES="$(BENCH_PACKAGES)" ./lab/bench/compare.sh

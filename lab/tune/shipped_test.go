@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
-	"github.com/zrlmpi/zrlmpid/internal/sim/predict"
+	"github.com/zrlmpi/zrlmpid/lab/sim/predict"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
@@ -44,7 +44,7 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// TestModel: the model of internal/sim/network, fitted to calls of 4 ranks, knows the best algorithm of what
+// TestModel: the model of lab/sim/network, fitted to calls of 4 ranks, knows the best algorithm of what
 // was measured: 354 of 374 calls. These figures are in docs/papers.md.
 func TestModel(t *testing.T) {
 	fits, err := predict.Fits(t.Context(), Shipped().Document())

@@ -29,7 +29,7 @@ var floors = map[string]floor{
 
 	"daemon": service, "metrics": service,
 
-	"cmd": tools, "deploy": tools, "internal/sim": tools, "lib/gen": tools, "internal/manual": tools,
+	"cmd": tools, "deploy": tools, "lib/gen": tools, "internal/manual": tools,
 
 	// Test kits are beside what they test.
 	"capture/capturetest": outside, "capture/reporttest": outside, "daemon/daemontest": outside,
@@ -130,9 +130,8 @@ var never = map[string]string{
 	"internal/spool":          "have more bytes than that at any time; delete what is not its own",
 	"internal/netns":          "change the namespace of the process",
 	"internal/strictyaml":     "know what a file is about; open one",
-	"internal/sim":            "have a goroutine, a clock or randomness without a seed; have a copy of a schedule",
 	"internal/manual":         "be part of a program that is shipped",
 }
 
-// mutual lists the folders at the top that import each other.
-var mutual = []string{"config internal", "internal mpe"}
+// mutual lists the folders at the top that import each other: there are none.
+var mutual []string

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
-	"github.com/zrlmpi/zrlmpid/internal/sim/bcast"
-	"github.com/zrlmpi/zrlmpid/internal/sim/sharedbus"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim/bcast"
+	"github.com/zrlmpi/zrlmpid/lab/sim/sharedbus"
 )
 
 func (a *app) paperCommand() *cobra.Command {

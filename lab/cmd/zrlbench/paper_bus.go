@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
-	"github.com/zrlmpi/zrlmpid/internal/sim/sharedbus"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim/sharedbus"
 )
 
 // simulatedProgram is a result of paper matvec and backsub.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
-	"github.com/zrlmpi/zrlmpid/internal/sim/twolevel"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim/twolevel"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
 	"github.com/zrlmpi/zrlmpid/internal/bytesize"
-	"github.com/zrlmpi/zrlmpid/internal/sim/network"
-	"github.com/zrlmpi/zrlmpid/internal/sim/predict"
 	"github.com/zrlmpi/zrlmpid/lab/chart"
+	"github.com/zrlmpi/zrlmpid/lab/sim/network"
+	"github.com/zrlmpi/zrlmpid/lab/sim/predict"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )

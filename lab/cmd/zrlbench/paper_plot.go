@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim/bcast"
 	"github.com/zrlmpi/zrlmpid/lab/chart"
+	"github.com/zrlmpi/zrlmpid/lab/sim/bcast"
 )
 
 // chartFile is a chart and the name of its file.

@@ -3,7 +3,7 @@ package network
 import (
 	"math/bits"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
 // core serves the ranks that share it round-robin. A rank that waits polls once and yields, which takes a time slice. One that has

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
-	"github.com/zrlmpi/zrlmpid/internal/sim/bcast"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim/bcast"
 )
 
 func run(t testing.TB, setup bcast.Setup, v bcast.Variant) bcast.Result {

@@ -3,7 +3,7 @@ package sharedbus
 import (
 	"iter"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
 // Costs are what things take on a processor, in cycles.

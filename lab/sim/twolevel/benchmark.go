@@ -3,7 +3,7 @@ package twolevel
 import (
 	"fmt"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
 // Design is a queue that the source measured.

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/lab/sim/network"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
-	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/lab/sim/network"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config/collectives"
-	"github.com/zrlmpi/zrlmpid/internal/sim/network"
-	"github.com/zrlmpi/zrlmpid/internal/sim/predict"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/lab/sim/network"
+	"github.com/zrlmpi/zrlmpid/lab/sim/predict"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 	"github.com/zrlmpi/zrlmpid/transport/shm"

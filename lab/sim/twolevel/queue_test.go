@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
-	"github.com/zrlmpi/zrlmpid/internal/sim/twolevel"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim/twolevel"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 

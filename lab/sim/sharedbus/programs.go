@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
 // What the source says of the hardware.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
 // What the source says of the hardware.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim/network"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/lab/sim/network"
 )
 
 // Engines.

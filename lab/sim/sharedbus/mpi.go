@@ -1,7 +1,7 @@
 package sharedbus
 
 import (
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 

@@ -3,7 +3,7 @@ package network
 import (
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 

@@ -1,6 +1,6 @@
 package predict
 
-import "github.com/zrlmpi/zrlmpid/internal/sim/network"
+import "github.com/zrlmpi/zrlmpid/lab/sim/network"
 
 // Messages of up to these lengths do not wait for their receive.
 const (

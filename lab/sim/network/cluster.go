@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim"
+	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
 // Link is what a message takes between two ranks. Times are in nanoseconds.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/internal/sim/network"
+	"github.com/zrlmpi/zrlmpid/lab/sim/network"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
