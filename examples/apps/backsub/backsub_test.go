@@ -13,39 +13,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/examples/apps/appstest"
 	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// worlds starts a cluster on the loopback interface.
-func worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
-	t.Helper()
-	devices, err := node.Local(n, profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make([]*mpi.Comm, n)
-	for i, d := range devices {
-		t.Cleanup(func() {
-			ended, stop := context.WithCancel(context.Background())
-			stop()
-			_ = d.Close(ended) // what is cut off is the test's business
-		})
-		if all[i], err = mpi.New(d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
-// within ends a test that hangs.
-func within(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(stop)
-	return ctx
-}
 
 // random makes equations whose unknowns are neither huge nor tiny.
 func random[T backsub.Number](n int) (*backsub.Matrix[T], []T) {
@@ -105,7 +77,7 @@ func TestSolves(t *testing.T) {
 // flat says so, a worker calls Send and Recv only.
 func parallel[T backsub.Number](t *testing.T, all []*mpi.Comm, size int, flat func(rank int) bool) {
 	t.Helper()
-	ctx := within(t)
+	ctx := appstest.Within(t)
 	a, b := random[T](size)
 	want, err := backsub.Serial(t.Context(), a, b, backsub.Options{})
 	if err != nil {
@@ -134,7 +106,7 @@ func TestParallel(t *testing.T) {
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
 		for ranks := 1; ranks <= 17; ranks++ {
 			t.Run(fmt.Sprintf("%v %d ranks", profile, ranks), func(t *testing.T) {
-				all := worlds(t, ranks, profile)
+				all := appstest.Worlds(t, ranks, profile)
 				for _, size := range []int{1, 2, 16, 17, 41} {
 					parallel[float32](t, all, size, func(int) bool { return false })
 					parallel[float64](t, all, size, func(int) bool { return false })
@@ -150,7 +122,7 @@ func TestParallel(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	for name, c := range map[string]struct {
 		size       int
 		numbers, b []float32
@@ -186,7 +158,7 @@ func TestOptions(t *testing.T) {
 
 // TestEnds: all sides end when the context does, and say who waits for whom.
 func TestEnds(t *testing.T) {
-	all := worlds(t, 3, protocol.CloudFPGA)
+	all := appstest.Worlds(t, 3, protocol.CloudFPGA)
 	cause := errors.New("enough")
 	ctx, stop := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
 	defer stop()

@@ -3,12 +3,12 @@ package backsub_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/examples/apps/appstest"
 	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -23,36 +23,22 @@ var (
 	upstreamResult = []float32{1, 2, 3, 4}
 )
 
-func send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) error {
-	return mpi.Send(ctx, c, numbers, to, 0)
-}
-
-// want receives a message that has to be this.
-func want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
-	buf := make([]T, len(numbers))
-	st, err := mpi.Recv(ctx, c, buf, from, 0)
-	if err == nil && (mpi.Count[T](st) != len(numbers) || !slices.Equal(buf, numbers)) {
-		err = fmt.Errorf("rank %d has %v from rank %d, instead of %v", c.Rank(), buf, from, numbers)
-	}
-	return err
-}
-
 // upstreamHost plays rank 0, which has rows 0 and 3.
 func upstreamHost(ctx context.Context, c *mpi.Comm) error {
 	return errors.Join(
-		send[int32](ctx, c, 1, 4, 4, 0), send[int32](ctx, c, 2, 4, 4, 0),
-		send[float32](ctx, c, 1, 6, 7, 8, 0, 0), send[float32](ctx, c, 2, 9, 10, 0, 0, 0),
-		send[float32](ctx, c, 1, upstreamSides[1], 0), send[float32](ctx, c, 2, upstreamSides[2], 0),
-		send[float32](ctx, c, 1, 4), send[float32](ctx, c, 2, 4),
-		want[float32](ctx, c, 2, 3),
-		want[float32](ctx, c, 1, 2),
-		send[float32](ctx, c, 1, 1), send[float32](ctx, c, 2, 1),
-		want[float32](ctx, c, 1, 2, 0), want[float32](ctx, c, 2, 3, 0))
+		appstest.Send[int32](ctx, c, 1, 4, 4, 0), appstest.Send[int32](ctx, c, 2, 4, 4, 0),
+		appstest.Send[float32](ctx, c, 1, 6, 7, 8, 0, 0), appstest.Send[float32](ctx, c, 2, 9, 10, 0, 0, 0),
+		appstest.Send[float32](ctx, c, 1, upstreamSides[1], 0), appstest.Send[float32](ctx, c, 2, upstreamSides[2], 0),
+		appstest.Send[float32](ctx, c, 1, 4), appstest.Send[float32](ctx, c, 2, 4),
+		appstest.Want[float32](ctx, c, 2, 3),
+		appstest.Want[float32](ctx, c, 1, 2),
+		appstest.Send[float32](ctx, c, 1, 1), appstest.Send[float32](ctx, c, 2, 1),
+		appstest.Want[float32](ctx, c, 1, 2, 0), appstest.Want[float32](ctx, c, 2, 3, 0))
 }
 
 func TestWorkersOfUpstreamsHost(t *testing.T) {
 	for _, flat := range []bool{false, true} {
-		ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+		ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 		var ranks errgroup.Group
 		for _, world := range all[1:] {
 			ranks.Go(func() error { return backsub.Work[float32](ctx, world, backsub.Options{Words: 5, Unrolled: flat}) })
@@ -64,21 +50,21 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 }
 
 func TestHostOfUpstreamsWorkers(t *testing.T) {
-	ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	var ranks errgroup.Group
 	ranks.Go(func() error {
 		c := all[1]
-		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 6, 7, 8, 0, 0), want[float32](ctx, c, 0, upstreamSides[1], 0),
-			want[float32](ctx, c, 0, 4), want[float32](ctx, c, 2, 3),
-			send[float32](ctx, c, 0, 2), send[float32](ctx, c, 2, 2), want[float32](ctx, c, 0, 1),
-			send[float32](ctx, c, 0, 2, 0))
+		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 6, 7, 8, 0, 0), appstest.Want[float32](ctx, c, 0, upstreamSides[1], 0),
+			appstest.Want[float32](ctx, c, 0, 4), appstest.Want[float32](ctx, c, 2, 3),
+			appstest.Send[float32](ctx, c, 0, 2), appstest.Send[float32](ctx, c, 2, 2), appstest.Want[float32](ctx, c, 0, 1),
+			appstest.Send[float32](ctx, c, 0, 2, 0))
 	})
 	ranks.Go(func() error {
 		c := all[2]
-		return errors.Join(want[int32](ctx, c, 0, 4, 4, 0), want[float32](ctx, c, 0, 9, 10, 0, 0, 0), want[float32](ctx, c, 0, upstreamSides[2], 0),
-			want[float32](ctx, c, 0, 4), send[float32](ctx, c, 0, 3), send[float32](ctx, c, 1, 3),
-			want[float32](ctx, c, 1, 2), want[float32](ctx, c, 0, 1),
-			send[float32](ctx, c, 0, 3, 0))
+		return errors.Join(appstest.Want[int32](ctx, c, 0, 4, 4, 0), appstest.Want[float32](ctx, c, 0, 9, 10, 0, 0, 0), appstest.Want[float32](ctx, c, 0, upstreamSides[2], 0),
+			appstest.Want[float32](ctx, c, 0, 4), appstest.Send[float32](ctx, c, 0, 3), appstest.Send[float32](ctx, c, 1, 3),
+			appstest.Want[float32](ctx, c, 1, 2), appstest.Want[float32](ctx, c, 0, 1),
+			appstest.Send[float32](ctx, c, 0, 3, 0))
 	})
 	got, err := backsub.Host(ctx, all[0], &upstreamMatrix, upstreamSides, backsub.Options{})
 	if err = errors.Join(err, ranks.Wait()); err != nil || !slices.Equal(got.X, upstreamResult) {
@@ -108,7 +94,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		"two pivots":       {[]int32{3, 4, 0}, [][]float32{{1, 2, 3, 4}, {1, 2}, {1, 2}}, mpi.ErrTruncate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := within(t), worlds(t, 2, protocol.CloudFPGA)
+			ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.CloudFPGA)
 			ctx, stop := context.WithCancel(ctx)
 			var host errgroup.Group
 			host.Go(func() error {

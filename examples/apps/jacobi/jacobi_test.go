@@ -12,39 +12,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/examples/apps/appstest"
 	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
-	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// worlds starts a cluster on the loopback interface.
-func worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
-	t.Helper()
-	devices, err := node.Local(n, profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make([]*mpi.Comm, n)
-	for i, d := range devices {
-		t.Cleanup(func() {
-			ended, stop := context.WithCancel(context.Background())
-			stop()
-			_ = d.Close(ended) // what is cut off is the test's business
-		})
-		if all[i], err = mpi.New(d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
-// within ends a test that hangs.
-func within(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(stop)
-	return ctx
-}
 
 // random fills a grid, with the same for all types.
 func random[T jacobi.Cell](size int) *jacobi.Grid[T] {
@@ -98,11 +69,11 @@ func TestSerial(t *testing.T) {
 
 // parallel computes a grid with n ranks, and compares all bits with Serial.
 func parallel[T jacobi.Cell](t *testing.T, n int, profile protocol.Profile, size, iterations int, o jacobi.Options) {
-	ctx := within(t)
+	ctx := appstest.Within(t)
 	got, want := random[T](size), random[T](size)
 	jacobi.Serial(want, iterations)
 	var ranks errgroup.Group
-	for _, world := range worlds(t, n, profile) {
+	for _, world := range appstest.Worlds(t, n, profile) {
 		ranks.Go(func() error {
 			if world.Rank() == jacobi.Root {
 				return jacobi.Host(ctx, world, got, iterations, o)
@@ -148,8 +119,8 @@ func TestNoIterations(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	ctx := within(t)
-	all := worlds(t, 3, protocol.Extended)
+	ctx := appstest.Within(t)
+	all := appstest.Worlds(t, 3, protocol.Extended)
 	for name, c := range map[string]struct {
 		size int
 		o    jacobi.Options
@@ -176,14 +147,14 @@ func TestOptions(t *testing.T) {
 			t.Errorf("worker with %+v: %v", o, err)
 		}
 	}
-	if err := jacobi.Work[int32](ctx, worlds(t, 1, protocol.Extended)[0], jacobi.Options{}); !errors.Is(err, jacobi.ErrOptions) {
+	if err := jacobi.Work[int32](ctx, appstest.Worlds(t, 1, protocol.Extended)[0], jacobi.Options{}); !errors.Is(err, jacobi.ErrOptions) {
 		t.Errorf("a worker without a host: %v", err)
 	}
 }
 
 // TestEnds: both sides end when the context does, and say who waits for whom.
 func TestEnds(t *testing.T) {
-	all := worlds(t, 2, protocol.CloudFPGA)
+	all := appstest.Worlds(t, 2, protocol.CloudFPGA)
 	cause := errors.New("enough")
 	ctx, stop := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
 	defer stop()

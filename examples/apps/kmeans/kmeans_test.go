@@ -12,39 +12,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/examples/apps/appstest"
 	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
-	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// worlds starts a cluster on the loopback interface.
-func worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
-	t.Helper()
-	devices, err := node.Local(n, profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make([]*mpi.Comm, n)
-	for i, d := range devices {
-		t.Cleanup(func() {
-			ended, stop := context.WithCancel(context.Background())
-			stop()
-			_ = d.Close(ended) // what is cut off is the test's business
-		})
-		if all[i], err = mpi.New(d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
-// within ends a test that hangs.
-func within(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(stop)
-	return ctx
-}
 
 func TestSerial(t *testing.T) {
 	for _, c := range []struct {
@@ -111,14 +82,14 @@ func TestParallel(t *testing.T) {
 }
 
 func parallel(t *testing.T, n int, profile protocol.Profile, count, clusters int, o kmeans.Options) {
-	ctx, vectors := within(t), heaps(count, max(o.Dimensions, 3))
+	ctx, vectors := appstest.Within(t), heaps(count, max(o.Dimensions, 3))
 	want, err := kmeans.Serial(vectors, clusters, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got *kmeans.Result
 	var ranks errgroup.Group
-	for _, world := range worlds(t, n, profile) {
+	for _, world := range appstest.Worlds(t, n, profile) {
 		ranks.Go(func() (err error) {
 			if world.Rank() == kmeans.Root {
 				got, err = kmeans.Host(ctx, world, vectors, clusters, o)
@@ -138,7 +109,7 @@ func parallel(t *testing.T, n int, profile protocol.Profile, count, clusters int
 }
 
 func TestOptions(t *testing.T) {
-	ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	four := heaps(4, 3)
 	for name, c := range map[string]struct {
 		vectors  []int32
@@ -167,7 +138,7 @@ func TestOptions(t *testing.T) {
 
 // TestEnds: both sides end when the context does, and say who waits for whom.
 func TestEnds(t *testing.T) {
-	all := worlds(t, 2, protocol.CloudFPGA)
+	all := appstest.Worlds(t, 2, protocol.CloudFPGA)
 	cause := errors.New("enough")
 	ctx, stop := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
 	defer stop()
@@ -178,7 +149,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	// In the middle of its computation, too.
-	if _, err := kmeans.Host(ctx, worlds(t, 1, protocol.CloudFPGA)[0], heaps(4, 3), 1, kmeans.Options{}); !errors.Is(err, cause) {
+	if _, err := kmeans.Host(ctx, appstest.Worlds(t, 1, protocol.CloudFPGA)[0], heaps(4, 3), 1, kmeans.Options{}); !errors.Is(err, cause) {
 		t.Errorf("alone: %v", err)
 	}
 }

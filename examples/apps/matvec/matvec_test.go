@@ -12,39 +12,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/examples/apps/appstest"
 	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpi"
-	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// worlds starts a cluster on the loopback interface.
-func worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
-	t.Helper()
-	devices, err := node.Local(n, profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make([]*mpi.Comm, n)
-	for i, d := range devices {
-		t.Cleanup(func() {
-			ended, stop := context.WithCancel(context.Background())
-			stop()
-			_ = d.Close(ended) // what is cut off is the test's business
-		})
-		if all[i], err = mpi.New(d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
-// within ends a test that hangs.
-func within(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(stop)
-	return ctx
-}
 
 // random makes a matrix and a vector of numbers that need rounding.
 func random[T matvec.Number](rows, columns int) (*matvec.Matrix[T], []T) {
@@ -84,7 +56,7 @@ func TestSerial(t *testing.T) {
 // flat says so, a worker calls Send and Recv only.
 func parallel[T matvec.Number](t *testing.T, all []*mpi.Comm, rows, columns, each int, flat func(rank int) bool) {
 	t.Helper()
-	ctx := within(t)
+	ctx := appstest.Within(t)
 	a, x := random[T](rows, columns)
 	want, err := matvec.Serial(ctx, a, x, matvec.Options{})
 	if err != nil {
@@ -113,7 +85,7 @@ func TestParallel(t *testing.T) {
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
 		for ranks := 1; ranks <= 17; ranks++ {
 			t.Run(fmt.Sprintf("%v %d ranks", profile, ranks), func(t *testing.T) {
-				all := worlds(t, ranks, profile)
+				all := appstest.Worlds(t, ranks, profile)
 				for name, flat := range map[string]func(int) bool{
 					"collectives": func(int) bool { return false },
 					"flat":        func(int) bool { return true },
@@ -140,7 +112,7 @@ func TestParallel(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	for name, c := range map[string]struct {
 		rows, columns, numbers, x int
 		o                         matvec.Options
@@ -176,7 +148,7 @@ func TestOptions(t *testing.T) {
 
 // TestEnds: all sides end when the context does, and say who waits for whom.
 func TestEnds(t *testing.T) {
-	all := worlds(t, 3, protocol.CloudFPGA)
+	all := appstest.Worlds(t, 3, protocol.CloudFPGA)
 	cause := errors.New("enough")
 	ctx, stop := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
 	defer stop()

@@ -3,12 +3,12 @@ package matvec_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zrlmpi/zrlmpid/examples/apps/appstest"
 	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -23,32 +23,18 @@ var (
 	upstreamResult = []float32{321, 654, 987, 1320, 1653}
 )
 
-func send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) error {
-	return mpi.Send(ctx, c, numbers, to, 0)
-}
-
-// want receives a message that has to be this.
-func want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
-	buf := make([]T, len(numbers))
-	st, err := mpi.Recv(ctx, c, buf, from, 0)
-	if err == nil && (mpi.Count[T](st) != len(numbers) || !slices.Equal(buf, numbers)) {
-		err = fmt.Errorf("rank %d has %v from rank %d, instead of %v", c.Rank(), buf, from, numbers)
-	}
-	return err
-}
-
 func upstreamHost(ctx context.Context, c *mpi.Comm) error {
 	return errors.Join(
-		send[int32](ctx, c, 1, 5, 3, 1, 4, 0), send[int32](ctx, c, 2, 5, 3, 1, 4, 0),
-		send(ctx, c, 1, upstreamVector...), send(ctx, c, 2, upstreamVector...),
-		send[float32](ctx, c, 1, 4, 5, 6), send[float32](ctx, c, 2, 7, 8, 9),
-		send[float32](ctx, c, 1, 13, 14, 15), send[float32](ctx, c, 2, 0, 0, 0),
-		want[float32](ctx, c, 1, 654, 1653), want[float32](ctx, c, 2, 987, 0))
+		appstest.Send[int32](ctx, c, 1, 5, 3, 1, 4, 0), appstest.Send[int32](ctx, c, 2, 5, 3, 1, 4, 0),
+		appstest.Send(ctx, c, 1, upstreamVector...), appstest.Send(ctx, c, 2, upstreamVector...),
+		appstest.Send[float32](ctx, c, 1, 4, 5, 6), appstest.Send[float32](ctx, c, 2, 7, 8, 9),
+		appstest.Send[float32](ctx, c, 1, 13, 14, 15), appstest.Send[float32](ctx, c, 2, 0, 0, 0),
+		appstest.Want[float32](ctx, c, 1, 654, 1653), appstest.Want[float32](ctx, c, 2, 987, 0))
 }
 
 func TestWorkersOfUpstreamsHost(t *testing.T) {
 	for _, flat := range []bool{false, true} {
-		ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+		ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 		var ranks errgroup.Group
 		for _, world := range all[1:] {
 			ranks.Go(func() error { return matvec.Work[float32](ctx, world, matvec.Options{Words: 3, Unrolled: flat}) })
@@ -60,17 +46,17 @@ func TestWorkersOfUpstreamsHost(t *testing.T) {
 }
 
 func TestHostOfUpstreamsWorkers(t *testing.T) {
-	ctx, all := within(t), worlds(t, 3, protocol.CloudFPGA)
+	ctx, all := appstest.Within(t), appstest.Worlds(t, 3, protocol.CloudFPGA)
 	var ranks errgroup.Group
 	ranks.Go(func() error {
-		return errors.Join(want[int32](ctx, all[1], 0, 5, 3, 1, 4, 0), want(ctx, all[1], 0, upstreamVector...),
-			want[float32](ctx, all[1], 0, 4, 5, 6), want[float32](ctx, all[1], 0, 13, 14, 15),
-			send[float32](ctx, all[1], 0, 654, 1653))
+		return errors.Join(appstest.Want[int32](ctx, all[1], 0, 5, 3, 1, 4, 0), appstest.Want(ctx, all[1], 0, upstreamVector...),
+			appstest.Want[float32](ctx, all[1], 0, 4, 5, 6), appstest.Want[float32](ctx, all[1], 0, 13, 14, 15),
+			appstest.Send[float32](ctx, all[1], 0, 654, 1653))
 	})
 	ranks.Go(func() error {
-		return errors.Join(want[int32](ctx, all[2], 0, 5, 3, 1, 4, 0), want(ctx, all[2], 0, upstreamVector...),
-			want[float32](ctx, all[2], 0, 7, 8, 9), want[float32](ctx, all[2], 0, 0, 0, 0),
-			send[float32](ctx, all[2], 0, 987, 0))
+		return errors.Join(appstest.Want[int32](ctx, all[2], 0, 5, 3, 1, 4, 0), appstest.Want(ctx, all[2], 0, upstreamVector...),
+			appstest.Want[float32](ctx, all[2], 0, 7, 8, 9), appstest.Want[float32](ctx, all[2], 0, 0, 0, 0),
+			appstest.Send[float32](ctx, all[2], 0, 987, 0))
 	})
 	got, err := matvec.Host(ctx, all[0], &upstreamMatrix, upstreamVector, matvec.Options{})
 	if err = errors.Join(err, ranks.Wait()); err != nil || !slices.Equal(got, upstreamResult) {
@@ -102,7 +88,7 @@ func TestUnexpectedMessages(t *testing.T) {
 		"a vector too long": {[]int32{3, 2, 1, 4, 0}, []float32{1, 2, 3}, mpi.ErrTruncate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, all := within(t), worlds(t, 2, protocol.CloudFPGA)
+			ctx, all := appstest.Within(t), appstest.Worlds(t, 2, protocol.CloudFPGA)
 			ctx, stop := context.WithCancel(ctx)
 			var host errgroup.Group
 			host.Go(func() error {

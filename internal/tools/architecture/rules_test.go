@@ -35,8 +35,8 @@ var floors = map[string]floor{
 	"capture/capturetest": outside, "capture/reporttest": outside, "daemon/daemontest": outside,
 	"daemon/standin/wedgetest": outside, "deploy/cosim/simulators": outside, "handshake/cpumodel": outside,
 	"handshake/modeltest": outside, "handshake/mpemodel": outside, "handshake/schedule": outside,
-	"mpe/coll/collcheck": outside, "mpe/colltest": outside, "mpi/mpitest": outside, "node/statetest": outside,
-	"transport/memnet": outside, "transport/transporttest": outside,
+	"examples/apps/appstest": outside, "mpe/coll/collcheck": outside, "mpe/colltest": outside, "mpi/mpitest": outside,
+	"node/statetest": outside, "transport/memnet": outside, "transport/transporttest": outside,
 	"internal/testkit": outside, "internal/integration": outside,
 }
 

@@ -1,0 +1,58 @@
+// Package appstest has what tests of the example programs share: ranks on the loopback interface, and messages as
+// upstream's programs send them.
+package appstest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Worlds starts a cluster of n ranks on the loopback interface.
+func Worlds(t *testing.T, n int, profile protocol.Profile) []*mpi.Comm {
+	t.Helper()
+	devices, err := node.Local(n, profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]*mpi.Comm, n)
+	for i, d := range devices {
+		t.Cleanup(func() {
+			ended, stop := context.WithCancel(context.Background())
+			stop()
+			_ = d.Close(ended) // messages that are cut off are the test's business
+		})
+		if all[i], err = mpi.New(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// Within returns a context that ends a test that hangs.
+func Within(t *testing.T) context.Context {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(stop)
+	return ctx
+}
+
+// Send sends numbers to a rank.
+func Send[T mpi.Number](ctx context.Context, c *mpi.Comm, to int, numbers ...T) error {
+	return mpi.Send(ctx, c, numbers, to, 0)
+}
+
+// Want receives a message, and returns an error unless it has these numbers.
+func Want[T mpi.Number](ctx context.Context, c *mpi.Comm, from int, numbers ...T) error {
+	buf := make([]T, len(numbers))
+	st, err := mpi.Recv(ctx, c, buf, from, 0)
+	if err == nil && (mpi.Count[T](st) != len(numbers) || !slices.Equal(buf, numbers)) {
+		err = fmt.Errorf("rank %d received %v from rank %d, want %v", c.Rank(), buf, from, numbers)
+	}
+	return err
+}
