@@ -55,12 +55,12 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 	receiver, wait := e.from, e.wait
 	if e.send {
 		at := v.about(e.to, e.from)
-		if at == nil || at.Receiving == nil || at.Receiving.State != handshake.WaitRequest.String() {
+		if at == nil || at.Receiving == nil || at.Receiving.State != handshake.WaitRequest {
 			return p, false
 		}
 		receiver, wait = e.to, at.Receiving
 	}
-	if wait.State != handshake.WaitRequest.String() || wait.Envelope.Collective != "" {
+	if wait.State != handshake.WaitRequest || wait.Envelope.Collective != "" {
 		return p, false
 	}
 	for i := range v.ranks[receiver].Engine.Peers {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -58,21 +59,17 @@ func peer(rank int, options ...peerOption) mpe.PeerSnapshot {
 	return p
 }
 
-func sending(state string, seconds float64) peerOption {
+func sending(s handshake.State, seconds float64) peerOption {
 	return func(p *mpe.PeerSnapshot) {
-		p.Sending = &mpe.WaitSnapshot{State: state, Seconds: seconds, Envelope: mpe.Envelope{Bytes: 16, Tag: new(3)}}
-		switch state {
-		case "WAIT_CLEAR":
-			p.Sending.WaitsFor = "CLEAR_TO_SEND"
-		case "WAIT_ACK":
-			p.Sending.WaitsFor = "ACK"
+		p.Sending = &mpe.WaitSnapshot{
+			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: mpe.Envelope{Bytes: 16, Tag: new(3)},
 		}
 	}
 }
 
 func receiving(seconds float64) peerOption {
 	return func(p *mpe.PeerSnapshot) {
-		p.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: seconds, Text: "it waits", Envelope: mpe.Envelope{Bytes: 16}}
+		p.Receiving = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: mpe.Envelope{Bytes: 16}}
 	}
 }
 
@@ -113,7 +110,7 @@ func detached(r state.Rank, ended *float64) state.Rank {
 // TestCauses: what each state of ranks shows. In the tests of package hangs such states come from real sockets.
 func TestCauses(t *testing.T) {
 	anySource := host(0)
-	anySource.Engine.AnySource = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: 9, Envelope: mpe.Envelope{Bytes: 16, Tag: new(5)}}
+	anySource.Engine.AnySource = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 9, Envelope: mpe.Envelope{Bytes: 16, Tag: new(5)}}
 	anySource.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2)}
 	anyTag := anySource
 	anyTag.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2, with(func(p *mpe.PeerSnapshot) { p.Unexpected, p.Unmatched = 7, []mpe.Envelope{{Tag: new(6), Bytes: 4}} }))}
@@ -128,7 +125,7 @@ func TestCauses(t *testing.T) {
 	holds.Kernel, holds.KernelHolds = "rtl:./role", "siMPI_data_tready since cycle 70 (now 900): low, with line 1 of 2 offered"
 	program := standin(1)
 	program.Kernel, program.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
-	unknown := host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard))
+	unknown := host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard))
 	unknown.Engine.LastDrop = &mpe.DropSnapshot{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
 	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
 	job.Job, job.Silent, job.SilentProcesses = "zrlctl_1", []int{2}, []state.SilentProcess{{Rank: 2, PID: 99}}
@@ -148,14 +145,14 @@ func TestCauses(t *testing.T) {
 		// text and step are parts of what is said.
 		text, step string
 	}{
-		"computes":          {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "process 4701 on 10.0.0.2 does, which is rank 1: top -p 4701, gdb -p 4701"},
+		"computes":          {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1)), Computes, 1, "rank 0 has waited 9.0 s to send 16 bytes with tag 3 to rank 1, CLEAR_TO_SEND is missing: rank 1 runs and waits for nothing", "process 4701 on 10.0.0.2 does, which is rank 1: top -p 4701, gdb -p 4701"},
 		"call failed":       {after(status(2, host(0, peer(1, receiving(9))), host(1)), 5.05), CallFailed, 1, "the last operation of rank 1 (collective call) has failed, and it has not sent the message since", "MPI_Abort"},
 		"failed before":     {after(status(2, host(0, peer(1, receiving(9))), host(1)), 6), Computes, 1, "runs and waits for nothing", "gdb"},
-		"busy":              {status(3, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks", "gdb"},
+		"busy":              {status(3, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1, peer(2, receiving(.2))), host(2)), Computes, 1, "rank 1 exchanges messages with other ranks", "gdb"},
 		"follows":           {status(3, host(0, peer(1, receiving(9))), host(1, peer(2, receiving(8))), host(2)), Computes, 2, "rank 1 has waited 8.0 s", "gdb -p 4702"},
-		"stopped":           {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "continue process 4701 on 10.0.0.2: kill -CONT 4701"},
-		"no program":        {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), nil)), NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
-		"ended":             {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), detached(host(1), new(4.0))), ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
+		"stopped":           {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), stopped(host(1))), Stopped, 1, "process 4701, which is rank 1, is stopped", "continue process 4701 on 10.0.0.2: kill -CONT 4701"},
+		"no program":        {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), nil)), NotAttached, 1, "no program uses rank 1", "start the program of rank 1"},
+		"ended":             {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), detached(host(1), new(4.0))), ProcessEnded, 1, "the program of rank 1 has ended", "exit code"},
 		"job, ended":        {job, ProcessEnded, 1, "rank 1 has no process on this host", "start the job again"},
 		"job, silent":       {&silentJob, ProcessNoAnswer, 2, "process 99, which is rank 2, is there and does not answer", "gdb -p 99"},
 		"job, unknown":      {&unknownJob, ProcessNoAnswer, 2, "the process of rank 2 is there and does not answer", "state T of ps"},
@@ -164,34 +161,34 @@ func TestCauses(t *testing.T) {
 		"role holds":        {status(2, host(0, peer(1, receiving(9))), holds), RoleHolds, 1, "the role of stand-in 1, in simulation, holds a signal: siMPI_data_tready since cycle 70 (now 900)", "waves"},
 		"program holds":     {status(2, host(0, peer(1, receiving(9))), program), RoleHolds, 1, "the program of stand-in 1 exchanges no messages: program ./role has made no call for 5s", "mpe_interface.md"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
-		"never heard, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
+		"never heard, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
 		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *mpe.PeerSnapshot) { p.PacketsOut = mpe.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},
-		"not asked":         {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), StateUnknown, 1, "rank 1 answers, and its state is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
-		"silent": {status(2, host(0, peer(1, sending("WAIT_ACK", 9), with(func(p *mpe.PeerSnapshot) { p.Heard = new(9.0) }),
+		"not asked":         {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), StateUnknown, 1, "rank 1 answers, and its state is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
+		"silent": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *mpe.PeerSnapshot) { p.Heard = new(9.0) }),
 			extended(mpe.ExtendedSnapshot{PeerSession: 5, InFlight: 2, Retransmissions: 4})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
-		"network error": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "write: connection refused" })))), NetworkError, 1,
+		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "write: connection refused" })))), NetworkError, 1,
 			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
-		"too long": {status(2, host(0, peer(1, sending("WAIT_ACK", 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
+		"too long": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
 			"does not carry datagrams as long as its DATA", "compare the MTU"},
 		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *mpe.PeerSnapshot) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
 			"rank 1, an FPGA, is in a dead end: rank 1 is in a message", "zrlctl reset 1 --from 0"},
-		"another rank's address": {status(3, host(0, peer(1, sending("WAIT_CLEAR", 9), with(func(p *mpe.PeerSnapshot) {
+		"another rank's address": {status(3, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *mpe.PeerSnapshot) {
 			p.LastDrop = &mpe.DropSnapshot{Reason: "source_rank", Source: new(uint32(2))}
 		})))), WrongAddress, 1,
 			"which the rank map of rank 0 gives to rank 1, is that of rank 2", "correct the addresses of ranks 1 and 2"},
 		"unknown address": {status(2, unknown), WrongAddress, 1, "rank 1 is at 10.0.0.77:2718", "set the address of rank 1"},
-		"foreign profile": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), with(func(p *mpe.PeerSnapshot) { p.LastDrop = &mpe.DropSnapshot{Reason: "reserved", Profile: "extended"} })))), WrongProfile, 1,
+		"foreign profile": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *mpe.PeerSnapshot) { p.LastDrop = &mpe.DropSnapshot{Reason: "reserved", Profile: "extended"} })))), WrongProfile, 1,
 			"rank 1 speaks profile extended to rank 0, which is configured for profile cloudfpga", "set profile: extended for rank 1"},
 		"another version": {status(2, host(0, peer(1, with(func(p *mpe.PeerSnapshot) {
-			p.Sending = &mpe.WaitSnapshot{State: "HELD", Seconds: 9, Text: "rank 1 speaks version 0xe1"}
+			p.Sending = &mpe.WaitSnapshot{State: handshake.Held, Seconds: 9, Text: "rank 1 speaks version 0xe1"}
 		})))), WrongProfile, 1,
 			"another version of the extended profile", "the same release"},
-		"lost ACK": {status(2, host(0, peer(1, sending("WAIT_ACK", 9), with(func(p *mpe.PeerSnapshot) { p.Sending.Retransmissions = 3 }))), host(1, peer(0, with(func(p *mpe.PeerSnapshot) { p.Received = 1 })))), LostAck, 1,
+		"lost ACK": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *mpe.PeerSnapshot) { p.Sending.Retransmissions = 3 }))), host(1, peer(0, with(func(p *mpe.PeerSnapshot) { p.Received = 1 })))), LostAck, 1,
 			"has received all of the message, and its ACK was lost", "zrlctl reset 1"},
-		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State = "WAIT_DATA" })))), LostPacket, 1,
+		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State = handshake.WaitData })))), LostPacket, 1,
 			"CLEAR_TO_SEND of rank 1 was lost in transit to rank 0", "zrlctl analyze"},
-		"room for more": {status(2, host(0, peer(1, sending("WAIT_ACK", 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) {
-			p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = "RECEIVING", 400, 4000
+		"room for more": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) {
+			p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = handshake.Receiving, 400, 4000
 		})))), LostPacket, 1,
 			"DATA of rank 0 was lost in transit to rank 1", "look for drops"},
 		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
@@ -218,12 +215,12 @@ func TestCauses(t *testing.T) {
 		"count of a call": {status(2, inCall(host(0, peer(1)), call("Allreduce", 4, nil, 1)),
 			had(host(1), collective.Ended{Collective: "Allreduce", Comm: 1, Number: 4,
 				Bytes: 8})), Count, 0, "Allreduce of 16 bytes", "the same count"},
-		"no receive, FPGA": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9), fpga))), StateUnknown, 1,
+		"no receive, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), fpga))), StateUnknown, 1,
 			"what rank 1 waits for is not known here", "--daemons"},
-		"credit is scarce": {status(2, host(0, peer(1, sending("WAIT_CLEAR", 9),
+		"credit is scarce": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
 			extended(mpe.ExtendedSnapshot{PeerSession: 5, MessageCredit: 9, CreditScarce: true}))), host(1)),
 			Credit, 1, "almost as many messages of rank 0 as rank 1 allows", "does not receive"},
-		"credit of an unknown": {status(2, host(0, peer(1, sending("HELD", 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
+		"credit of an unknown": {status(2, host(0, peer(1, sending(handshake.Held, 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
 	} {
 		d := Of([]Source{{Status: tt.status}}, After)
 		if len(d.Findings) != 1 {
@@ -271,7 +268,7 @@ func TestDeployed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait  peerOption
 		cause string
-	}{"send": {sending("WAIT_CLEAR", 9), NoReceive}, "receive": {receiving(9), NothingSent}} {
+	}{"send": {sending(handshake.WaitClear, 9), NoReceive}, "receive": {receiving(9), NothingSent}} {
 		s := status(2, host(0, peer(1, tt.wait, fpga)))
 		s.Cluster[1].Kind = "fpga"
 		// A stand-in with an MPE of its own is as silent.
@@ -327,7 +324,7 @@ func TestNothing(t *testing.T) {
 
 // TestFor: a rank's part of a diagnosis.
 func TestFor(t *testing.T) {
-	s := status(5, host(0, peer(1, receiving(9))), host(1), host(2, peer(3, sending("WAIT_CLEAR", 8))), host(3))
+	s := status(5, host(0, peer(1, receiving(9))), host(1), host(2, peer(3, sending(handshake.WaitClear, 8))), host(3))
 	d := Of([]Source{{Status: s}}, After)
 	if len(d.Findings) != 2 {
 		t.Fatalf("%s", d.Text())
@@ -340,7 +337,7 @@ func TestFor(t *testing.T) {
 	if only := d.For(4); len(only.Findings) != 0 {
 		t.Errorf("%s", only.Text())
 	}
-	later := Of([]Source{{Status: status(5, host(0, peer(1, receiving(99))), host(1), host(2, peer(3, sending("WAIT_CLEAR", 98))), host(3))}}, After)
+	later := Of([]Source{{Status: status(5, host(0, peer(1, receiving(99))), host(1), host(2, peer(3, sending(handshake.WaitClear, 98))), host(3))}}, After)
 	if d.Key() != later.Key() || d.Key() == d.For(0).Key() {
 		t.Errorf("%q, %q", d.Key(), later.Key())
 	}
@@ -348,7 +345,7 @@ func TestFor(t *testing.T) {
 
 // TestForeign: a status from elsewhere may have anything.
 func TestForeign(t *testing.T) {
-	r := inCall(host(7, peer(-5, receiving(9)), peer(99, sending("WAIT_CLEAR", 9)), peer(1, receiving(9))), collective.Snapshot{
+	r := inCall(host(7, peer(-5, receiving(9)), peer(99, sending(handshake.WaitClear, 9)), peer(1, receiving(9))), collective.Snapshot{
 		Collective: "Bcast", Algorithm: "x", Root: new(77), Members: []int{-1, 500}, WaitsFor: []int{-3, 400}, Seconds: 9,
 	})
 	s := status(8, host(1), r)

@@ -18,8 +18,9 @@ type edge struct {
 	from, to int
 	send     bool
 	seconds  float64
-	// state is that of a handshake, and missing the packet that would end it; empty if the message is held back.
-	state, missing string
+	// state is that of a handshake, and missing the packet that would end it; 0 if the message is held back.
+	state   handshake.State
+	missing protocol.Type
 	// wait is the operation, nil if the wait is known from the packet that its rank has sent, whose call is in deferred.
 	wait     *mpe.WaitSnapshot
 	deferred *mpe.DeferredSnapshot
@@ -52,18 +53,18 @@ func (v *view) addEdges(r *rankState) {
 			v.addWait(r, &edge{from: r.Rank, to: p.Rank, send: true, wait: w, peer: p})
 		}
 		if w := p.Receiving; w != nil {
-			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p, idle: standin && w.State == handshake.WaitRequest.String()})
+			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p, idle: standin && w.State == handshake.WaitRequest})
 		}
 		if v.ranks[p.Rank] != nil {
 			continue // it reports its own waits
 		}
 		if d := p.Deferred; d != nil {
-			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, send: true, seconds: d.Seconds, state: handshake.WaitClear.String(),
-				missing: protocol.ClearToSend.String(), deferred: d})
+			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, send: true, seconds: d.Seconds, state: handshake.WaitClear,
+				missing: protocol.ClearToSend, deferred: d})
 		}
 		if d := p.UnansweredClear; d != nil {
-			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, seconds: d.Seconds, state: handshake.WaitData.String(),
-				missing: protocol.Data.String(), deferred: d})
+			v.edges = append(v.edges, &edge{from: p.Rank, to: r.Rank, seconds: d.Seconds, state: handshake.WaitData,
+				missing: protocol.Data, deferred: d})
 		}
 	}
 	for i := range r.Engine.Calls {
@@ -99,7 +100,7 @@ func (v *view) addCall(r *rankState, c *collective.Snapshot, known []*edge) {
 			continue
 		}
 		if e := known[i]; e.call == nil && e.wait.Envelope.Bytes == mpe.UnknownLength { // by shared buffers
-			e.call, e.missing, e.seconds = c, "", max(e.seconds, c.Seconds)
+			e.call, e.missing, e.seconds = c, 0, max(e.seconds, c.Seconds)
 		}
 	}
 }

@@ -199,11 +199,11 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 	if strings.Contains(from.NetworkError, "message too long") {
 		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to), evidence: []string{from.NetworkError}, step: step}, true
 	}
-	if to == nil || e.state != handshake.WaitAck.String() || e.wait == nil || to.Receiving == nil || v.silentSince(to, e.wait.Seconds+60) {
+	if to == nil || e.state != handshake.WaitAck || e.wait == nil || to.Receiving == nil || v.silentSince(to, e.wait.Seconds+60) {
 		return p, false
 	}
 	// Its CLEAR_TO_SEND shows that short packets pass in both directions.
-	if w := to.Receiving; w.State == handshake.WaitData.String() && e.wait.Envelope.Bytes >= longData {
+	if w := to.Receiving; w.State == handshake.WaitData && e.wait.Envelope.Bytes >= longData {
 		return proof{
 			why:      fmt.Sprintf("short packets pass between ranks %d and %d, and DATA does not: the path carries no datagrams as long as that", e.from, e.to),
 			evidence: []string{fmt.Sprintf("rank %d has cleared rank %d to send %s ago, and none of its DATA has arrived", e.to, e.from, words.Duration(w.Seconds)), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
@@ -301,7 +301,7 @@ func (v *view) oneWay(e *edge) (sender, receiver int, knows *mpe.PeerSnapshot, o
 	if from == nil || to == nil || !overNetwork(from) || e.wait == nil {
 		return 0, 0, nil, false
 	}
-	sends := e.state == handshake.WaitClear.String() || e.state == handshake.WaitAck.String() || e.state == handshake.Held.String() && from.Extended != nil && from.Extended.PeerSession == 0
+	sends := e.state == handshake.WaitClear || e.state == handshake.WaitAck || e.state == handshake.Held && from.Extended != nil && from.Extended.PeerSession == 0
 	switch {
 	case sends && attempted(from) && v.silentSince(to, e.wait.Seconds):
 		return e.from, e.to, to, true
@@ -349,11 +349,11 @@ func findBlocked(v *view, e *edge) (p proof, ok bool) {
 // findLostAck: the receiver has all of a message, and its ACK has not come.
 func findLostAck(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
-	if from == nil || e.wait == nil || e.state != handshake.WaitAck.String() || from.Extended != nil || e.wait.Retransmissions == 0 && !fragmented(e) {
+	if from == nil || e.wait == nil || e.state != handshake.WaitAck || from.Extended != nil || e.wait.Retransmissions == 0 && !fragmented(e) {
 		return p, false
 	}
 	switch {
-	case to != nil && (to.Receiving == nil || to.Receiving.State == handshake.WaitRequest.String()) && to.Received > 0:
+	case to != nil && (to.Receiving == nil || to.Receiving.State == handshake.WaitRequest) && to.Received > 0:
 		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost", e.to)
 		p.evidence = []string{fmt.Sprintf("rank %d is in no message of rank %d, and has received %s from it", e.to, e.from, words.Plural(int(to.Received), "message"))}
 	case v.ranks[e.to] == nil && fragmented(e):
@@ -376,18 +376,18 @@ func findLostPacket(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	w := to.Receiving
-	var packet string
+	var packet protocol.Type
 	var by, at int
 	switch {
-	case e.state == handshake.WaitClear.String() && (w.State == handshake.WaitData.String()):
-		packet, by, at = protocol.ClearToSend.String(), e.to, e.from
-	case e.state == handshake.WaitAck.String() && (w.State == handshake.WaitData.String() || w.State == handshake.Receiving.String()):
-		packet, by, at = protocol.Data.String(), e.from, e.to
+	case e.state == handshake.WaitClear && w.State == handshake.WaitData:
+		packet, by, at = protocol.ClearToSend, e.to, e.from
+	case e.state == handshake.WaitAck && (w.State == handshake.WaitData || w.State == handshake.Receiving):
+		packet, by, at = protocol.Data, e.from, e.to
 	default:
 		return p, false
 	}
 	return proof{
-		why:      fmt.Sprintf("%s of rank %d was lost in transit to rank %d", packet, by, at),
+		why:      fmt.Sprintf("%v of rank %d was lost in transit to rank %d", packet, by, at),
 		evidence: []string{w.Text, lastHeard(from), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
 		step:     fmt.Sprintf("look for drops between %s and %s: zrlctl analyze -i INTERFACE on both hosts, zrlctl status for full receive buffers", v.address(e.from), v.address(e.to)),
 	}, true

@@ -177,9 +177,9 @@ func fewCredits(e *edge) string {
 		return ""
 	}
 	switch {
-	case e.state == handshake.Held.String() && e.peer.Extended.MessageCredit == 0:
+	case e.state == handshake.Held && e.peer.Extended.MessageCredit == 0:
 		return "as many"
-	case e.state == handshake.WaitClear.String() && e.peer.Extended.CreditScarce:
+	case e.state == handshake.WaitClear && e.peer.Extended.CreditScarce:
 		return "almost as many"
 	}
 	return ""
@@ -227,7 +227,7 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 	}
 	ask := v.askDaemon(e.to)
 	switch {
-	case from != nil && e.state == handshake.Held.String() && from.Extended != nil && from.Extended.PeerSession != 0 && from.Extended.MessageCredit == 0:
+	case from != nil && e.state == handshake.Held && from.Extended != nil && from.Extended.PeerSession != 0 && from.Extended.MessageCredit == 0:
 		p.why = fmt.Sprintf("as many messages of rank %d as rank %d allows wait there for receives", e.from, e.to)
 		p.evidence, p.step = append(p.evidence, fmt.Sprintf("the message credit of rank %d is 0", e.from)), ask
 		return Credit, p

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Source is a daemon, or the ranks of a job on a host, that was asked for its state.
@@ -53,9 +54,9 @@ type Finding struct {
 	Tag   *int   `json:"tag"`
 	Comm  uint32 `json:"comm"`
 	Bytes *int64 `json:"bytes"`
-	// Missing is the packet that has not come, empty if the message is held back. Seconds is how long Peer has waited.
-	Missing string  `json:"missing,omitempty"`
-	Seconds float64 `json:"age_seconds"`
+	// Missing is the packet that has not come, 0 if the message is held back. Seconds is how long Peer has waited.
+	Missing protocol.Type `json:"missing,omitempty"`
+	Seconds float64       `json:"age_seconds"`
 	// Text is the finding in one sentence: who waits in which call, for which packet, since when, and why.
 	Text string `json:"text"`
 	// Why is the cause in words, Evidence what shows it, and Step what to do.

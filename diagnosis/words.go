@@ -69,20 +69,20 @@ func operationText(e *edge) string {
 // missingText says which packet has not come.
 func missingText(e *edge) string {
 	switch {
-	case e.missing != "":
+	case e.missing != 0:
 	case e.peer != nil && e.peer.Extended != nil && e.peer.Extended.PeerSession == 0 && e.peer.Extended.Hellos > 0:
 		return fmt.Sprintf("the answer to HELLO is missing despite %s", words.Plural(int(e.peer.Extended.Hellos), "transmission"))
 	default:
 		return ""
 	}
-	s := e.missing + " is missing"
+	s := e.missing.String() + " is missing"
 	switch w := e.wait; {
-	case e.missing == protocol.SendRequest.String() && (e.to == AnyRank || e.peer != nil && e.peer.Extended != nil):
+	case e.missing == protocol.SendRequest && (e.to == AnyRank || e.peer != nil && e.peer.Extended != nil):
 		s = "no message has come that matches" // it may come without being announced
 	case w == nil:
-	case e.state == handshake.Receiving.String():
+	case e.state == handshake.Receiving:
 		s += fmt.Sprintf(" after %d of %d bytes", w.Got, int64(w.Words)*protocol.WordLen)
-	case e.state == handshake.WaitAck.String() && e.peer != nil && e.peer.Extended != nil:
+	case e.state == handshake.WaitAck && e.peer != nil && e.peer.Extended != nil:
 		s += fmt.Sprintf(" (%d of %d bytes are acknowledged)", w.Got, w.Envelope.Bytes)
 	}
 	if e.wait != nil && e.wait.Retransmissions > 0 {

@@ -3,6 +3,7 @@ package handshake
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -52,6 +53,15 @@ func (s State) String() string {
 		return stateNames[s]
 	}
 	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// MarshalText returns String.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a name. One that this version does not know is Idle, in which no message is.
+func (s *State) UnmarshalText(name []byte) error {
+	*s = State(max(slices.Index(stateNames[:], string(name)), 0))
+	return nil
 }
 
 // WaitsFor returns the packet that ends the state, or 0.

@@ -345,7 +345,7 @@ func TestSnapshotSaysWhoWaits(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		s := c.engines[0].Snapshot()
 		one, two := s.Peers[0], s.Peers[1]
-		if one.Sending == nil || one.Sending.WaitsFor != "CLEAR_TO_SEND" || one.Sending.Seconds != 4 || one.QueuedSends != 1 || one.Sending.Retransmissions != 3 || one.Retransmissions != 3 {
+		if one.Sending == nil || one.Sending.WaitsFor != protocol.ClearToSend || one.Sending.Seconds != 4 || one.QueuedSends != 1 || one.Sending.Retransmissions != 3 || one.Retransmissions != 3 {
 			t.Errorf("%+v", one)
 		}
 		if two.Receiving == nil || two.Receiving.Text != "rank 0 waits for SEND_REQUEST from rank 2" {

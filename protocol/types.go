@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Type is a packet's place in the handshake
 // SEND_REQUEST → CLEAR_TO_SEND → DATA → ACK.
@@ -24,6 +27,20 @@ func (t Type) String() string {
 		return typeNames[t]
 	}
 	return fmt.Sprintf("type(%d)", uint8(t))
+}
+
+// MarshalText returns the name; empty for no type.
+func (t Type) MarshalText() ([]byte, error) {
+	if t == 0 {
+		return nil, nil
+	}
+	return []byte(t.String()), nil
+}
+
+// UnmarshalText reads a name. One that this version does not know is no type.
+func (t *Type) UnmarshalText(name []byte) error {
+	*t = Type(max(slices.Index(typeNames[:], string(name)), 0))
+	return nil
 }
 
 // Call is the MPI operation of the rank that sends a packet.

@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // oracle answers as a daemon in which rank 0 waits for rank 1 since the beginning, and
@@ -54,7 +55,7 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 			Rank: i, Kind: "fpga", Profile: "cloudfpga", Transport: "udp", Address: fmt.Sprintf("10.0.0.%d:2718", i+1), Sent: n, Received: n, PacketsIn: n + 1, BytesIn: 1000 * n,
 		})
 	}
-	r.Engine.Peers[0].Receiving = &mpe.WaitSnapshot{WaitsFor: "SEND_REQUEST", Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}
+	r.Engine.Peers[0].Receiving = &mpe.WaitSnapshot{WaitsFor: protocol.SendRequest, Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}
 	s.Ranks = []state.Rank{r}
 	return s, o.err
 }

@@ -14,11 +14,13 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // serveRank has a rank of two answer the tools, which has waited so long for the other one. If asked is nil, it asks no others.
@@ -27,7 +29,7 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...sta
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"}, {Rank: 1, Address: "10.0.0.2:2718", Kind: "software"}}
 	peer := mpe.PeerSnapshot{Rank: 1 - rank, Address: cluster[1-rank].Address, Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 5}}
 	if seconds > 0 {
-		peer.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: seconds, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}
+		peer.Receiving = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}
 	}
 	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
@@ -60,7 +62,7 @@ func TestWhy(t *testing.T) {
 	serveRank(t, name("here"), 0, 9)
 	serveRank(t, name("there"), 1, 8)
 	peer := mpe.PeerSnapshot{Rank: 0, Address: "10.0.0.1:2718", Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 1},
-		Receiving: &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: 8, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}}
+		Receiving: &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 8, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}}
 	serveRank(t, name("asks"), 0, 9, state.Asked{Rank: 1, Report: state.PublicOf(&state.Rank{
 		RankInfo: state.RankInfo{Rank: 1, Address: "10.0.0.2:2718", Role: "host", Attached: []state.Program{{PID: 17}}},
 		Engine:   mpe.Snapshot{Rank: 1, Peers: []mpe.PeerSnapshot{peer}}})})
@@ -108,7 +110,7 @@ func TestWhy(t *testing.T) {
 	}
 	code, stdout, _ := zrlctl(t, "", "why", "--json", "--job", name("here"))
 	var d diagnosis.Diagnosis
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitWaits || len(d.Findings) != 1 || d.Findings[0].Cause != diagnosis.StateUnknown || d.Findings[0].Missing != "SEND_REQUEST" {
+	if err := json.Unmarshal([]byte(stdout), &d); err != nil || code != exitWaits || len(d.Findings) != 1 || d.Findings[0].Cause != diagnosis.StateUnknown || d.Findings[0].Missing != protocol.SendRequest {
 		t.Errorf("%v, exit code %d\n%s", err, code, stdout)
 	}
 }

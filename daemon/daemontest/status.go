@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -77,7 +78,7 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 // Waits lets rank 0 wait for a peer.
 func Waits(s *state.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &mpe.WaitSnapshot{
-		State: "WAIT4REQ", WaitsFor: "SEND_REQUEST", Seconds: seconds,
+		State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,
 		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d", peer),
 	}
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
@@ -125,7 +127,7 @@ func TestVerdicts(t *testing.T) {
 		{name: "wrong rank map", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
 		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
 		{name: "never heard", status: daemonOf(func(r *state.Rank) {
-			r.Engine.Peers[0].Sending = &mpe.WaitSnapshot{State: "WAIT_CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: 9}
+			r.Engine.Peers[0].Sending = &mpe.WaitSnapshot{State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: 9}
 			r.Engine.Peers[0].PacketsOut[1] = 3
 		}), check: "waits", verdict: doctor.Wrong, found: "10.9.0.2"},
 		{name: "no daemon", check: "waits", verdict: doctor.Unknown, found: "no daemon runs"},

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -163,12 +164,12 @@ func (s ExtendedSnapshot) MarshalJSON() ([]byte, error) {
 
 // WaitSnapshot says what a message waits for.
 type WaitSnapshot struct {
-	State string `json:"state"`
-	// WaitsFor is a packet type, empty while the message is held back.
-	WaitsFor        string  `json:"waits_for,omitempty"`
-	Seconds         float64 `json:"age_seconds"`
-	Words           uint32  `json:"words"`
-	Retransmissions int     `json:"retransmissions"`
+	State handshake.State `json:"state"`
+	// WaitsFor is 0 while the message is held back.
+	WaitsFor        protocol.Type `json:"waits_for,omitempty"`
+	Seconds         float64       `json:"age_seconds"`
+	Words           uint32        `json:"words"`
+	Retransmissions int           `json:"retransmissions"`
 	// Cancelled: the call of a send has ended, and its transfer goes on.
 	Cancelled bool `json:"cancelled,omitempty"`
 	// Got is how much of the message has arrived, or is acknowledged, in bytes.
@@ -237,14 +238,11 @@ func (e *Core) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
 	}
 	e.finishWait(w)
 	s := &WaitSnapshot{
-		State: w.State.String(), Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got, Text: w.Text,
+		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got, Text: w.Text,
 		Cancelled: w.detached(), Envelope: e.envelope(w),
 	}
 	if w.HasDeferred {
 		s.Deferred = w.Deferred.String()
-	}
-	if w.For != 0 {
-		s.WaitsFor = w.For.String()
 	}
 	*first = s
 }

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // rankWith returns the state of rank 0 with a number of peers, of which every other one waits.
@@ -28,7 +30,7 @@ func rankWith(peers int) *Rank {
 			NetworkError: "write udp: network is unreachable", Extended: &mpe.ExtendedSnapshot{Session: 0x1234567, PeerSession: 0x7654321, Hellos: 4, MessageCredit: rand.Uint32()},
 		}
 		if i%2 == 1 {
-			p.Receiving = &mpe.WaitSnapshot{State: "WAIT_REQUEST", WaitsFor: "SEND_REQUEST", Seconds: rand.Float64(), Envelope: mpe.Envelope{Tag: new(rand.Int()), Bytes: rand.Int64()}, Text: "rank 0 has waited"}
+			p.Receiving = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: rand.Float64(), Envelope: mpe.Envelope{Tag: new(rand.Int()), Bytes: rand.Int64()}, Text: "rank 0 has waited"}
 		}
 		r.Engine.Peers = append(r.Engine.Peers, p)
 	}

@@ -40,12 +40,12 @@ func standIn(rank int, peers ...mpe.PeerSnapshot) state.Rank {
 
 func sends(to int, seconds float64) mpe.PeerSnapshot {
 	return mpe.PeerSnapshot{Rank: to, Sending: &mpe.WaitSnapshot{
-		State: "WAIT4CLEAR", WaitsFor: "CLEAR_TO_SEND", Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it waits for CLEAR_TO_SEND",
+		State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it waits for CLEAR_TO_SEND",
 	}}
 }
 
 func receives(from int, seconds float64) mpe.PeerSnapshot {
-	return mpe.PeerSnapshot{Rank: from, Receiving: &mpe.WaitSnapshot{State: handshake.WaitRequest.String(), WaitsFor: "SEND_REQUEST", Seconds: seconds, Text: "it waits"}}
+	return mpe.PeerSnapshot{Rank: from, Receiving: &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits"}}
 }
 
 func both(to int, seconds float64) mpe.PeerSnapshot {
@@ -59,7 +59,7 @@ func both(to int, seconds float64) mpe.PeerSnapshot {
 func TestWaits(t *testing.T) {
 	any := host(0, sends(1, 5), mpe.PeerSnapshot{Rank: 6, Deferred: &mpe.DeferredSnapshot{Call: "MPI_SEND_INT", Seconds: 9}},
 		mpe.PeerSnapshot{Rank: 7, UnansweredClear: &mpe.DeferredSnapshot{Call: "RECV_INT", Seconds: 2}})
-	any.Engine.AnySource = &mpe.WaitSnapshot{State: handshake.WaitRequest.String(), Seconds: 3, Text: "any"}
+	any.Engine.AnySource = &mpe.WaitSnapshot{State: handshake.WaitRequest, Seconds: 3, Text: "any"}
 	idle := standIn(1, receives(0, 100), mpe.PeerSnapshot{Rank: 0, Deferred: &mpe.DeferredSnapshot{Seconds: 7}})
 	idle.Engine.AnySource = &mpe.WaitSnapshot{Seconds: 100}
 	d := Of(status(1, any, idle), nil)
@@ -80,7 +80,7 @@ func TestWaits(t *testing.T) {
 	if w := d.Waits[0]; w.Rank != 6 || w.Peer != 0 || !w.Remote || w.Detail() != "known from its SEND_REQUEST" {
 		t.Errorf("%+v", w)
 	}
-	if w := d.Waits[3]; w.Rank != 7 || w.Peer != 0 || !w.Remote || w.Direction != Receive || w.For != "DATA" {
+	if w := d.Waits[3]; w.Rank != 7 || w.Peer != 0 || !w.Remote || w.Direction != Receive || w.For != protocol.Data {
 		t.Errorf("%+v", w)
 	}
 	if d.Waits[2].Peer != AnyRank {

@@ -39,7 +39,7 @@ func (f Filter) match(rank, peer int, texts ...string) bool {
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	old, _ := d.old()
 	for i := range old {
-		if w := &old[i]; f.match(w.Rank, w.Peer, w.Direction, w.For, w.Text) {
+		if w := &old[i]; f.match(w.Rank, w.Peer, w.Direction, w.For.String(), w.Text) {
 			fit = append(fit, w)
 		}
 	}

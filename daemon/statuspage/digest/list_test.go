@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 func TestSort(t *testing.T) {
@@ -50,7 +51,7 @@ func TestFilter(t *testing.T) {
 		Kind: "fpga", Address: "10.1.2.3:2718", Profile: "cloudfpga", Transport: "udp", NetworkError: "No Route",
 	}}
 	d := &Digest{Peers: []Peer{*p}, Waits: []Wait{
-		{Rank: 0, Peer: 17, Direction: Send, For: "ACK", Seconds: mediumSeconds, Text: "rank 0 waits for ACK from rank 17"},
+		{Rank: 0, Peer: 17, Direction: Send, For: protocol.Ack, Seconds: mediumSeconds, Text: "rank 0 waits for ACK from rank 17"},
 	}}
 	for text, want := range map[string][2]bool{
 		"": {true, true}, "17": {true, true}, "0": {true, true}, "1": {false, false}, "0>17": {true, true}, "17>0": {false, false},

@@ -23,8 +23,8 @@ type Wait struct {
 	Remote bool `json:"remote,omitempty"`
 	// Direction is Send or Receive.
 	Direction string `json:"direction"`
-	// For is a packet type, or empty for a message that is held back.
-	For string `json:"waits_for,omitempty"`
+	// For is 0 for a message that is held back.
+	For protocol.Type `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait.
 	Seconds float64 `json:"age_seconds"`
 	// Bytes is the length of the message, or 0 if it is unknown.
@@ -121,19 +121,19 @@ func waits(s *state.Status) []Wait {
 			if w := p.Sending; w != nil {
 				ws = append(ws, waitOf(r.Rank, p.Rank, Send, w, p.QueuedSends))
 			}
-			if w := p.Receiving; w != nil && (r.Role == state.RoleHost || w.State != handshake.WaitRequest.String()) {
+			if w := p.Receiving; w != nil && (r.Role == state.RoleHost || w.State != handshake.WaitRequest) {
 				ws = append(ws, waitOf(r.Rank, p.Rank, Receive, w, p.QueuedReceives))
 			}
 			// A local rank reports its own sends.
 			if k := p.Deferred; k != nil && !local[p.Rank] {
 				ws = append(ws, Wait{
-					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend.String(), Seconds: k.Seconds,
+					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend, Seconds: k.Seconds,
 					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which has no matching receive posted", p.Rank, k.Call, r.Rank),
 				})
 			}
 			if k := p.UnansweredClear; k != nil && !local[p.Rank] {
 				ws = append(ws, Wait{
-					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Receive, For: protocol.Data.String(), Seconds: k.Seconds,
+					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Receive, For: protocol.Data, Seconds: k.Seconds,
 					Text: fmt.Sprintf("rank %d is blocked in a receive (%s) from rank %d, which has no matching send", p.Rank, k.Call, r.Rank),
 				})
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -112,7 +113,7 @@ var states = []struct {
 		s.complete = func() { p.receive([]byte("four")) }
 		until(p.t, "the send is announced", func() bool {
 			w := p.peer().Sending
-			return w != nil && w.State == "WAIT_CLEAR" && p.victim.rank(1).Unexpected == 1
+			return w != nil && w.State == handshake.WaitClear && p.victim.rank(1).Unexpected == 1
 		})
 		return s
 	}},
@@ -124,7 +125,7 @@ var states = []struct {
 		p.arriving = begin(p.t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: tag, Buf: p.buf})
 		until(p.t, "the send is in transit", func() bool {
 			w := p.peer().Sending
-			return w != nil && w.State == "WAIT_ACK" || isOver(s.op)
+			return w != nil && w.State == handshake.WaitAck || isOver(s.op)
 		})
 		return s
 	}},
@@ -135,7 +136,7 @@ var states = []struct {
 		begin(p.t, p.b, mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: s.want})
 		until(p.t, "the receive is in transit", func() bool {
 			w := p.peer().Receiving
-			return w != nil && w.State == "RECEIVING" || isOver(s.op)
+			return w != nil && w.State == handshake.Receiving || isOver(s.op)
 		})
 		return s
 	}},
@@ -401,7 +402,7 @@ func TestDeployedProfile(t *testing.T) {
 			send := begin(t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: want})
 			until(t, "both wait", func() bool {
 				s := p.survivor.rank(0)
-				return s.Posted == 1 && s.Peers[0].Sending != nil && s.Peers[0].Sending.State == "WAIT_CLEAR"
+				return s.Posted == 1 && s.Peers[0].Sending != nil && s.Peers[0].Sending.State == handshake.WaitClear
 			})
 			p.victim.stop()
 			switch how {
