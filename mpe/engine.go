@@ -236,7 +236,7 @@ func (e *Engine) dealWith(out *core.Outcome) {
 			text := e.makeReport()
 			e.lock()
 			defer e.unlock()
-			e.core.ReportMade(text)
+			e.core.Reports.Made(text)
 		})
 	}
 	out.Clear()

@@ -20,22 +20,22 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 	e.lock()
 	for {
 		if !e.core.IsRunning() {
-			e.core.EndProbe(mine)
+			e.core.Probes.End(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, ErrClosed)
 		}
-		if st, ok := e.core.Found(m); ok {
-			e.core.EndProbe(mine)
+		if st, ok := e.core.Probes.Find(m); ok {
+			e.core.Probes.End(mine)
 			e.unlock()
 			return st, true, nil
 		}
 		if mine != nil && mine.Err != nil {
-			e.core.EndProbe(mine)
+			e.core.Probes.End(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, mine.Err)
 		}
 		if err := e.core.NoSender(m.Source, m.Comm); err != nil {
-			e.core.EndProbe(mine)
+			e.core.Probes.End(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d: %w", e.rank, err)
 		}
@@ -53,13 +53,13 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		if mine == nil {
 			found = make(chan struct{}, 1)
 			mine = &core.Probe{Match: m, Wake: func() { notify(found) }}
-			e.core.AddProbe(mine)
+			e.core.Probes.Add(mine)
 		}
 		e.unlock()
 		err := e.Await(ctx, found)
 		e.lock()
 		if err != nil {
-			e.core.EndProbe(mine)
+			e.core.Probes.End(mine)
 			e.unlock()
 			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, core.DescribeMatch(m), err)
 		}

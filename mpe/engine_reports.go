@@ -18,12 +18,12 @@ func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, err
 	}
 	e.lock()
 	done := make(chan struct{})
-	q := e.core.Ask(ranks, func() { close(done) })
+	q := e.core.Reports.Ask(ranks, func() { close(done) })
 	e.unlock()
 	err := e.Await(ctx, done)
 	e.lock()
 	defer e.unlock()
-	e.core.ForgetQuestion(q)
+	e.core.Reports.Forget(q)
 	if err != nil {
 		return nil, err
 	}

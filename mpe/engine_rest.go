@@ -8,7 +8,7 @@ func (r *Request) MayRest() bool { return r.core.MayRest }
 func (e *Engine) Rest(r *Request, o *Origin) Resting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.core.Rest(&r.core, o)
+	return e.core.Rests.Keep(&r.core, o)
 }
 
 // Wake returns the Request of a send that was left, what it was posted for, and its origin. It is to be left again, or
@@ -16,7 +16,7 @@ func (e *Engine) Rest(r *Request, o *Origin) Resting {
 func (e *Engine) Wake(n Resting) (*Request, Operation, *Origin) {
 	e.lock()
 	defer e.unlock()
-	c, o := e.core.WakeRest(n)
+	c, o := e.core.Rests.Wake(n)
 	if c == nil {
 		return nil, Operation{}, nil
 	}
@@ -30,7 +30,7 @@ func (e *Engine) Wake(n Resting) (*Request, Operation, *Origin) {
 func (e *Engine) Pending(n Resting) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.core.PendingRest(n)
+	return e.core.Rests.Pending(n)
 }
 
 // Forget ends the use of a number, and reports whether it was in use. A send that has not ended goes on, and its
@@ -38,5 +38,5 @@ func (e *Engine) Pending(n Resting) bool {
 func (e *Engine) Forget(n Resting) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.core.ForgetRest(n)
+	return e.core.Rests.Forget(n)
 }

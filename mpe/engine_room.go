@@ -9,13 +9,13 @@ import (
 // awaitRoom waits until a peer has room for another message of the program, or is known to have had none for
 // core.RoomPatience. The lock is held; it is not while this waits.
 func (e *Engine) awaitRoom(peer int) error {
-	s, err := e.core.WantRoom(peer, e.now())
+	s, err := e.core.Rooms.Want(peer, e.now())
 	if s == nil {
 		return err
 	}
 	found := make(chan struct{}, 1)
 	s.Wake = func() { notify(found) }
-	for e.core.RoomWanted(s, e.now()) {
+	for e.core.Rooms.Wanted(s, e.now()) {
 		ctx, cancel := context.WithTimeout(context.Background(), core.RoomPatience/4)
 		e.core.Begin(e.now())
 		e.unlock()
@@ -23,5 +23,5 @@ func (e *Engine) awaitRoom(peer int) error {
 		cancel()
 		e.lock()
 	}
-	return e.core.EndRoom(s, e.now())
+	return e.core.Rooms.End(s, e.now())
 }

@@ -11,11 +11,11 @@ func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 		e.gone = gone
 		r.Call.Abort(cause)
 	default:
-		err := e.waitError(r, cause)
+		err := waitError(e, r, cause)
 		e.gone = gone
 		if !e.cancel(r) {
 			err.InTransfer = true
-			e.revokePlacement(r) // before the caller has the buffer
+			revokePlacement(e, r) // before the caller has the buffer
 			e.detach(r, keep, gone)
 		}
 		e.finish(r, err)
@@ -42,9 +42,9 @@ func (e *Core) Cancelled(r *Request) {
 func (e *Core) cancel(r *Request) bool {
 	switch {
 	case r.kind == OpRecv && r.in == nil:
-		_, ok := e.matchers.of(r.comm).CancelPosted(r.handle)
+		_, ok := e.matching.of(r.comm).CancelPosted(r.handle)
 		if ok && e.gone {
-			e.leaveRecv(r)
+			leaveRecv(e, r)
 		}
 		return ok
 	case r.kind == OpRecv:
@@ -52,7 +52,7 @@ func (e *Core) cancel(r *Request) bool {
 	case r.p == nil: // to this rank, and no receive has matched
 		in := r.in
 		in.local = nil
-		_, ok := e.matchers.of(in.comm).RemoveUnexpected(in.handle)
+		_, ok := e.matching.of(in.comm).RemoveUnexpected(in.handle)
 		return ok
 	}
 	return r.p.cancel(r)
@@ -70,7 +70,7 @@ func (e *Core) detach(r *Request, keep Keep, drop bool) {
 
 // abortQueued ends everything that has not begun to move.
 func (e *Core) abortQueued(err error) {
-	for _, m := range e.matchers.all {
+	for _, m := range e.matching.all {
 		var waiting []*Request
 		m.EachPosted(func(_, _ int32, r *Request) bool {
 			waiting = append(waiting, r)
@@ -94,7 +94,7 @@ func (e *Core) abortQueued(err error) {
 			p.abort(err, false)
 		}
 	}
-	for _, pr := range e.probes {
+	for _, pr := range e.Probes.list {
 		e.wake(pr.Wake)
 	}
 }

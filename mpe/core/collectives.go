@@ -39,7 +39,7 @@ func (e *Core) StartCall(r *Request) error {
 		return err
 	}
 	e.flush()
-	e.recordPosted(r)
+	recordPosted(e, r)
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (e *Core) FreeCommunicator(comm uint32) {
 }
 
 // advanceCalls has calls whose messages have ended go on. It is called at the end of an event.
-func (e *Core) advanceCalls() {
+func (e callEngine) advanceCalls() {
 	for len(e.ended) > 0 || e.calls.Pending() {
 		for i := 0; i < len(e.ended); i++ {
 			r := e.ended[i]
@@ -68,7 +68,7 @@ func (e *Core) advanceCalls() {
 				if errors.Is(err, extended.ErrAborted) { // the peer's call has failed
 					err = fmt.Errorf("%w: %w", collective.ErrCallFailed, err)
 				}
-				e.flowEnded(r)
+				flowEnded(e.Core, r)
 				e.calls.Ended(m, r.Status.Bytes, err)
 			}
 			e.effects.Release(r)
@@ -103,7 +103,7 @@ func (e callEngine) Compute(j collective.Job)         { e.out.Jobs = append(e.ou
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
 
 // message makes the request of a message.
-func (e *Core) message(m *collective.Message) *Request {
+func (e callEngine) message(m *collective.Message) *Request {
 	kind := OpRecv
 	switch {
 	case m.Sync && m.Send:
@@ -124,7 +124,7 @@ func (e *Core) message(m *collective.Message) *Request {
 }
 
 // startMessage posts the request of a message.
-func (e *Core) startMessage(r *Request) error {
+func (e callEngine) startMessage(r *Request) error {
 	if e.state != running {
 		return ErrClosed
 	}
@@ -132,7 +132,7 @@ func (e *Core) startMessage(r *Request) error {
 		return err
 	}
 	if r.kind == OpRecv {
-		if err := e.postRecv(r); err != nil {
+		if err := e.matching.postRecv(r); err != nil {
 			return err
 		}
 	} else if e.SendShort(r, true) {
@@ -163,7 +163,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 }
 
 func (e callEngine) WaitError(m *collective.Message, cause error) error {
-	return e.waitError(m.Request.(*Request), cause)
+	return waitError(e.Core, m.Request.(*Request), cause)
 }
 
 // Answers implements collective.Engine.
@@ -209,7 +209,7 @@ func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *
 }
 
 func (e callEngine) Discard(comm uint32) {
-	m := e.matchers.all[comm]
+	m := e.matching.all[comm]
 	if m == nil {
 		return
 	}
@@ -224,7 +224,7 @@ func (e callEngine) Discard(comm uint32) {
 		return true
 	})
 	for _, s := range stale { // the oldest first, as receives get them
-		e.discard(comm, int(s[0]), int(s[1]))
+		e.matching.discard(comm, int(s[0]), int(s[1]))
 	}
 }
 
@@ -250,7 +250,7 @@ func (e *Core) Computed(j collective.Job, err error) {
 }
 
 // openInternal takes a message that another rank's calls send to this one's.
-func (e *Core) openInternal(p *peer, in *inbound) {
+func (e callEngine) openInternal(p *peer, in *inbound) {
 	in.accepted, in.room = true, 0
 	if e.calls.Opened(p.rank, in.comm, in.tag, in.bytes) {
 		in.room = in.bytes
@@ -260,7 +260,7 @@ func (e *Core) openInternal(p *peer, in *inbound) {
 }
 
 // internalArrived hands over one that is complete.
-func (e *Core) internalArrived(p *peer, in *inbound) {
+func (e callEngine) internalArrived(p *peer, in *inbound) {
 	if in.own {
 		e.calls.Arrived(p.rank, in.comm, in.buf)
 		e.buffers.put(in.buf)

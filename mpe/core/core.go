@@ -47,19 +47,17 @@ type Core struct {
 	lastEnd  handshake.Instant
 
 	pending  pending
-	inbounds inboundPool
-	matchers matchers
-	probes   []*Probe
-	senders  []*Sender
-	claims   int32 // the last tag of a message that was claimed
+	matching matching
+	Probes   Probes
+	Rooms    Rooms
 	buffers  buffers
-	rests    restingSends
+	Rests    RestingSends
 	// calls has the collective calls under way, and ended those of their messages that have
 	// ended. abortsDropped: Close does not wait until this rank's aborts are sent.
 	calls         *collective.Executor
 	ended         []*Request
 	abortsDropped bool
-	reports       reports
+	Reports       Reports
 	// recordedCall is what Config.Calls is given.
 	recordedCall Call
 	// gone: the event at hand ends an operation of a program that is gone.
@@ -230,7 +228,8 @@ func New(cfg Config, effects Effects) (*Core, error) {
 	}
 	e.rank, e.cfg, e.effects, e.due = cfg.Rank, cfg, effects, Never
 	e.peers = make([]*peer, len(cfg.Peers))
-	e.matchers.init(cfg.Limits, len(cfg.Peers))
+	e.matching.c, e.Probes.c, e.Rooms.c, e.Rests.c, e.Reports.c = e, e, e, e, e
+	e.matching.init(cfg.Limits, len(cfg.Peers))
 	e.calls = collective.New(callEngine{e}, len(cfg.Peers), cfg.Collectives)
 	room := 0
 	for rank, pc := range cfg.Peers {
@@ -248,13 +247,13 @@ func New(cfg Config, effects Effects) (*Core, error) {
 			e.observesMemory = e.observesMemory || e.observes(p)
 		}
 		if x := pc.Extended; x != nil { // the SEND_REQUESTs of other peers are counted in any case
-			e.matchers.limits.Unexpected += p.extended.conn.Config().Messages
+			e.matching.limits.Unexpected += p.extended.conn.Config().Messages
 			if x.Room != nil {
 				room = max(room, x.Room.Limit())
 			}
 		}
 	}
-	e.matchers.limits.Unexpected += room
+	e.matching.limits.Unexpected += room
 	return e, nil
 }
 
@@ -335,10 +334,10 @@ func (e *Core) touch(p *peer) {
 func (e *Core) flush() {
 	for i := 0; ; {
 		if len(e.ended) > 0 || e.calls.Pending() {
-			e.advanceCalls()
+			callEngine{e}.advanceCalls()
 		}
-		if e.reports.answers {
-			e.answer()
+		if e.Reports.answers {
+			e.Reports.answer()
 		}
 		if len(e.pending.accepts) > 0 {
 			e.acceptAll()
@@ -358,10 +357,10 @@ func (e *Core) flush() {
 	clear(e.pending.touched)
 	e.pending.touched = e.pending.touched[:0]
 	e.pending.coalesced = false
-	e.inbounds.recycle()
-	e.movePlacements()
-	if len(e.senders) > 0 {
-		e.wakeSenders()
+	e.matching.inbounds.recycle()
+	movePlacements(e)
+	if len(e.Rooms.senders) > 0 {
+		e.Rooms.wake()
 	}
 }
 
@@ -444,7 +443,7 @@ func (e *Core) Shut() {
 			p.abort(ErrClosed, true)
 		}
 	}
-	e.advanceCalls() // calls whose messages have ended do, too
+	callEngine{e}.advanceCalls() // calls whose messages have ended do, too
 }
 
 // Reconfigure is Engine.Reconfigure.
@@ -467,7 +466,7 @@ func (e *Core) Reconfigure(peers []Peer) {
 func (e *Core) PeerFailed(rank int, cause error) {
 	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
 	sends, _ := p.load()
-	if e.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.answered) {
+	if e.matching.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.answered) {
 		p.broken = err
 	}
 }

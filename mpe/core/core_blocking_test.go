@@ -367,14 +367,14 @@ func (d *SimulatedDevice) Probe(ctx context.Context, m Match, wait bool) (Status
 	found := make(chan struct{}, 1)
 	mine := &Probe{Match: m, Wake: func() { notify(found) }}
 	if wait {
-		d.AddProbe(mine)
-		defer d.EndProbe(mine)
+		d.Probes.Add(mine)
+		defer d.Probes.End(mine)
 	}
 	for polled := false; ; polled = true {
 		if d.state != running {
 			return Status{}, false, fmt.Errorf("rank %d: %w", d.rank, ErrClosed)
 		}
-		st, ok := d.Found(m)
+		st, ok := d.Probes.Find(m)
 		switch {
 		case ok:
 			return st, true, nil

@@ -298,7 +298,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 			t.Fatal(err)
 		}
 		if seed/2%2 == 0 { // all that waits for a receive rests
-			e.matchers.restAbove = -1
+			e.matching.restAbove = -1
 		}
 		if old := w.ports[rank]; old != nil {
 			old.dead = true

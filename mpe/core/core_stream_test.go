@@ -155,7 +155,7 @@ func (s *Simulated) Pass(d time.Duration) { s.w.until(s.w.now + d) }
 
 // Unexpected returns how many messages of a communicator no receive has matched.
 func (d *SimulatedDevice) Unexpected(comm uint32) (n int) {
-	d.matchers.of(comm).EachUnexpected(func(_, _ int32, _ unexpected) bool {
+	d.matching.of(comm).EachUnexpected(func(_, _ int32, _ unexpected) bool {
 		n++
 		return true
 	})

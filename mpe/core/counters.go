@@ -87,11 +87,11 @@ const oldestPosted = 1024
 func (e *Core) RankCounters(c *RankCounters, posted []handshake.Instant) {
 	*c = RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(), Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
-	for _, m := range e.matchers.all {
+	for _, m := range e.matching.all {
 		c.Posted += m.Posted()
 		c.Unexpected += m.Unexpected()
 		n := 0
-		for w := range e.postedWaits(m) {
+		for w := range postedWaits(e, m) {
 			oldest := &anySource
 			if !w.AnySource {
 				oldest = &posted[w.Remote]
@@ -110,7 +110,7 @@ func (e *Core) RankCounters(c *RankCounters, posted []handshake.Instant) {
 }
 
 func (e *Core) Depths() (d Depths) {
-	for _, m := range e.matchers.all {
+	for _, m := range e.matching.all {
 		d.Posted += m.Posted()
 		d.Unexpected += m.Unexpected()
 	}

@@ -34,7 +34,7 @@ func (e callEngine) Forward(recv, send *collective.Message) (later bool, err err
 }
 
 // flowEnded lets a flow's send go on when all has arrived.
-func (e *Core) flowEnded(r *Request) {
+func flowEnded(e *Core, r *Request) {
 	f := r.flow
 	switch {
 	case f == nil:
@@ -43,13 +43,13 @@ func (e *Core) flowEnded(r *Request) {
 	default:
 		f.recv = nil
 		if f.send != nil && r.Err == nil && r.Status.Bytes == int64(len(f.send.buf)) {
-			e.flowed(f, r.Status.Bytes, true)
+			flowed(e, f, r.Status.Bytes, true)
 		}
 	}
 }
 
 // flowed lets a flow's send go on, now that there are so many bytes, or all.
-func (e *Core) flowed(f *flow, bytes int64, all bool) {
+func flowed(e *Core, f *flow, bytes int64, all bool) {
 	if !all && bytes < f.ready+f.piece {
 		return
 	}
@@ -59,10 +59,10 @@ func (e *Core) flowed(f *flow, bytes int64, all bool) {
 
 // arriving lets a flow's send go on with what has come of its message, up to the first
 // gap.
-func (e *Core) arriving(in *inbound) {
+func arriving(e *Core, in *inbound) {
 	if f := in.req.flow; f.send != nil && in.stored == in.got {
 		n := min(in.got, int64(len(in.buf)))
-		e.flowed(f, n, n == int64(len(in.buf)))
+		flowed(e, f, n, n == int64(len(in.buf)))
 	}
 }
 
@@ -78,7 +78,7 @@ func (r *Request) waits(in *inbound) bool {
 }
 
 // onClearToSend notes that the next rank has sent CLEAR_TO_SEND for what a flow sends.
-func (e *Core) onClearToSend(r *Request) {
+func onClearToSend(e *Core, r *Request) {
 	if r == nil || r.flow == nil {
 		return
 	}
@@ -86,6 +86,6 @@ func (e *Core) onClearToSend(r *Request) {
 	f.cleared = true
 	if in := f.in; in != nil && f.recv != nil {
 		f.in = nil
-		e.clear(in, f.recv)
+		e.matching.accept(in, f.recv)
 	}
 }

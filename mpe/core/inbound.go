@@ -76,10 +76,10 @@ func (in *inbound) store(offset int64, payload []byte) {
 }
 
 // deliver ends the receive of a message that is complete.
-func (e *Core) deliver(in *inbound) {
+func (x *matching) deliver(in *inbound) {
 	r := in.req
 	in.req = nil
-	e.keepTag(r, in)
+	x.keepTag(r, in)
 	r.Status = in.status()
 	r.Status.Phases.Start = r.posted
 	var err error
@@ -90,14 +90,14 @@ func (e *Core) deliver(in *inbound) {
 		in.p.recvsDone++
 		in.p.recvBytes += uint64(in.bytes)
 	}
-	e.finish(r, err)
-	e.inbounds.retire(in)
+	x.c.finish(r, err)
+	x.inbounds.retire(in)
 }
 
 // keepTag gives a message from a peer that carries no tags the tag of the
 // receive that its order gave it to.
-func (e *Core) keepTag(r *Request, in *inbound) {
-	if r.tag != AnyTag && in.source != e.rank && e.peers[in.source].noTags() {
+func (x *matching) keepTag(r *Request, in *inbound) {
+	if r.tag != AnyTag && in.source != x.c.rank && x.c.peers[in.source].noTags() {
 		in.tag = r.tag
 	}
 }
@@ -105,28 +105,28 @@ func (e *Core) keepTag(r *Request, in *inbound) {
 // takeOver puts a receive in the place of the engine's own memory: what has
 // arrived is copied, the rest is written straight into the receive's buffer
 // (YAMPII's rule; E15).
-func (e *Core) takeOver(in *inbound, r *Request) {
+func (x *matching) takeOver(in *inbound, r *Request) {
 	if in.own {
 		copy(r.buf, in.buf[:min(in.got, int64(len(in.buf)))])
 		if !in.arrived && in.p != nil {
 			in.p.takenOver++
 			in.p.takenOverRemaining += uint64(max(in.bytes-in.stored, 0))
 		}
-		e.buffers.put(in.buf)
+		x.c.buffers.put(in.buf)
 		in.own = false
 	}
 	in.buf, in.req = r.buf, r
 	r.in = in
 }
 
-// clear lets the sender of a message that was matched send it, at the end of the event.
-func (e *Core) clear(in *inbound, r *Request) {
+// accept lets the sender of a message that was matched send it, at the end of the event.
+func (x *matching) accept(in *inbound, r *Request) {
 	in.accepted = true
-	in.phases.Clear = e.at
+	in.phases.Clear = x.c.at
 	if !in.own && !in.arrived {
 		in.room = min(in.bytes, int64(len(r.buf)))
 	}
-	e.pending.accepts = append(e.pending.accepts, in)
+	x.c.pending.accepts = append(x.c.pending.accepts, in)
 }
 
 // inboundPool has the memory of messages.

@@ -154,7 +154,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.Buffered:
 			l.buffered(act.ID)
 		case extended.ClearedToSend:
-			e.onClearToSend(l.outs.at(act.ID).req)
+			onClearToSend(e, l.outs.at(act.ID).req)
 		case extended.SendDone:
 			// Packets that read the payload go first.
 			l.sendBatch()
@@ -168,7 +168,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 			in := l.ins.at(act.Message)
 			in.store(act.Offset, act.Payload)
 			if r := in.req; r != nil && r.flow != nil {
-				e.arriving(in)
+				arriving(e, in)
 			}
 			if p.placed {
 				l.place(in)
@@ -176,7 +176,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.AskLink:
 			l.askLink()
 		case extended.Question:
-			e.onQuestion(l)
+			e.Reports.onQuestion(l)
 		case extended.Report:
 			l.reported(act)
 		case extended.Arrived:
@@ -225,14 +225,13 @@ func (l *extendedLink) askLink() {
 // place has the rest of a long message placed in the receive's buffer, if all of it that
 // has been sent so far is there.
 func (l *extendedLink) place(in *inbound) {
-	e := l.p.e
 	end := min(in.bytes, int64(len(in.buf)))
 	if in.req != nil && !in.own && in.stored == in.got && end-in.got >= minPlacement && l.conn.Payload() >= minPlacement {
-		e.expect(l.p, in.req, Placement{
+		l.p.expect(in.req, Placement{
 			Head: protocol.ExtHeaderLen, Message: in.num.Number(), Offset: uint32(in.got), Buf: in.buf[in.got:end],
 		})
 	} else {
-		e.expectNothing(l.p)
+		l.p.expectNothing()
 	}
 }
 
@@ -312,7 +311,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 // opened announces a message, which a has brought if it is advertised.
 func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 	p, e := l.p, l.p.e
-	in := e.inbounds.get()
+	in := e.matching.inbounds.get()
 	*in = inbound{
 		source: p.rank, comm: act.Comm, tag: int32(act.Tag), bytes: act.Length, datatype: act.Datatype,
 		p: p, num: act.Message, room: act.Length, eager: act.Eager,
@@ -323,13 +322,13 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 	in.phases.Start, in.phases.Request = e.at, e.at
 	l.ins.add(act.Message, in)
 	if collective.Internal(in.comm) {
-		e.openInternal(p, in)
+		callEngine{e}.openInternal(p, in)
 		return
 	}
-	if err := e.arrive(in); err != nil {
+	if err := e.matching.arrive(in); err != nil {
 		// It cannot be: there is room for all that the peers have credit
 		// for. Its credit stays with it.
-		e.refused(in)
+		e.matching.refused(in)
 	}
 	if act.Eager && in.req == nil {
 		// As long as the peer's credit reaches, and no longer.
@@ -343,13 +342,13 @@ func (l *extendedLink) opened(act *extended.Action, a *RxPacket) {
 // sender is cleared at the end of the event (flush).
 func (l *extendedLink) matched(in *inbound, r *Request) {
 	e := l.p.e
-	e.takeOver(in, r)
+	e.matching.takeOver(in, r)
 	if !in.accepted && !r.waits(in) {
-		e.clear(in, r)
+		e.matching.accept(in, r)
 	}
 	if in.arrived {
 		l.ins.remove(in.num)
-		e.deliver(in)
+		e.matching.deliver(in)
 	}
 }
 
@@ -373,11 +372,11 @@ func (l *extendedLink) arrived(m extended.Message) {
 	in.phases.Data = e.at
 	if in.req != nil {
 		l.ins.remove(m)
-		e.deliver(in)
+		e.matching.deliver(in)
 	} else if in.accepted { // its receive was detached: it is complete, and no longer the peer's
 		l.ins.remove(m)
 		if collective.Internal(in.comm) {
-			e.internalArrived(l.p, in)
+			callEngine{e}.internalArrived(l.p, in)
 			return // its credit may not have been returned yet
 		}
 		in.p = nil
@@ -404,8 +403,8 @@ func (l *extendedLink) lost(act *extended.Action) {
 		e.finish(r, act.Err)
 		return
 	}
-	e.matchers.of(in.comm).RemoveUnexpected(in.handle)
-	e.forget(in)
+	e.matching.of(in.comm).RemoveUnexpected(in.handle)
+	e.matching.forget(in)
 }
 
 // cancelMessage cancels a message, and reports whether nothing of it is left.
@@ -437,7 +436,7 @@ func (l *extendedLink) detach(r *Request, keep Keep, drop bool) {
 	default:
 		in.buf = e.buffers.own(in.buf[:min(int64(len(in.buf)), in.bytes)], keep)
 		in.own, in.req = true, nil
-		e.restore(in)
+		e.matching.restore(in)
 	}
 }
 

@@ -167,7 +167,7 @@ func (l *handshakeLink) perform(a *RxPacket) {
 	for len(e.pairs.reposts) > 0 { // which may act on another peer
 		r := e.pairs.reposts[0]
 		e.pairs.reposts = append(e.pairs.reposts[:0], e.pairs.reposts[1:]...)
-		e.repost(r)
+		e.matching.repost(r)
 		if len(e.pairs.reposts) == 0 {
 			l.perform(nil)
 		}
@@ -239,13 +239,13 @@ func (r *Request) store(act handshake.Action) {
 
 // place has the rest of a long message placed in the receive's buffer.
 func (l *handshakeLink) place() {
-	e, r := l.p.e, l.recving
+	r := l.recving
 	offset, left, ok := l.pair.Expects()
 	left = min(left, int64(len(r.buf))-offset)
 	if ok && left >= minPlacement && !r.detached {
-		e.expect(l.p, r, Placement{Buf: r.buf[offset : offset+left]})
+		l.p.expect(r, Placement{Buf: r.buf[offset : offset+left]})
 	} else {
-		e.expectNothing(l.p)
+		l.p.expectNothing()
 	}
 }
 
@@ -288,8 +288,8 @@ func (l *handshakeLink) announceDeferred() bool {
 	old := l.deferred
 	if !ok {
 		if old != nil { // it was a duplicate
-			e.matchers.of(old.comm).RemoveUnexpected(old.handle)
-			e.inbounds.retire(old)
+			e.matching.of(old.comm).RemoveUnexpected(old.handle)
+			e.matching.inbounds.retire(old)
 			l.deferred = nil
 		}
 		return false
@@ -298,16 +298,16 @@ func (l *handshakeLink) announceDeferred() bool {
 		return false
 	}
 	if old != nil { // replaced by another
-		e.matchers.of(old.comm).RemoveUnexpected(old.handle)
+		e.matching.of(old.comm).RemoveUnexpected(old.handle)
 	}
 	if l.isLeft() {
 		return l.discardNext()
 	}
-	in := e.inbounds.get()
+	in := e.matching.inbounds.get()
 	*in = inbound{source: p.rank, tag: int32(h.Tag), bytes: UnknownLength, datatype: h.Call.Datatype(), p: p}
 	in.phases.Start, in.phases.Request = at, at
 	l.deferred = in
-	if err := e.arrive(in); err != nil {
+	if err := e.matching.arrive(in); err != nil {
 		l.deferred = nil // the peer will ask again
 	}
 	return l.recving != nil
@@ -366,7 +366,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 			p.recvsDone++
 			p.recvBytes += uint64(r.Status.Bytes)
 		}
-		e.inbounds.retire(r.in)
+		e.matching.inbounds.retire(r.in)
 		e.finish(r, act.Err)
 	case act.Err == nil && !r.discards:
 		// It arrived for a detached receive: it goes to the next one that it fits.
@@ -375,8 +375,8 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 			buf: r.buf, own: true, room: int64(len(r.buf)), arrived: true, matchedBefore: true, phases: act.Phases,
 		}
 		in.got = min(in.bytes, in.room)
-		if err := e.arrive(in); err != nil {
-			e.forget(in)
+		if err := e.matching.arrive(in); err != nil {
+			e.matching.forget(in)
 		}
 	default:
 		e.buffers.put(r.buf)

@@ -144,8 +144,8 @@ func (l *handshakeLink) programEnded(clean bool) {
 	}
 	l.left.unanswered = false
 	if in := l.deferred; in != nil && l.isLeft() {
-		l.p.e.matchers.of(in.comm).RemoveUnexpected(in.handle)
-		l.p.e.inbounds.retire(in)
+		l.p.e.matching.of(in.comm).RemoveUnexpected(in.handle)
+		l.p.e.matching.inbounds.retire(in)
 		l.discardNext()
 	}
 	l.perform(nil)

@@ -84,16 +84,16 @@ func (e *PeerFailedError) Is(target error) bool { return target == ErrPeerLost }
 // what they wait for, and so may the peer when it returns.
 func (p *peer) lost(why Event, reason string) {
 	err := &PeerLostError{Rank: p.rank, Event: why, Reason: reason, Left: p.deadEnd() != nil}
-	p.e.endPosted(p.rank, err)
-	p.e.endWildcards()
+	p.e.matching.endPosted(p.rank, err)
+	p.e.matching.endWildcards()
 	p.e.calls.PeerLost(p.rank, err)
 }
 
 // endPosted ends the receives from a source that no message has matched, and the probes that wait for its
 // messages. Those from any source end in the world only. It returns the number of receives.
-func (e *Core) endPosted(from int, err error) int {
+func (x *matching) endPosted(from int, err error) int {
 	var list []*Request
-	for comm, m := range e.matchers.all {
+	for comm, m := range x.all {
 		if from == AnySource && comm != 0 {
 			continue
 		}
@@ -105,13 +105,13 @@ func (e *Core) endPosted(from int, err error) int {
 		})
 	}
 	for _, r := range list {
-		e.matchers.of(r.comm).CancelPosted(r.handle)
-		e.finish(r, err)
+		x.of(r.comm).CancelPosted(r.handle)
+		x.c.finish(r, err)
 	}
-	for _, pr := range e.probes {
+	for _, pr := range x.c.Probes.list {
 		if pr.Source == from && (from != AnySource || pr.Comm == 0) {
 			pr.Err = err
-			e.wake(pr.Wake)
+			x.c.wake(pr.Wake)
 		}
 	}
 	return len(list)
@@ -121,14 +121,14 @@ func (e *Core) endPosted(from int, err error) int {
 // rank itself does not count: what it sends itself has to be posted, too.
 func (p *peer) deadEnded(err error) {
 	p.abort(err, false)
-	p.e.endPosted(p.rank, err)
-	p.e.endWildcards()
+	p.e.matching.endPosted(p.rank, err)
+	p.e.matching.endWildcards()
 }
 
 // endWildcards ends the receives from any source, and the probes, if no peer can send to them.
-func (e *Core) endWildcards() {
-	if err := e.NoSender(AnySource, 0); err != nil {
-		e.endPosted(AnySource, err)
+func (x *matching) endWildcards() {
+	if err := x.c.NoSender(AnySource, 0); err != nil {
+		x.endPosted(AnySource, err)
 	}
 }
 

@@ -20,8 +20,8 @@ type placement struct {
 	moved bool
 }
 
-// expect notes that more of a receive's message is to come from a peer, to where at says.
-func (e *Core) expect(p *peer, r *Request, at Placement) {
+// expect notes that more of a receive's message is to come from the peer, to where at says.
+func (p *peer) expect(r *Request, at Placement) {
 	l := &p.placement
 	at.Peer = p.rank
 	l.next.req, l.next.at = r, at
@@ -30,19 +30,19 @@ func (e *Core) expect(p *peer, r *Request, at Placement) {
 	}
 	if !l.moved {
 		l.moved = true
-		e.pending.placements = append(e.pending.placements, p)
+		p.e.pending.placements = append(p.e.pending.placements, p)
 	}
 }
 
 // expectNothing notes that what was expected before is wrong now.
-func (e *Core) expectNothing(p *peer) {
+func (p *peer) expectNothing() {
 	if l := &p.placement; l.req != nil || l.next.req != nil {
-		e.expect(p, nil, Placement{})
+		p.expect(nil, Placement{})
 	}
 }
 
 // movePlacements puts the placements where the event at hand left them.
-func (e *Core) movePlacements() {
+func movePlacements(e *Core) {
 	for i, p := range e.pending.placements {
 		e.pending.placements[i] = nil
 		l := &p.placement
@@ -57,7 +57,7 @@ func (e *Core) movePlacements() {
 }
 
 // revokePlacement takes the memory of a receive away that ends.
-func (e *Core) revokePlacement(r *Request) {
+func revokePlacement(e *Core, r *Request) {
 	if r.placed == nil {
 		return
 	}

@@ -22,7 +22,7 @@ func (e *Core) Request(op *Operation) *Request {
 
 // Queues reports whether a receive is certain to wait for its message, so that its event may have the time of the last one.
 func (e *Core) Queues(r *Request) bool {
-	return !e.observes(r.p) && e.matchers.of(r.comm).Unexpected() == 0
+	return !e.observes(r.p) && e.matching.of(r.comm).Unexpected() == 0
 }
 
 // Refuse ends a request that is not to start.
@@ -34,11 +34,11 @@ func (e *Core) Post(r *Request, short, blocking bool) error {
 		e.sentShort(r)
 		return nil
 	}
-	r.MayRest = e.mayRest(r)
+	r.MayRest = e.Rests.mayRest(r)
 	if err := e.startRequest(r, blocking); err != nil {
 		return err
 	}
-	e.recordPosted(r)
+	recordPosted(e, r)
 	return nil
 }
 
@@ -51,9 +51,9 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 	r.id, r.posted = e.nextID, e.at
 	switch {
 	case r.kind == OpRecv:
-		err = e.postRecv(r)
+		err = e.matching.postRecv(r)
 	case r.peer == e.rank:
-		err = e.sendSelf(r)
+		err = e.matching.sendSelf(r)
 	default:
 		if r.p.send(r, blocking) {
 			return nil

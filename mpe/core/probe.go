@@ -13,32 +13,33 @@ type Probe struct {
 	Err  error
 }
 
-func (e *Core) AddProbe(p *Probe) { e.probes = append(e.probes, p) }
+// Add has a probe woken when there may be a message for it, until End.
+func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
 // wake has the driver call a function when the event has ended.
 func (e *Core) wake(f func()) { e.out.Wake = append(e.out.Wake, f) }
 
-// Found describes the message that a receive would get, if there is one. A message of a peer without communicators cannot be
+// Find describes the message that a receive would get, if there is one. A message of a peer without communicators cannot be
 // claimed: it exists by the peer's SEND_REQUEST only.
-func (e *Core) Found(m Match) (Status, bool) {
+func (s *Probes) Find(m Match) (Status, bool) {
 	r := Request{tag: int32(m.Tag), peer: m.Source}
 	if m.Source != AnySource {
-		r.p = e.peers[m.Source]
+		r.p = s.c.peers[m.Source]
 	}
-	matcher := e.matchers.of(m.Comm)
+	matcher := s.c.matching.of(m.Comm)
 	u, h, ok := matcher.ProbeHandle(int32(m.Source), r.matchTag())
 	if !ok {
 		return Status{}, false
 	}
 	st := u.status(m.Comm)
-	if p := e.peers[st.Peer]; m.Claim && (p == nil || !p.limits.NoComms) {
+	if p := s.c.peers[st.Peer]; m.Claim && (p == nil || !p.limits.NoComms) {
 		in := u.in
 		if in == nil {
-			in = e.record(&u, m.Comm, h.Order())
+			in = s.c.matching.record(&u, m.Comm, h.Order())
 			in.handle = h
 			matcher.Replace(h, unexpected{in: in})
 		}
-		st.Claim = e.claim(in)
+		st.Claim = s.c.matching.claim(in)
 	}
 	if m.Tag != AnyTag {
 		st.Tag = m.Tag // a peer without tags has that of the receive
@@ -48,34 +49,34 @@ func (e *Core) Found(m Match) (Status, bool) {
 
 // claim moves a message to the communicator of those that are claimed, and returns its tag there: 0 if there is no room, and the message stays
 // where it is. In all else it is as any unexpected message.
-func (e *Core) claim(in *inbound) int {
-	to := e.matchers.of(ClaimComm)
-	if to.Unexpected() >= e.matchers.limits.Unexpected {
+func (x *matching) claim(in *inbound) int {
+	to := x.of(ClaimComm)
+	if to.Unexpected() >= x.limits.Unexpected {
 		return 0
 	}
-	e.matchers.of(in.comm).RemoveUnexpected(in.handle)
-	e.claims = e.claims%math.MaxInt32 + 1
-	in.comm, in.tag = ClaimComm, e.claims
-	if err := e.arrive(in); err != nil { // there is room
-		e.refused(in)
+	x.of(in.comm).RemoveUnexpected(in.handle)
+	x.claims = x.claims%math.MaxInt32 + 1
+	in.comm, in.tag = ClaimComm, x.claims
+	if err := x.arrive(in); err != nil { // there is room
+		x.refused(in)
 		return 0
 	}
 	return int(in.tag)
 }
 
-// wakeProbes wakes the probes that may be waiting for the message.
-func (e *Core) wakeProbes(in *inbound) {
-	for _, p := range e.probes {
+// wake wakes the probes that may be waiting for the message.
+func (s *Probes) wake(in *inbound) {
+	for _, p := range s.list {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {
-			e.wake(p.Wake)
+			s.c.wake(p.Wake)
 		}
 	}
 }
 
-func (e *Core) EndProbe(mine *Probe) {
-	for i, p := range e.probes {
+func (s *Probes) End(mine *Probe) {
+	for i, p := range s.list {
 		if p == mine {
-			e.probes = append(e.probes[:i], e.probes[i+1:]...)
+			s.list = append(s.list[:i], s.list[i+1:]...)
 			return
 		}
 	}
@@ -94,4 +95,10 @@ func DescribeMatch(m Match) string {
 		s += fmt.Sprintf(" in communicator %d", m.Comm)
 	}
 	return s
+}
+
+// Probes are the callers that wait for messages.
+type Probes struct {
+	c    *Core
+	list []*Probe
 }

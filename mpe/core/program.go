@@ -3,7 +3,7 @@ package core
 // ProgramEnded is Engine.ProgramEnded.
 func (e *Core) ProgramEnded(clean bool) {
 	e.calls.Reset()
-	e.dropMatched()
+	e.matching.dropMatched()
 	for _, p := range e.peers {
 		if p != nil {
 			if p.extended != nil {
@@ -18,8 +18,8 @@ func (e *Core) ProgramEnded(clean bool) {
 
 // dropMatched drops messages that were matched by receives whose callers no longer waited: they are for the next
 // receives of the same program. Each is the oldest of its source and tag.
-func (e *Core) dropMatched() {
-	for comm, m := range e.matchers.all {
+func (x *matching) dropMatched() {
+	for comm, m := range x.all {
 		var list []*inbound
 		m.EachUnexpected(func(_, _ int32, u unexpected) bool {
 			if u.in != nil && u.in.matchedBefore {
@@ -28,22 +28,22 @@ func (e *Core) dropMatched() {
 			return true
 		})
 		for _, in := range list {
-			e.discard(comm, in.source, int(in.tag))
+			x.discard(comm, in.source, int(in.tag))
 		}
 	}
 }
 
 // discard receives and drops a message, the oldest of its source and tag.
-func (e *Core) discard(comm uint32, source, tag int) {
-	r := e.Request(&Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
+func (x *matching) discard(comm uint32, source, tag int) {
+	r := x.c.Request(&Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
 	r.discards = true
-	e.nextID++
-	r.id, r.posted = e.nextID, e.at
-	_ = e.postRecv(r) // there is a message for it, so it needs no room
+	x.c.nextID++
+	r.id, r.posted = x.c.nextID, x.c.at
+	_ = x.postRecv(r) // there is a message for it, so it needs no room
 }
 
 // leaveRecv notes that a receive of a program that is gone was cancelled.
-func (e *Core) leaveRecv(r *Request) {
+func leaveRecv(e *Core, r *Request) {
 	for _, p := range e.peers {
 		if p != nil && p.handshake != nil && (p == r.p || r.peer == AnySource) {
 			p.handshake.leaveRecv()

@@ -41,14 +41,14 @@ type Call struct {
 }
 
 // recordPosted records that a call was posted, unless it has ended.
-func (e *Core) recordPosted(r *Request) {
+func recordPosted(e *Core, r *Request) {
 	if !r.Over {
-		e.recordCall(r, false)
+		recordCall(e, r, false)
 	}
 }
 
 // recordCall hands a call to the recorder, if there is one.
-func (e *Core) recordCall(r *Request, ended bool) {
+func recordCall(e *Core, r *Request, ended bool) {
 	if e.cfg.Calls == nil || r.message != nil || r.discards || r.kind != opCollective && !e.observes(r.p) {
 		return
 	}

@@ -34,8 +34,10 @@ type PeerReport struct {
 // reportEvery is the shortest time between two reports that a rank makes, however many ask.
 const reportEvery = 100 * time.Millisecond
 
-// reports is what a core has of the questions of other ranks, and of its own.
-type reports struct {
+// Reports is what a core has of the questions of other ranks, and of its own.
+type Reports struct {
+	c *Core
+
 	// text is the report that was made last, at madeAt. making: the driver makes one for the askers; answers: they get
 	// the last one at the end of the event.
 	text    []byte
@@ -63,34 +65,34 @@ func (q *Question) answered(e *Core, rank int, report []byte, err error) {
 
 // Ask asks ranks for their reports. All of them have to be peers, and none may come twice. Wake is called when all have
 // answered.
-func (e *Core) Ask(ranks []int, wake func()) *Question {
+func (r *Reports) Ask(ranks []int, wake func()) *Question {
 	q := &Question{Reports: make([]PeerReport, len(ranks)), left: len(ranks), wake: wake}
 	if len(ranks) == 0 {
-		e.wake(wake)
+		r.c.wake(wake)
 	}
 	for i, rank := range ranks {
 		q.Reports[i].Rank = rank
 	}
 	for _, rank := range ranks {
-		switch l := e.peers[rank].extended; {
+		switch l := r.c.peers[rank].extended; {
 		case l == nil:
-			q.answered(e, rank, nil, ErrNotExtended)
-		case e.state != running:
-			q.answered(e, rank, nil, ErrClosed)
+			q.answered(r.c, rank, nil, ErrNotExtended)
+		case r.c.state != running:
+			q.answered(r.c, rank, nil, ErrClosed)
 		default:
 			l.questions = append(l.questions, q)
-			e.conns.list = l.machine().Ask(e.at, e.conns.list[:0])
+			r.c.conns.list = l.machine().Ask(r.c.at, r.c.conns.list[:0])
 			l.perform(nil)
 		}
 	}
-	e.flush()
+	r.c.flush()
 	return q
 }
 
-// forget drops a question that has not ended.
-func (e *Core) ForgetQuestion(q *Question) {
-	for _, r := range q.Reports {
-		if l := e.peers[r.Rank].extended; l != nil {
+// Forget drops a question that has not ended.
+func (r *Reports) Forget(q *Question) {
+	for _, of := range q.Reports {
+		if l := r.c.peers[of.Rank].extended; l != nil {
 			l.questions = slices.DeleteFunc(l.questions, func(other *Question) bool { return other == q })
 		}
 	}
@@ -105,39 +107,36 @@ func (l *extendedLink) reported(act *extended.Action) {
 }
 
 // onQuestion has a report made for a peer that asks, or sends the one that was just made.
-func (e *Core) onQuestion(l *extendedLink) {
-	r := &e.reports
-	if !e.cfg.Reports || e.state != running || slices.Contains(r.askers, l) {
+func (r *Reports) onQuestion(l *extendedLink) {
+	if !r.c.cfg.Reports || r.c.state != running || slices.Contains(r.askers, l) {
 		return
 	}
 	r.askers = append(r.askers, l)
 	switch {
 	case r.making:
-	case r.text != nil && e.at-r.madeAt < reportEvery:
+	case r.text != nil && r.c.at-r.madeAt < reportEvery:
 		r.answers = true
 	default:
-		r.making, e.out.Report = true, true
+		r.making, r.c.out.Report = true, true
 	}
 }
 
-// ReportMade sends a report to the ranks that have asked for it.
-func (e *Core) ReportMade(text []byte) {
-	r := &e.reports
-	r.text, r.madeAt, r.making = text, e.at, false
-	e.answer()
-	e.flush()
+// Made sends a report to the ranks that have asked for it.
+func (r *Reports) Made(text []byte) {
+	r.text, r.madeAt, r.making = text, r.c.at, false
+	r.answer()
+	r.c.flush()
 }
 
 // answer sends the last report to the ranks that have asked for it.
-func (e *Core) answer() {
-	r := &e.reports
+func (r *Reports) answer() {
 	askers := r.askers
 	r.askers, r.answers = nil, false
-	if e.state != running {
+	if r.c.state != running {
 		return
 	}
 	for _, l := range askers {
-		e.conns.list = l.machine().Answer(r.text, e.conns.list[:0])
+		r.c.conns.list = l.machine().Answer(r.text, r.c.conns.list[:0])
 		l.perform(nil)
 	}
 }

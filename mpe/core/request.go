@@ -139,22 +139,22 @@ func (e *Core) finish(r *Request, err error) {
 	}
 	r.Err = err
 	e.lastEnd = e.at
-	e.recordCall(r, true)
+	recordCall(e, r, true)
 	switch {
 	case r.kind == opCollective && err != nil:
 		e.cfg.Observer.CallFailed(e.rank, err)
 	case e.observed && r.kind != opCollective && !r.discards && e.notifies(r):
 		e.cfg.Observer.Done(e.rank, r.Status, err)
 	}
-	e.revokePlacement(r)
+	revokePlacement(e, r)
 	r.buf, r.in = nil, nil
 	r.Over = true
-	left := r.rest != 0 && e.rests.moves[r.rest] == r // by a library, which does not wait for it then
+	left := r.rest != 0 && e.Rests.moves[r.rest] == r // by a library, which does not wait for it then
 	switch {
 	case r.message != nil:
 		e.ended = append(e.ended, r)
 	case left:
-		e.restEnded(r)
+		e.Rests.ended(r)
 	case r.Owner != nil:
 		e.out.Ended = append(e.out.Ended, r)
 	}

@@ -58,8 +58,10 @@ type restingSend struct {
 // restPage is the number of records allocated at a time.
 const restPage = 1 << 10
 
-// restingSends holds the sends that libraries left to the engine.
-type restingSends struct {
+// RestingSends holds the sends that libraries left to the engine.
+type RestingSends struct {
+	c *Core
+
 	pages []*[restPage]restingSend
 	used  uint32 // records so far
 	free  uint32 // the first free one, counted from 1, or 0
@@ -68,12 +70,12 @@ type restingSends struct {
 }
 
 // at returns the record of a ref, which counts from 1.
-func (q *restingSends) at(ref uint32) *restingSend {
+func (q *RestingSends) at(ref uint32) *restingSend {
 	return &q.pages[(ref-1)/restPage][(ref-1)%restPage]
 }
 
 // add returns the ref of a new record.
-func (q *restingSends) add() uint32 {
+func (q *RestingSends) add() uint32 {
 	if ref := q.free; ref != 0 {
 		q.free = uint32(q.at(ref).peer)
 		return ref
@@ -86,7 +88,7 @@ func (q *restingSends) add() uint32 {
 }
 
 // remove frees a record.
-func (q *restingSends) remove(ref uint32) {
+func (q *RestingSends) remove(ref uint32) {
 	s := q.at(ref)
 	*s = restingSend{uses: s.uses + 1, peer: int32(q.free)}
 	q.free = ref
@@ -95,7 +97,7 @@ func (q *restingSends) remove(ref uint32) {
 }
 
 // ref returns the ref of a number, or 0 if there is no such send any more.
-func (q *restingSends) ref(n Resting) uint32 {
+func (q *RestingSends) ref(n Resting) uint32 {
 	ref := uint32(n)
 	if ref == 0 || ref > q.used {
 		return 0
@@ -107,7 +109,7 @@ func (q *restingSends) ref(n Resting) uint32 {
 }
 
 // move notes the Request of a send in the engine's hands.
-func (q *restingSends) move(ref uint32, r *Request) {
+func (q *RestingSends) move(ref uint32, r *Request) {
 	if q.moves == nil {
 		q.moves = map[uint32]*Request{}
 	}
@@ -115,13 +117,12 @@ func (q *restingSends) move(ref uint32, r *Request) {
 }
 
 // mayRest reports whether a request that is about to start is a send that may be left: it pays if the peer has many.
-func (e *Core) mayRest(r *Request) bool {
-	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > e.matchers.restAbove
+func (q *RestingSends) mayRest(r *Request) bool {
+	return r.p != nil && r.send() && r.p.extended != nil && r.p.extended.conn.Sends() > q.c.matching.restAbove
 }
 
-// Rest keeps a send that its library no longer follows. It may have ended already.
-func (e *Core) Rest(r *Request, o *Origin) Resting {
-	q := &e.rests
+// Keep keeps a send that its library no longer follows. It may have ended already.
+func (q *RestingSends) Keep(r *Request, o *Origin) Resting {
 	ref := r.rest
 	if ref == 0 {
 		ref = q.add()
@@ -131,16 +132,15 @@ func (e *Core) Rest(r *Request, o *Origin) Resting {
 	n := Resting(s.uses)<<32 | Resting(ref)
 	q.move(ref, r)
 	if r.Over {
-		e.restEnded(r)
+		q.ended(r)
 	} else {
 		r.p.extended.restSend(ref)
 	}
 	return n
 }
 
-// restEnded keeps the outcome of a send that ends in the engine's hands.
-func (e *Core) restEnded(r *Request) {
-	q := &e.rests
+// ended keeps the outcome of a send that ends in the engine's hands.
+func (q *RestingSends) ended(r *Request) {
 	ref := r.rest
 	delete(q.moves, ref)
 	s := q.at(ref)
@@ -151,7 +151,7 @@ func (e *Core) restEnded(r *Request) {
 		}
 		q.errs[ref] = r.Err
 	}
-	e.effects.Release(r)
+	q.c.effects.Release(r)
 	if s.discarded {
 		q.remove(ref)
 	}
@@ -159,7 +159,7 @@ func (e *Core) restEnded(r *Request) {
 
 // restSend gives the Request of a send back that waits for a receive of the peer.
 func (l *extendedLink) restSend(ref uint32) {
-	q := &l.p.e.rests
+	q := &l.p.e.Rests
 	r := q.moves[ref]
 	if r == nil || r.p != l.p {
 		return
@@ -180,7 +180,7 @@ func (l *extendedLink) restSend(ref uint32) {
 
 // wakeSend is the function of WakeSends.
 func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant) {
-	r := l.p.e.restored(ref)
+	r := l.p.e.Rests.restored(ref)
 	r.out = l.outs.add(r)
 	return extended.SendOp{
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype,
@@ -189,26 +189,25 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 }
 
 // restored makes a Request of a send that waits or has ended, in the engine's hands.
-func (e *Core) restored(ref uint32) *Request {
-	s := e.rests.at(ref)
-	r := e.effects.NewRequest()
-	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), e.peers[s.peer], s.tag, s.comm, s.datatype
+func (q *RestingSends) restored(ref uint32) *Request {
+	s := q.at(ref)
+	r := q.c.effects.NewRequest()
+	r.kind, r.peer, r.p, r.tag, r.comm, r.datatype = s.kind, int(s.peer), q.c.peers[s.peer], s.tag, s.comm, s.datatype
 	r.posted, r.Status.Peer = s.posted, int(s.peer)
 	if s.state == restWaits {
-		r.id, r.buf = e.nextID-handshake.ID(uint32(e.nextID)-s.id), unsafe.Slice(s.buf, s.length)
+		r.id, r.buf = q.c.nextID-handshake.ID(uint32(q.c.nextID)-s.id), unsafe.Slice(s.buf, s.length)
 		s.buf = nil
 		r.p.extended.resting--
 	} else {
-		r.Err = e.rests.errs[ref]
+		r.Err = q.errs[ref]
 		r.Over = true
 	}
-	e.rests.move(ref, r)
+	q.move(ref, r)
 	return r
 }
 
-// WakeRest gives a library back what it left, or nil.
-func (e *Core) WakeRest(n Resting) (*Request, *Origin) {
-	q := &e.rests
+// Wake gives a library back what it left, or nil.
+func (q *RestingSends) Wake(n Resting) (*Request, *Origin) {
 	ref := q.ref(n)
 	if ref == 0 || q.at(ref).state == restTaken {
 		return nil, nil
@@ -216,9 +215,9 @@ func (e *Core) WakeRest(n Resting) (*Request, *Origin) {
 	s := q.at(ref)
 	switch s.state {
 	case restWaits:
-		e.peers[s.peer].extended.machine().WakeSend(s.number)
+		q.c.peers[s.peer].extended.machine().WakeSend(s.number)
 	case restDone:
-		e.restored(ref)
+		q.restored(ref)
 	}
 	r := q.moves[ref]
 	delete(q.moves, ref)
@@ -226,15 +225,14 @@ func (e *Core) WakeRest(n Resting) (*Request, *Origin) {
 	return r, s.origin
 }
 
-// PendingRest reports whether a send that was left has not ended, and is not awake.
-func (e *Core) PendingRest(n Resting) bool {
-	ref := e.rests.ref(n)
-	return ref != 0 && (e.rests.at(ref).state == restWaits || e.rests.at(ref).state == restMoves)
+// Pending reports whether a send that was left has not ended, and is not awake.
+func (q *RestingSends) Pending(n Resting) bool {
+	ref := q.ref(n)
+	return ref != 0 && (q.at(ref).state == restWaits || q.at(ref).state == restMoves)
 }
 
-// ForgetRest frees what a library left, or has back, and reports false if there is nothing.
-func (e *Core) ForgetRest(n Resting) bool {
-	q := &e.rests
+// Forget frees what a library left, or has back, and reports false if there is nothing.
+func (q *RestingSends) Forget(n Resting) bool {
 	ref := q.ref(n)
 	if ref == 0 {
 		return false
@@ -249,7 +247,7 @@ func (e *Core) ForgetRest(n Resting) bool {
 
 // eachRest yields the refs of the peer's sends that wait.
 func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
-	q := &l.p.e.rests
+	q := &l.p.e.Rests
 	for ref := uint32(1); ref <= q.used && l.resting > 0; ref++ {
 		if s := q.at(ref); s.state == restWaits && int(s.peer) == l.p.rank && !yield(ref) {
 			return
@@ -260,13 +258,13 @@ func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 // endRests ends the sends that wait, of which the state machine keeps nothing any more.
 func (l *extendedLink) endRests(err error) {
 	for ref := range l.eachRest {
-		l.p.e.finish(l.p.e.restored(ref), err)
+		l.p.e.finish(l.p.e.Rests.restored(ref), err)
 	}
 }
 
 // cancelRests asks the peer to cancel the sends that wait.
 func (l *extendedLink) cancelRests(err error) {
-	q := &l.p.e.rests
+	q := &l.p.e.Rests
 	for ref := range l.eachRest {
 		l.machine().WakeSend(q.at(ref).number)
 		if r := q.moves[ref]; l.cancel(r) {
@@ -280,7 +278,7 @@ func (l *extendedLink) cancelRests(err error) {
 func (l *extendedLink) restWait() (w Waiting, ok bool) {
 	var oldest *restingSend
 	for ref := range l.eachRest {
-		if s := l.p.e.rests.at(ref); oldest == nil || s.posted < oldest.posted {
+		if s := l.p.e.Rests.at(ref); oldest == nil || s.posted < oldest.posted {
 			oldest = s
 		}
 	}

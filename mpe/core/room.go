@@ -94,33 +94,33 @@ type Sender struct {
 	why    *NoRoomError // nil if there is room
 }
 
-// WantRoom returns the caller of a send for whose message its peer has no room, which may wait for some until
+// Want returns the caller of a send for whose message its peer has no room, which may wait for some until
 // RoomWanted reports false. It is nil if there is room, and if a message was refused before and no operation of the
 // program has ended since; then err is why. A message that the program has received since may be the peer's, or that of
 // a rank which knows that the peer has made room.
-func (e *Core) WantRoom(peer int, now handshake.Instant) (s *Sender, err error) {
-	p := e.peers[peer]
+func (w *Rooms) Want(peer int, now handshake.Instant) (s *Sender, err error) {
+	p := w.c.peers[peer]
 	why := p.noRoom()
-	if why == nil || p.refusedAt >= max(e.lastEnd, 1) {
+	if why == nil || p.refusedAt >= max(w.c.lastEnd, 1) {
 		return nil, p.refuse(why, now)
 	}
 	s = &Sender{p: p, queued: why.Queued, wait: roomWait{since: now, next: p.extended.conn.Next()}, why: why}
-	e.senders = append(e.senders, s)
+	w.senders = append(w.senders, s)
 	p.wantCredit(true)
 	return s, nil
 }
 
-// RoomWanted reports whether a sender is to go on waiting.
-func (e *Core) RoomWanted(s *Sender, now handshake.Instant) bool {
+// Wanted reports whether a sender is to go on waiting.
+func (w *Rooms) Wanted(s *Sender, now handshake.Instant) bool {
 	s.why = s.p.noRoom()
-	return s.why != nil && e.state == running && !s.wait.ended(s.p.extended) && (s.why.Queued == 0 || now < s.wait.since+RoomPatience)
+	return s.why != nil && w.c.state == running && !s.wait.ended(s.p.extended) && (s.why.Queued == 0 || now < s.wait.since+RoomPatience)
 }
 
-// EndRoom ends the wait of a sender, and returns why its message is refused, or nil.
-func (e *Core) EndRoom(s *Sender, now handshake.Instant) error {
-	e.senders = slices.DeleteFunc(e.senders, func(other *Sender) bool { return other == s })
+// End ends the wait of a sender, and returns why its message is refused, or nil.
+func (w *Rooms) End(s *Sender, now handshake.Instant) error {
+	w.senders = slices.DeleteFunc(w.senders, func(other *Sender) bool { return other == s })
 	s.p.wantCredit(false)
-	if e.state != running {
+	if w.c.state != running {
 		return nil // which refuses it
 	}
 	return s.p.refuse(s.why, now)
@@ -151,11 +151,11 @@ func (p *peer) noRoom() *NoRoomError {
 	return nil
 }
 
-// wakeSenders wakes the callers for which there is room now: not for one message only, if others wait to be sent.
-func (e *Core) wakeSenders() {
-	for _, s := range e.senders {
+// wake wakes the callers for which there is room now: not for one message only, if others wait to be sent.
+func (w *Rooms) wake() {
+	for _, s := range w.senders {
 		if l := s.p.extended; s.p.noRoom() == nil && (s.queued == 0 || l.conn.Queued() <= s.queued/2) {
-			e.wake(s.Wake)
+			w.c.wake(s.Wake)
 		}
 	}
 }
@@ -163,6 +163,12 @@ func (e *Core) wakeSenders() {
 // wantCredit has the peer asked for its limits while a caller waits for room, also if it sends nothing.
 func (p *peer) wantCredit(wanted bool) {
 	if l := p.extended; l != nil {
-		l.machine().WantCredit(wanted || slices.ContainsFunc(p.e.senders, func(s *Sender) bool { return s.p == p }))
+		l.machine().WantCredit(wanted || slices.ContainsFunc(p.e.Rooms.senders, func(s *Sender) bool { return s.p == p }))
 	}
+}
+
+// Rooms has the callers that wait for room at peers.
+type Rooms struct {
+	c       *Core
+	senders []*Sender
 }

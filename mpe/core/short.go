@@ -234,7 +234,7 @@ func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request 
 	if collective.Internal(h.Comm) || !l.fast.ExpectsShort(h, length) {
 		return nil
 	}
-	m := l.p.e.matchers.of(h.Comm)
+	m := l.p.e.matching.of(h.Comm)
 	r, ok := m.Match(int32(l.p.rank), int32(h.Tag))
 	if !ok {
 		return nil

@@ -29,7 +29,7 @@ func (p *program) waits() error {
 		}
 		named := map[*Request]bool{}
 		var overdue *Waiting
-		e.eachWait(func(w *Waiting) {
+		eachWait(e, func(w *Waiting) {
 			named[w.req] = true
 			if w.State == handshake.WaitAck && p.now+p.ports[rank].ahead-w.Since > 15*time.Second {
 				overdue = new(*w)
@@ -66,7 +66,7 @@ func (p *program) deadEnds() error {
 			}
 			p.dead++
 			var waits *Waiting
-			e.eachWait(func(w *Waiting) {
+			eachWait(e, func(w *Waiting) {
 				// The one send that is tried with a program on upstream's library.
 				tried := w.Send && w.State == handshake.WaitClear && p.now+p.ports[rank].ahead-w.Since <= 2*time.Second
 				if w.peer == peer && !tried {
@@ -79,7 +79,7 @@ func (p *program) deadEnds() error {
 			}
 		}
 		if why := e.NoSender(AnySource, 0); why != nil {
-			for w := range e.postedWaits(e.matchers.of(0)) {
+			for w := range postedWaits(e, e.matching.of(0)) {
 				if w.AnySource {
 					return fmt.Errorf("rank %d: a receive from any source waits, although: %w", rank, why)
 				}
@@ -112,7 +112,7 @@ func (p *program) progress() (err error) {
 				if w.send.State != extended.Queued {
 					continue
 				}
-				m := p.cores[peer.rank].matchers.all[w.send.Comm]
+				m := p.cores[peer.rank].matching.all[w.send.Comm]
 				if m == nil {
 					continue
 				}
@@ -298,7 +298,7 @@ func (p *program) checkEnds() error {
 			continue
 		}
 		left := 0
-		e.eachWait(func(*Waiting) { left++ })
+		eachWait(e, func(*Waiting) { left++ })
 		if left > 0 || e.busy() {
 			return fmt.Errorf("rank %d: all operations have ended, but %d wait; busy %v", rank, left, e.busy())
 		}

@@ -295,7 +295,7 @@ func (p *program) do(o *posted) {
 func (p *program) probed(e *Core, o *posted) bool {
 	notified := !o.waiting || o.woken
 	o.woken = false
-	st, ok := e.Found(o.probe.Match)
+	st, ok := e.Probes.Find(o.probe.Match)
 	switch {
 	case ok && !notified:
 		p.failure = fmt.Errorf("rank %d: a probe was not notified of message from rank %d", o.rank, st.Peer)
@@ -303,14 +303,14 @@ func (p *program) probed(e *Core, o *posted) bool {
 		o.lost = true
 	case !ok && !o.waiting:
 		o.waiting = true
-		e.AddProbe(o.probe)
+		e.Probes.Add(o.probe)
 		return false
 	case !ok:
 		return false
 	}
 	if o.waiting {
 		o.waiting = false
-		e.EndProbe(o.probe)
+		e.Probes.End(o.probe)
 	}
 	if o.lost {
 		return false
@@ -419,7 +419,7 @@ func (p *program) finish() {
 		}
 		for _, comm := range []uint32{0, 1, 2} {
 			for range len(p.posted) { // some fail: their sender has aborted them
-				if _, ok := e.Found(Match{Source: AnySource, Tag: AnyTag, Comm: comm}); !ok {
+				if _, ok := e.Probes.Find(Match{Source: AnySource, Tag: AnyTag, Comm: comm}); !ok {
 					break
 				}
 				o := &posted{rank: rank, op: Operation{Kind: OpRecv, Peer: AnySource, Tag: AnyTag, Comm: comm, Buf: make([]byte, 4*40_000)}, at: p.now, cancel: p.now + 30*time.Second}

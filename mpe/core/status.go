@@ -202,20 +202,20 @@ func (e *Core) Snapshot() Snapshot {
 			p.snapshot(of[rank], e.at)
 		}
 	}
-	e.eachWait(func(w *Waiting) {
+	eachWait(e, func(w *Waiting) {
 		switch {
 		case w.AnySource && w.Posted:
-			e.keepFirst(&s.AnySource, w, nil)
+			keepFirst(e, &s.AnySource, w, nil)
 		case w.peer == nil || w.req == nil && !w.Send && w.of == "": // of this rank, or detached
 		case w.Send:
 			p := of[w.Remote]
-			e.keepFirst(&p.Sending, w, &p.QueuedSends)
+			keepFirst(e, &p.Sending, w, &p.QueuedSends)
 		default:
 			p := of[w.Remote]
-			e.keepFirst(&p.Receiving, w, &p.QueuedReceives)
+			keepFirst(e, &p.Receiving, w, &p.QueuedReceives)
 		}
 	})
-	for comm, m := range e.matchers.all {
+	for comm, m := range e.matching.all {
 		s.Posted += m.Posted()
 		s.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(source, _ int32, u unexpected) bool {
@@ -229,17 +229,17 @@ func (e *Core) Snapshot() Snapshot {
 }
 
 // keepFirst sets *first to a wait, or counts it if there is one already.
-func (e *Core) keepFirst(first **WaitSnapshot, w *Waiting, more *int) {
+func keepFirst(e *Core, first **WaitSnapshot, w *Waiting, more *int) {
 	if *first != nil {
 		if more != nil {
 			*more++
 		}
 		return
 	}
-	e.finishWait(w)
+	finishWait(e, w)
 	s := &WaitSnapshot{
 		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got, Text: w.Text,
-		Cancelled: w.detached(), Envelope: e.envelope(w),
+		Cancelled: w.detached(), Envelope: envelope(e, w),
 	}
 	if w.HasDeferred {
 		s.Deferred = w.Deferred.String()

@@ -27,7 +27,7 @@ type Envelope struct {
 const maxUnmatched = 4
 
 // envelope returns the envelope of a wait's operation.
-func (e *Core) envelope(w *Waiting) Envelope {
+func envelope(e *Core, w *Waiting) Envelope {
 	r := w.req
 	if r == nil { // detached, or of a call by shared buffers
 		return Envelope{Bytes: UnknownLength}

@@ -29,8 +29,8 @@ const defaultRestAbove = 64
 // rest gives the record of a message back that waits for a receive: of one that is complete and small, or announced.
 // One that is advertised by its sender keeps it: there are 64 at most.
 func (l *extendedLink) rest(in *inbound) {
-	m := l.p.e.matchers.of(in.comm)
-	if m.Unexpected() <= l.p.e.matchers.restAbove || in.handle.Index() == 0 || in.req != nil || in.accepted ||
+	m := l.p.e.matching.of(in.comm)
+	if m.Unexpected() <= l.p.e.matching.restAbove || in.handle.Index() == 0 || in.req != nil || in.accepted ||
 		in.matchedBefore || in.advertised != 0 {
 		return
 	}
@@ -43,25 +43,25 @@ func (l *extendedLink) rest(in *inbound) {
 	copy(u.payload[:], in.buf)
 	m.Replace(in.handle, u)
 	l.ins.remove(in.num)
-	l.p.e.forget(in)
-	l.p.e.inbounds.retire(in)
+	l.p.e.matching.forget(in)
+	l.p.e.matching.inbounds.retire(in)
 }
 
 // record returns the record of an unexpected message in a communicator, whose place among all that arrived is order.
 // One that rests does not any more.
-func (e *Core) record(u *unexpected, comm uint32, order uint64) *inbound {
+func (x *matching) record(u *unexpected, comm uint32, order uint64) *inbound {
 	if u.in != nil {
 		return u.in
 	}
-	p := e.peers[u.source]
-	in := e.inbounds.get()
+	p := x.c.peers[u.source]
+	in := x.inbounds.get()
 	*in = inbound{
 		source: int(u.source), comm: comm, tag: u.tag, bytes: int64(u.bytes), datatype: u.datatype,
 		p: p, num: u.num, room: int64(u.bytes), eager: u.eager, order: order,
 	}
 	in.phases.Start, in.phases.Request = u.since, u.since
 	if u.eager {
-		in.buf, in.own = e.buffers.get(int(u.bytes)), true
+		in.buf, in.own = x.c.buffers.get(int(u.bytes)), true
 		copy(in.buf, u.payload[:])
 		in.got, in.stored, in.arrived = in.bytes, in.bytes, true
 		in.phases.Data = u.since
@@ -80,7 +80,7 @@ func (l *extendedLink) wake(in *inbound) {
 
 // restLost forgets a message that rests and will never be complete, whose place in its queue is index.
 func (l *extendedLink) restLost(num extended.Message, index uint32) {
-	for _, m := range l.p.e.matchers.all {
+	for _, m := range l.p.e.matching.all {
 		if u, h, ok := m.UnexpectedAt(index); ok && u.in == nil && u.num == num && int(u.source) == l.p.rank {
 			m.RemoveUnexpected(h)
 			return
@@ -90,7 +90,7 @@ func (l *extendedLink) restLost(num extended.Message, index uint32) {
 
 // restsLost does so for all that rest and are not complete.
 func (l *extendedLink) restsLost() {
-	for _, m := range l.p.e.matchers.all {
+	for _, m := range l.p.e.matching.all {
 		m.DeleteUnexpected(func(u unexpected) bool { return u.in == nil && !u.eager && int(u.source) == l.p.rank })
 	}
 }

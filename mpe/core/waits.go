@@ -38,7 +38,7 @@ type Waiting struct {
 // eachWait calls yield for every operation that has not ended: those that the peers'
 // state machines have, and then receives that no message has matched, of each
 // communicator from the oldest on.
-func (e *Core) eachWait(yield func(*Waiting)) {
+func eachWait(e *Core, yield func(*Waiting)) {
 	for _, p := range e.peers {
 		if p == nil {
 			continue
@@ -50,8 +50,8 @@ func (e *Core) eachWait(yield func(*Waiting)) {
 			yield(w)
 		}
 	}
-	for _, m := range e.matchers.all {
-		for w := range e.postedWaits(m) {
+	for _, m := range e.matching.all {
+		for w := range postedWaits(e, m) {
 			yield(w)
 		}
 	}
@@ -64,17 +64,17 @@ func (e *Core) eachWait(yield func(*Waiting)) {
 
 // postedWaits yields the receives of a communicator that no message has matched, from the
 // oldest on.
-func (e *Core) postedWaits(m *matcher) func(yield func(*Waiting) bool) {
+func postedWaits(e *Core, m *matcher) func(yield func(*Waiting) bool) {
 	return func(yield func(*Waiting) bool) {
 		var w Waiting
 		m.EachPosted(func(_, _ int32, r *Request) bool {
-			w = e.postedWait(r)
+			w = postedWait(e, r)
 			return yield(&w)
 		})
 	}
 }
 
-func (e *Core) postedWait(r *Request) Waiting {
+func postedWait(e *Core, r *Request) Waiting {
 	w := Waiting{
 		Wait: handshake.Wait{
 			ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank), Since: r.posted, Words: r.words(),
@@ -88,7 +88,7 @@ func (e *Core) postedWait(r *Request) Waiting {
 }
 
 // waitOf returns what a request waits for that has not ended.
-func (e *Core) waitOf(r *Request) Waiting {
+func waitOf(e *Core, r *Request) Waiting {
 	switch {
 	case r.send() && r.p == nil: // to this rank
 		return Waiting{
@@ -108,14 +108,14 @@ func (e *Core) waitOf(r *Request) Waiting {
 			}
 		}
 	}
-	w := e.postedWait(r)
-	w.Queued = e.postedBefore(r)
+	w := postedWait(e, r)
+	w.Queued = postedBefore(e, r)
 	return w
 }
 
 // postedBefore counts the receives that a message for r would match first, if it
 // fitted them.
-func (e *Core) postedBefore(r *Request) int {
+func postedBefore(e *Core, r *Request) int {
 	n := 0
 	if r.p != nil {
 		for w := range r.p.recvWaits {
@@ -124,7 +124,7 @@ func (e *Core) postedBefore(r *Request) int {
 			}
 		}
 	}
-	e.matchers.of(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
+	e.matching.of(r.comm).EachPosted(func(_, _ int32, other *Request) bool {
 		if other == r {
 			return false
 		}
@@ -137,9 +137,9 @@ func (e *Core) postedBefore(r *Request) int {
 }
 
 // waitError is the error of a request whose caller's context has ended with cause.
-func (e *Core) waitError(r *Request, cause error) *WaitError {
-	w := e.waitOf(r)
-	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: e.explain(&w, e.at), cause: cause, open: w.leavesOpen()}
+func waitError(e *Core, r *Request, cause error) *WaitError {
+	w := waitOf(e, r)
+	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: explain(e, &w, e.at), cause: cause, open: w.leavesOpen()}
 	if w.peer != nil {
 		err.Network = w.peer.sendErr
 	}
@@ -154,7 +154,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	var ws []Waiting
 	seen := make([]bool, len(e.peers)+1) // by source of a posted receive
 	behind := (*peer)(nil)
-	e.eachWait(func(w *Waiting) {
+	eachWait(e, func(w *Waiting) {
 		switch {
 		case w.Posted:
 			from := w.req.peer + 1
@@ -172,7 +172,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 			behind = w.peer
 		}
 		if e.at-w.Since >= atLeast {
-			e.finishWait(w)
+			finishWait(e, w)
 			ws = append(ws, *w)
 		}
 	})
@@ -183,10 +183,10 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 func (e *Core) Moving() []Waiting {
 	var ws []Waiting
 	named := map[*peer]bool{}
-	e.eachWait(func(w *Waiting) {
+	eachWait(e, func(w *Waiting) {
 		if w.Moving {
 			named[w.peer] = true
-			e.finishWait(w)
+			finishWait(e, w)
 			ws = append(ws, *w)
 		}
 	})

@@ -11,9 +11,9 @@ import (
 // The words for waits, for status, warnings and errors.
 
 // finishWait sets Elapsed and Text.
-func (e *Core) finishWait(w *Waiting) {
+func finishWait(e *Core, w *Waiting) {
 	w.Elapsed = e.at - w.Since
-	w.Text = e.explain(w, w.Since)
+	w.Text = explain(e, w, w.Since)
 	switch {
 	case w.req != nil && w.req.message != nil:
 		w.Text += w.req.message.OfCall()
@@ -25,7 +25,7 @@ func (e *Core) finishWait(w *Waiting) {
 }
 
 // explain puts a wait into words, as of now. As of its beginning, its age is left out.
-func (e *Core) explain(w *Waiting, now handshake.Instant) string {
+func explain(e *Core, w *Waiting, now handshake.Instant) string {
 	var s string
 	switch {
 	case w.of != "":

@@ -25,7 +25,7 @@ func init() {
 		{"room: sends that rest end with the peer's session", "mpe/core/peer_extended.go",
 			"\t\t\tl.endRests(act.Err)\n", "", []test{rests}},
 		{"room: after a receive, a send that was refused waits again", "mpe/core/room.go",
-			"p.refusedAt >= max(e.lastEnd, 1)", "p.refusedAt != 0", []test{roomAgain}},
+			"p.refusedAt >= max(w.c.lastEnd, 1)", "p.refusedAt != 0", []test{roomAgain}},
 		{"room: no number of a send is used twice", "mpe/core/restingsends.go",
 			" || s.uses != uint32(n>>32) {", " {", []test{rests}},
 		{"room: a send that was freed keeps its record until it ends", "mpe/core/restingsends.go",
