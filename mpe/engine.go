@@ -73,20 +73,20 @@ type Engine struct {
 
 	rank, size int
 	observer   Observer // or nil
-	failure    func()   // Config.Failed
+	failure    failure
 	makeReport func() []byte
 
 	requests spareRequests
 	// posts is how many operations callers have posted. The lock guards it.
 	posts uint32
 
-	started time.Time
-	timer   *time.Timer
+	clock clock
+	timer *time.Timer
 	// tickAt is when tick is to be called, or never. The timer does so, unless callers or
 	// the poller poll: they do.
 	tickAt atomic.Int64
 	// heartbeats are closed by the next tick. The lock guards them.
-	heartbeats []chan struct{}
+	heartbeats heartbeats
 	// group has the transports that can be polled, sources what is read from them. Its
 	// Waiting counts the requests, probes and Awaits for which a caller sleeps.
 	group   progress.Group
@@ -101,8 +101,8 @@ type Engine struct {
 	holdsBack  atomic.Bool
 	goroutines sync.WaitGroup
 	waiters    sync.Pool // of channels for Wait, each with room for one value
-	// userEnded is closed when a user's function has come to its end, and idle when the
-	// engine closes and is at rest. The lock guards them.
+	// userEnded is closed when a user's function has come to its end, and idle when nothing
+	// is left for which the present part of Close has to wait. The lock guards them.
 	userEnded chan struct{}
 	idle      chan struct{}
 	stop      chan struct{} // closed by Close
@@ -116,10 +116,10 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
 	}
 	e := &Engine{
-		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: cfg.Failed, makeReport: cfg.Report,
-		started: time.Now(), stop: make(chan struct{}), placed: placed{gen: 1}, outlets: make([]outlet, len(cfg.Peers)),
+		rank: cfg.Rank, size: len(cfg.Peers), observer: cfg.Observer, failure: failure{cfg.Failed}, makeReport: cfg.Report,
+		clock: clock(time.Now()), stop: make(chan struct{}), placed: placed{gen: 1}, outlets: make([]outlet, len(cfg.Peers)),
 	}
-	e.timer = time.AfterFunc(time.Hour, e.expired)
+	e.timer = time.AfterFunc(time.Hour, (*owner)(e).expired)
 	e.timer.Stop()
 	e.tickAt.Store(int64(core.Never))
 	c := core.Config{
@@ -182,16 +182,19 @@ func (e *Engine) Rank() int { return e.rank }
 // Size returns the number of ranks of the cluster.
 func (e *Engine) Size() int { return e.size }
 
-// now returns the time since the engine started.
-func (e *Engine) now() handshake.Instant { return time.Since(e.started) }
+// clock is when an engine's clock began.
+type clock time.Time
+
+// now returns the time since then.
+func (c clock) now() handshake.Instant { return time.Since(time.Time(c)) }
 
 // Started returns when the engine's clock began, with the reading of the monotonic clock.
-func (e *Engine) Started() time.Time { return e.started }
+func (e *Engine) Started() time.Time { return time.Time(e.clock) }
 
 // lock takes the lock for an event.
 func (e *Engine) lock() {
 	e.mu.Lock()
-	e.core.Begin(e.now())
+	e.core.Begin(e.clock.now())
 }
 
 // recentTime is for how long the time of an event may be that of later ones.
@@ -206,9 +209,19 @@ func (e *Engine) recent() bool {
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() {
 	out := e.core.End()
-	e.dealWith(out)
+	if len(out.Ended) > 0 || out.Rare {
+		e.dealWith(out)
+	}
 	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
-		e.setTick(out.Deadline, soon)
+		// Soon only if the sources are polled: then it costs no wake-up.
+		due := out.Deadline
+		if !e.group.Armed() {
+			due = min(due, soon)
+		}
+		if int64(due) < e.tickAt.Load() {
+			e.tickAt.Store(int64(due))
+			(*owner)(e).Armed()
+		}
 	}
 	if out.Coalesced != e.holdsBack.Load() {
 		e.holdsBack.Store(out.Coalesced)
@@ -222,14 +235,19 @@ func (e *Engine) unlock() {
 
 // dealWith does the rest of an event.
 func (e *Engine) dealWith(out *core.Outcome) {
-	for _, r := range out.Ended {
+	for i, r := range out.Ended {
+		out.Ended[i] = nil
 		requestOf(r).complete()
+	}
+	out.Ended = out.Ended[:0]
+	if !out.Rare {
+		return
 	}
 	for _, wake := range out.Wake {
 		wake()
 	}
 	for _, j := range out.Jobs {
-		e.compute(j)
+		compute(e, j)
 	}
 	if out.Report { // it takes the lock, and others
 		e.goroutines.Go(func() {
@@ -240,17 +258,6 @@ func (e *Engine) dealWith(out *core.Outcome) {
 		})
 	}
 	out.Clear()
-}
-
-// setTick has tick called by due, and soon if the sources are polled: then it costs no wake-up.
-func (e *Engine) setTick(due, soon handshake.Instant) {
-	if !e.group.Armed() {
-		due = min(due, soon)
-	}
-	if int64(due) < e.tickAt.Load() {
-		e.tickAt.Store(int64(due))
-		e.setTimer()
-	}
 }
 
 // Reconfigure takes what may change while messages are exchanged, of a peer for each
@@ -296,13 +303,6 @@ func (e *Engine) PeerFailed(rank int, cause error) {
 	e.core.PeerFailed(rank, cause)
 }
 
-// awaitRest returns a channel that is closed when nothing is left for which the present part of closing has to wait.
-// The lock is held.
-func (e *Engine) awaitRest() <-chan struct{} {
-	e.idle = make(chan struct{})
-	return e.idle
-}
-
 // Close ends the engine. No new operation is accepted; handshakes that are
 // under way are given until ctx is done to end well, then everything still
 // posted fails with ErrClosed and the transports are closed. It returns ctx's
@@ -318,7 +318,8 @@ func (e *Engine) Close(ctx context.Context) error {
 		return nil
 	}
 	e.core.Drain()
-	drained := e.awaitRest()
+	drained := make(chan struct{})
+	e.idle = drained
 	e.unlock()
 	e.group.Waiting.Add(1) // packets are awaited until the drain ends
 	e.group.Watch()
@@ -341,7 +342,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	if err == nil {
 		e.lock()
 		e.core.Linger()
-		answered := e.awaitRest()
+		answered := make(chan struct{})
+		e.idle = answered
 		e.unlock()
 		select {
 		case <-answered:
@@ -354,11 +356,11 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.cutOff = e.core.Moving()
 	}
 	e.idle = nil
-	e.notifyHeartbeats()
+	e.heartbeats.notify()
 	close(e.stop)
 	e.timer.Stop()
 	e.core.Shut()
 	e.dealWith(e.core.End())
 	e.mu.Unlock()
-	return cmp.Or(err, e.closeTransports())
+	return cmp.Or(err, closeTransports(e))
 }

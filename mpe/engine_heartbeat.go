@@ -23,7 +23,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 		}
 		e.heartbeats = append(e.heartbeats, ticked)
 		e.tickAt.Store(int64(e.core.Now()))
-		e.setTimer()
+		(*owner)(e).Armed()
 	}()
 	select {
 	case <-ticked:
@@ -41,10 +41,13 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	}
 }
 
-// notifyHeartbeats notifies the callers of Heartbeat that there was a tick. The lock is held.
-func (e *Engine) notifyHeartbeats() {
-	for _, ticked := range e.heartbeats {
+// heartbeats are the callers of Heartbeat that wait for a tick.
+type heartbeats []chan struct{}
+
+// notify notifies them that there was one.
+func (h *heartbeats) notify() {
+	for _, ticked := range *h {
 		close(ticked)
 	}
-	e.heartbeats = nil
+	*h = nil
 }

@@ -3,7 +3,6 @@ package mpe
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -50,14 +49,14 @@ func (e *Engine) start(oversubscribed bool) error {
 		}
 	}
 	for _, id := range plain {
-		e.goroutines.Go(func() { e.read(id) })
+		e.goroutines.Go(func() { read(e, id) })
 	}
 	e.group.Watch()
 	return nil
 }
 
-// read feeds one transport's packets to the engine until it is closed.
-func (e *Engine) read(id int) {
+// read feeds one transport's packets to an engine until it is closed.
+func read(e *Engine, id int) {
 	tr := e.transports[id]
 	batch := make([]RxPacket, batchSize)
 	for {
@@ -69,7 +68,7 @@ func (e *Engine) read(id int) {
 			return
 		}
 		if err != nil {
-			e.recvFailed(err)
+			(*owner)(e).Failed(err)
 			select { // a network that is out of order must not cost a core
 			case <-time.After(recvRetry):
 			case <-e.stop:
@@ -78,9 +77,9 @@ func (e *Engine) read(id int) {
 	}
 }
 
-// closeTransports ends all reading and writing, and waits for the goroutines. It returns
+// closeTransports ends all reading and writing of an engine, and waits for the goroutines. It returns
 // the first error.
-func (e *Engine) closeTransports() (err error) {
+func closeTransports(e *Engine) (err error) {
 	e.group.Close()
 	for _, tr := range e.transports {
 		if cerr := tr.Close(); cerr != nil && err == nil {
@@ -100,59 +99,49 @@ func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 			batch = e.core.ReceiveShorts(network, batch)
 		}
 		if len(batch) > 0 || e.core.NeedsFlush() {
-			e.core.Begin(e.now())
+			e.core.Begin(e.clock.now())
 			e.core.ReceiveBatch(network, batch)
 		}
 	}
 	e.unlock()
 }
 
+// owner is an engine as the progress.Owner of its sources.
+type owner Engine
+
+// Now implements progress.Owner.
+func (o *owner) Now() time.Duration { return o.clock.now() }
+
+// Tick implements progress.Owner.
+func (o *owner) Tick(now time.Duration) {
+	if int64(now) >= o.tickAt.Load() {
+		o.tick()
+	}
+}
+
 // expired is called by the timer. The poller may not have come to what has arrived.
-func (e *Engine) expired() {
-	if e.tick() {
-		e.group.Drain()
-		e.tick()
+func (o *owner) expired() {
+	if o.tick() {
+		o.group.Drain()
+		o.tick()
 	}
 }
 
 // tick has the core act on time-outs. It reports whether some are due that have to wait
 // until what has arrived was taken.
-func (e *Engine) tick() (wait bool) {
+func (o *owner) tick() (wait bool) {
+	e := (*Engine)(o)
 	e.lock()
 	defer e.unlock()
-	e.notifyHeartbeats()
+	e.heartbeats.notify()
 	for _, s := range e.sources {
 		s.advance(e.core.Now())
 		e.known[s.network] = s.known
 	}
 	wait = e.core.Tick(e.known)
 	e.tickAt.Store(int64(e.core.End().Deadline))
-	e.setTimer()
+	o.Armed()
 	return wait
-}
-
-// setTimer sets the timer, unless the sources are polled, which ticks as
-// well. It is called whenever that may have changed, with the lock or without.
-func (e *Engine) setTimer() {
-	if !e.group.Armed() {
-		return
-	}
-	if due := e.tickAt.Load(); due != int64(core.Never) {
-		e.timer.Reset(max(time.Duration(due)-e.now(), 0))
-	}
-}
-
-// owner is an engine as the progress.Owner of its sources.
-type owner Engine
-
-// Now implements progress.Owner.
-func (o *owner) Now() time.Duration { return (*Engine)(o).now() }
-
-// Tick implements progress.Owner.
-func (o *owner) Tick(now time.Duration) {
-	if e := (*Engine)(o); int64(now) >= e.tickAt.Load() {
-		e.tick()
-	}
 }
 
 // Calls implements progress.Owner.
@@ -162,23 +151,22 @@ func (o *owner) Calls() uint32 {
 	return o.posts
 }
 
-// Armed implements progress.Owner.
-func (o *owner) Armed() { (*Engine)(o).setTimer() }
-
-// Failed implements progress.Owner.
-func (o *owner) Failed(err error) { (*Engine)(o).recvFailed(err) }
-
-func (e *Engine) recvFailed(err error) {
-	if e.observer != nil && !errors.Is(err, ErrTransportClosed) {
-		e.observer.TransportError(e.rank, err)
+// Armed implements progress.Owner: it sets the timer, unless the sources are polled, which ticks as well. It is called
+// whenever that may have changed, with the lock or without.
+func (o *owner) Armed() {
+	if !o.group.Armed() {
+		return
+	}
+	if due := o.tickAt.Load(); due != int64(core.Never) {
+		o.timer.Reset(max(time.Duration(due)-o.clock.now(), 0))
 	}
 }
 
-// poll polls until done is set, for as long as that is better than to be woken. It returns what
-// progress.Group.Poll does.
-func (e *Engine) poll(ctx context.Context, done *atomic.Bool) (polled time.Duration) {
-	e.sendCoalesced()
-	return e.group.Poll(ctx, done, nil)
+// Failed implements progress.Owner.
+func (o *owner) Failed(err error) {
+	if o.observer != nil && !errors.Is(err, ErrTransportClosed) {
+		o.observer.TransportError(o.rank, err)
+	}
 }
 
 // PollOnce polls once, for a caller that will not wait.

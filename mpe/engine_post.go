@@ -98,15 +98,15 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	r.e = e
 	short := e.core.SendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
-		if err := e.awaitRoom(op.Peer); err != nil {
+		if err := awaitRoom(e, op.Peer); err != nil {
 			e.core.Refuse(c, err)
 			e.unlock()
 			r.Free()
-			return nil, e.failed(fmt.Errorf("rank %d: %w", e.rank, err))
+			return nil, e.failure.of(fmt.Errorf("rank %d: %w", e.rank, err))
 		}
 	}
 	if !(op.Kind == OpRecv && e.core.Queues(c) && e.recent() || short && !e.core.NeedsTime(op.Peer)) {
-		e.core.Begin(e.now())
+		e.core.Begin(e.clock.now())
 	}
 	err := e.core.Post(c, short, op.Blocking)
 	e.unlockAndPoll()
@@ -128,7 +128,7 @@ func (e *Engine) SendNow(op *Operation) bool {
 		return false
 	}
 	if e.core.NeedsTime(op.Peer) {
-		e.core.Begin(e.now())
+		e.core.Begin(e.clock.now())
 	}
 	e.core.SentNow(op)
 	e.unlockAndPoll()
@@ -138,7 +138,9 @@ func (e *Engine) SendNow(op *Operation) bool {
 // unlockAndPoll is unlock for a caller that has posted an operation, and polls if that is due.
 func (e *Engine) unlockAndPoll() {
 	e.posts++
-	poll := e.core.End().Poll
+	out := e.core.End()
+	poll := out.Poll
+	out.Poll = false
 	e.unlock()
 	if poll {
 		e.group.PollOnce()

@@ -80,21 +80,25 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 // Await is Wait for callers that need no copy of the status. It is valid until the request is freed.
 func (r *Request) Await(ctx context.Context) (*Status, error) {
 	if !r.ended.Load() {
-		polled := r.e.poll(ctx, &r.ended)
+		r.e.sendCoalesced()
+		polled := r.e.group.Poll(ctx, &r.ended, nil) // for as long as that is better than to be woken
 		if !r.ended.Load() {
 			if err := r.sleep(ctx, polled); err != nil {
-				_, err := r.e.detachOrCancel(r, err, nil, false)
-				return &r.core.Status, r.e.failed(err)
+				_, err := r.detach(err, nil, false)
+				return &r.core.Status, r.e.failure.of(err)
 			}
 		}
 	}
-	return &r.core.Status, r.e.failed(r.core.Err)
+	return &r.core.Status, r.e.failure.of(r.core.Err)
 }
 
-// failed calls Config.Failed before a caller gets an error, which it returns.
-func (e *Engine) failed(err error) error {
-	if err != nil && e.failure != nil {
-		e.failure()
+// failure has Config.Failed, or nil.
+type failure struct{ f func() }
+
+// of calls it before a caller gets an error, which it returns.
+func (f failure) of(err error) error {
+	if err != nil && f.f != nil {
+		f.f()
 	}
 	return err
 }
@@ -103,14 +107,14 @@ func (e *Engine) failed(err error) error {
 // that cannot be cancelled goes on with what keep returns. Keep is not called otherwise, nor
 // after Detach has returned: then the buffer is the caller's, unless keep has returned it.
 func (r *Request) Detach(cause error, keep Keep) (Status, error) {
-	return r.e.detachOrCancel(r, cause, keep, false)
+	return r.detach(cause, keep, false)
 }
 
 // Abandon is Detach for a caller that is gone: a message that a receive has matched is dropped
 // with it, as no other program is to receive it. A nil keep has the engine copy what it
 // needs, as Wait does.
 func (r *Request) Abandon(cause error, keep Keep) (Status, error) {
-	return r.e.detachOrCancel(r, cause, keep, true)
+	return r.detach(cause, keep, true)
 }
 
 // sleep waits for the request to end without polling, as progress.Group.Sleep does.
@@ -137,7 +141,7 @@ func (r *Request) Ended() (*Status, error) {
 	if !r.ended.Load() {
 		return nil, nil
 	}
-	return &r.core.Status, r.e.failed(r.core.Err)
+	return &r.core.Status, r.e.failure.of(r.core.Err)
 }
 
 // Test reports whether the request has ended, and how.
@@ -147,7 +151,7 @@ func (r *Request) Test() (Status, bool, error) {
 			return Status{}, false, nil
 		}
 	}
-	return r.core.Status, true, r.e.failed(r.core.Err)
+	return r.core.Status, true, r.e.failure.of(r.core.Err)
 }
 
 // Notify arranges for a value to be sent to c when the request ends.
@@ -257,18 +261,19 @@ func (r *Request) Cancel() {
 	r.e.core.Cancelled(&r.core)
 }
 
-// detachOrCancel ends a request for its caller, whose context has ended. The caller gets
+// detach ends a request for its caller, whose context has ended. The caller gets
 // its buffer back at once. What cannot be cancelled on the wire goes on with a copy: a message
 // whose DATA is out still needs its payload for retransmissions, and a sender that has been
 // cleared will send, so its message is kept for the next receive, unless the caller is gone.
 //
 // With keep, what goes on has what that returns, instead of a copy. It is called with the lock
 // held, and so is its release.
-func (e *Engine) detachOrCancel(r *Request, cause error, keep Keep, gone bool) (Status, error) {
+func (r *Request) detach(cause error, keep Keep, gone bool) (Status, error) {
+	e := r.e
 	e.lock()
 	defer e.unlock()
 	for r.core.Call != nil && !r.core.Over && r.core.Call.CancelComputing(cause) {
-		e.awaitUser() // the user's function has the buffers
+		awaitUser(e) // the user's function has the buffers
 	}
 	e.core.EndWait(&r.core, cause, keep, gone)
 	return r.core.Status, r.core.Err
@@ -276,7 +281,7 @@ func (e *Engine) detachOrCancel(r *Request, cause error, keep Keep, gone bool) (
 
 // compute calls a user's function. It may take long: a goroutine calls it, without the
 // lock.
-func (e *Engine) compute(j collective.Job) {
+func compute(e *Engine, j collective.Job) {
 	e.goroutines.Go(func() {
 		err := j.Run()
 		e.lock()
@@ -290,7 +295,7 @@ func (e *Engine) compute(j collective.Job) {
 }
 
 // awaitUser waits, without the lock, for a user's function to come to its end.
-func (e *Engine) awaitUser() {
+func awaitUser(e *Engine) {
 	if e.userEnded == nil {
 		e.userEnded = make(chan struct{})
 	}

@@ -77,14 +77,14 @@ func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at ha
 	e, o := (*Engine)(f), &f.outlets[peer]
 	if !o.writing && !o.slow(len(payload)) {
 		err = o.tr.SendData(peer, header, payload, o.shape)
-		return e.now(), true, err
+		return e.clock.now(), true, err
 	}
 	// The payload is the caller's again as soon as the request ends, which
 	// an error can bring about in the middle of the write: so a copy.
 	o.behind = append(o.behind, outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
 	if !o.writing {
 		o.writing = true
-		e.goroutines.Go(func() { e.write(o) })
+		e.goroutines.Go(func() { o.write(e) })
 	}
 	return 0, false, nil
 }
@@ -136,7 +136,7 @@ func (f *effects) NewRequest() *core.Request { return &f.requests.get().core }
 func (f *effects) Release(r *core.Request) { requestOf(r).release() }
 
 // write sends what waits for the peer, without the lock, until nothing is left.
-func (e *Engine) write(o *outlet) {
+func (o *outlet) write(e *Engine) {
 	e.lock()
 	defer e.unlock()
 	for !e.core.IsClosed() && len(o.behind) > 0 {

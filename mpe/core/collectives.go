@@ -98,7 +98,9 @@ type callEngine struct{ *Core }
 // Shared returns the shared buffers of the transport that has some.
 func (e callEngine) Shared() collective.SharedBuffers { return e.cfg.Shared }
 func (e callEngine) Random() uint64                   { return e.effects.Random() }
-func (e callEngine) Compute(j collective.Job)         { e.out.Jobs = append(e.out.Jobs, j) }
+func (e callEngine) Compute(j collective.Job) {
+	e.out.Jobs, e.out.Rare = append(e.out.Jobs, j), true
+}
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.message(m)) }
 

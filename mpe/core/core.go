@@ -163,8 +163,10 @@ type Effects interface {
 
 // Outcome is the rest of an event, for its driver.
 type Outcome struct {
-	// Ended are the requests that have ended, for their callers.
+	// Ended are the requests that have ended, for their callers. The driver empties it.
 	Ended []*Request
+	// Rare: some of the following is set, up to Report.
+	Rare bool
 	// Wake is called for what callers wait for besides requests.
 	Wake []func()
 	// Jobs are users' functions to be called. The driver calls Computed then.
@@ -173,16 +175,15 @@ type Outcome struct {
 	Report bool
 	// Deadline is when tick is to be called at the latest, or never.
 	Deadline handshake.Instant
-	// Coalesced: packets wait for those of further sends. Poll: the driver is to poll soon, as its caller may not.
+	// Coalesced: packets wait for those of further sends. Poll: the driver is to poll soon, as its caller may not; it resets that.
 	Coalesced, Poll bool
 }
 
-// Clear empties the outcome when the driver has dealt with it.
+// Clear empties what is rare, when the driver has dealt with it.
 func (o *Outcome) Clear() {
-	clear(o.Ended)
 	clear(o.Wake)
 	clear(o.Jobs)
-	o.Ended, o.Wake, o.Jobs, o.Report, o.Poll = o.Ended[:0], o.Wake[:0], o.Jobs[:0], false, false
+	o.Wake, o.Jobs, o.Report, o.Rare = o.Wake[:0], o.Jobs[:0], false, false
 }
 
 // Rank returns the local rank.

@@ -245,6 +245,7 @@ func (p *port) dealWith(out *Outcome) {
 			}
 		})
 	}
+	out.Ended = out.Ended[:0]
 	out.Clear()
 }
 

@@ -17,7 +17,7 @@ type Probe struct {
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
 // wake has the driver call a function when the event has ended.
-func (e *Core) wake(f func()) { e.out.Wake = append(e.out.Wake, f) }
+func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), true }
 
 // Find describes the message that a receive would get, if there is one. A message of a peer without communicators cannot be
 // claimed: it exists by the peer's SEND_REQUEST only.

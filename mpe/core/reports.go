@@ -117,7 +117,7 @@ func (r *Reports) onQuestion(l *extendedLink) {
 	case r.text != nil && r.c.at-r.madeAt < reportEvery:
 		r.answers = true
 	default:
-		r.making, r.c.out.Report = true, true
+		r.making, r.c.out.Report, r.c.out.Rare = true, true, true
 	}
 }
 
