@@ -39,9 +39,10 @@ type wire struct {
 }
 
 var (
-	_ mpe.DirectPlacer    = (*wire)(nil)
-	_ mpe.PacedTransport  = (*wire)(nil)
-	_ mpe.PacketTransport = (*wire)(nil)
+	_ mpe.DirectPlacer       = (*wire)(nil)
+	_ mpe.DatagramTransport  = (*wire)(nil)
+	_ mpe.HandshakeTransport = (*wire)(nil)
+	_ mpe.PacketTransport    = (*wire)(nil)
 )
 
 func newWires(t *testing.T) (a, b *wire) {
@@ -96,6 +97,8 @@ func (w *wire) SendData(_ int, header, payload []byte, _ protocol.Shape) error {
 }
 
 func (w *wire) Paced(_, bytes int) bool { return w.paced && bytes > 100 }
+
+func (w *wire) LongestDatagram(int) int { return 0 }
 
 func (w *wire) SendPackets(_ int, packets []mpe.Packet) (int, error) {
 	for i := range packets {

@@ -142,8 +142,11 @@ func New(cfg Config) (*Engine, error) {
 		}
 		c.Peers[rank].Network = networkOf(id, p.Transport)
 		e.outlets[rank] = newOutlet(rank, p)
-		if b, ok := p.Transport.(SharedTransport); ok {
-			c.Shared = b
+		if p.Extended == nil && e.outlets[rank].handshakes == nil {
+			return nil, fmt.Errorf("rank %d: peer %d: its transport carries the extended profile only", cfg.Rank, rank)
+		}
+		if memory := e.outlets[rank].memory; memory != nil {
+			c.Shared = memory
 		}
 	}
 	var err error
@@ -168,11 +171,11 @@ func (p *Peer) ofCore() core.Peer {
 func networkOf(id int, tr Transport) core.Network {
 	n := core.Network{ID: id, Reliable: tr.Reliable()}
 	_, n.Packets = tr.(PacketTransport)
-	_, n.Short = tr.(ShortTransport)
-	_, n.SingleCopy = tr.(SingleCopier)
 	_, n.Places = tr.(DirectPlacer)
 	_, n.Datagrams = tr.(DatagramTransport)
-	_, n.Shared = tr.(SharedTransport)
+	if _, memory := tr.(MemoryTransport); memory {
+		n.Short, n.SingleCopy, n.Shared = true, true, true
+	}
 	return n
 }
 

@@ -34,7 +34,7 @@ func (e *Engine) start(oversubscribed bool) error {
 			continue
 		}
 		s, interval := newSource(e, id, p), progress.Network
-		if _, memory := tr.(ShortTransport); memory {
+		if _, memory := tr.(MemoryTransport); memory {
 			interval = progress.Memory
 		}
 		if err := e.group.Add(p.Wakeup(), s, interval); err != nil {

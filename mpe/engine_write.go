@@ -19,16 +19,15 @@ const longWrite = 64 << 10
 
 // outlet is how packets are sent to a peer.
 type outlet struct {
-	peer      int
-	tr        Transport
-	packets   PacketTransport   // nil if it does not carry the extended profile
-	shorts    ShortTransport    // or nil
-	copier    SingleCopier      // or nil
-	datagrams DatagramTransport // or nil
-	paced     PacedTransport    // nil if no message is spread over time
-	shape     protocol.Shape    // of DATA messages
-	writing   bool              // a goroutine is writing to the peer
-	behind    []outgoing        // what waits for it
+	peer       int
+	tr         Transport
+	handshakes HandshakeTransport // nil if it carries the extended profile only
+	packets    PacketTransport    // nil if it does not carry that
+	datagrams  DatagramTransport  // or nil
+	memory     MemoryTransport    // or nil
+	shape      protocol.Shape     // of DATA messages
+	writing    bool               // a goroutine is writing to the peer
+	behind     []outgoing         // what waits for it
 }
 
 // outgoing is a packet of a handshake that waits behind a long write to the same peer.
@@ -41,11 +40,10 @@ type outgoing struct {
 
 func newOutlet(peer int, p *Peer) outlet {
 	o := outlet{peer: peer, tr: p.Transport, shape: p.Handshake.Shape}
+	o.handshakes, _ = p.Transport.(HandshakeTransport)
 	o.packets, _ = p.Transport.(PacketTransport)
-	o.shorts, _ = p.Transport.(ShortTransport)
-	o.copier, _ = p.Transport.(SingleCopier)
 	o.datagrams, _ = p.Transport.(DatagramTransport)
-	o.paced, _ = p.Transport.(PacedTransport)
+	o.memory, _ = p.Transport.(MemoryTransport)
 	return o
 }
 
@@ -55,7 +53,7 @@ func (o *outlet) slow(bytes int) bool {
 	if o.tr.Reliable() {
 		return bytes >= longWrite
 	}
-	return o.paced != nil && o.paced.Paced(o.peer, bytes)
+	return o.datagrams != nil && o.datagrams.Paced(o.peer, bytes)
 }
 
 // effects is an engine as its core's Effects.
@@ -68,7 +66,7 @@ func (f *effects) Header(peer int, header []byte) error {
 		o.behind = append(o.behind, outgoing{header: [protocol.HeaderLen]byte(header)})
 		return nil
 	}
-	return o.tr.SendHeader(peer, header)
+	return o.handshakes.SendHeader(peer, header)
 }
 
 // Data implements Effects. A datagram socket does not push back, so most messages are
@@ -76,7 +74,7 @@ func (f *effects) Header(peer int, header []byte) error {
 func (f *effects) Data(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error) {
 	e, o := (*Engine)(f), &f.outlets[peer]
 	if !o.writing && !o.slow(len(payload)) {
-		err = o.tr.SendData(peer, header, payload, o.shape)
+		err = o.handshakes.SendData(peer, header, payload, o.shape)
 		return e.clock.now(), true, err
 	}
 	// The payload is the caller's again as soon as the request ends, which
@@ -100,7 +98,7 @@ func (f *effects) Packets(peer int, packets []Packet) (tooLong bool, err error) 
 
 // Short implements Effects.
 func (f *effects) Short(peer int, h *protocol.ShortHeader, payload []byte) bool {
-	return f.outlets[peer].shorts.SendShort(peer, h, payload)
+	return f.outlets[peer].memory.SendShort(peer, h, payload)
 }
 
 // LongestDatagram implements Effects.
@@ -109,21 +107,21 @@ func (f *effects) LongestDatagram(peer int) int {
 }
 
 // LongPayload implements Effects.
-func (f *effects) LongPayload(peer int) int { return f.outlets[peer].copier.LongPayload(peer) }
+func (f *effects) LongPayload(peer int) int { return f.outlets[peer].memory.LongPayload(peer) }
 
 // Fetch implements Effects.
 func (f *effects) Fetch(a *RxPacket, dst []byte) bool {
-	return f.outlets[a.Peer].copier.Fetch(a, dst)
+	return f.outlets[a.Peer].memory.Fetch(a, dst)
 }
 
 // Get implements Effects.
 func (f *effects) Get(peer int, advertised uint64, dst []byte) bool {
-	return f.outlets[peer].copier.Get(peer, advertised, dst)
+	return f.outlets[peer].memory.Get(peer, advertised, dst)
 }
 
 // Invalidate implements Effects.
 func (f *effects) Invalidate(peer int, number uint64) {
-	f.outlets[peer].copier.Invalidate(peer, number)
+	f.outlets[peer].memory.Invalidate(peer, number)
 }
 
 // Random implements Effects.
@@ -145,9 +143,9 @@ func (o *outlet) write(e *Engine) {
 		e.unlock()
 		var err error
 		if out.data != 0 {
-			err = o.tr.SendData(o.peer, out.header[:], out.payload, o.shape)
+			err = o.handshakes.SendData(o.peer, out.header[:], out.payload, o.shape)
 		} else {
-			err = o.tr.SendHeader(o.peer, out.header[:])
+			err = o.handshakes.SendHeader(o.peer, out.header[:])
 		}
 		e.lock()
 		if out.data != 0 {

@@ -26,7 +26,7 @@ func (k *keeper) Keep(kept *handshake.Kept) {
 
 // watchedTransport observes the state that is kept when a packet is sent.
 type watchedTransport struct {
-	mpe.Transport
+	mpe.HandshakeTransport
 	t      *testing.T
 	keeper *keeper
 	seen   map[protocol.Type]int
@@ -50,12 +50,12 @@ func (w *watchedTransport) look(header []byte) {
 
 func (w *watchedTransport) SendHeader(peer int, header []byte) error {
 	w.look(header)
-	return w.Transport.SendHeader(peer, header)
+	return w.HandshakeTransport.SendHeader(peer, header)
 }
 
 func (w *watchedTransport) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	w.look(header)
-	return w.Transport.SendData(peer, header, payload, shape)
+	return w.HandshakeTransport.SendData(peer, header, payload, shape)
 }
 
 // TestKeptBeforeItIsSent: what a packet makes true is kept before it leaves, and that a message is acknowledged when
@@ -66,7 +66,7 @@ func TestKeptBeforeItIsSent(t *testing.T) {
 	var watched [2]*watchedTransport
 	for rank := range engines {
 		var err error
-		w := &watchedTransport{Transport: net.Transport(rank), t: t, keeper: &keeper{}, seen: map[protocol.Type]int{}}
+		w := &watchedTransport{HandshakeTransport: net.Transport(rank), t: t, keeper: &keeper{}, seen: map[protocol.Type]int{}}
 		watched[rank] = w
 		cfg := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 2)}
 		cfg.Peers[1-rank] = mpe.Peer{

@@ -22,13 +22,6 @@ type Transport interface {
 	// Reliable reports that packets arrive once and in order while a
 	// connection lasts, so that to retransmit them on a timer is waste.
 	Reliable() bool
-	// SendHeader sends one handshake packet of protocol.HeaderLen bytes. The
-	// slice is the caller's again when the call returns.
-	SendHeader(peer int, header []byte) error
-	// SendData sends one DATA message: header and payload, fragmented and
-	// padded as shape says. payload is read until the call returns, never afterwards.
-	// A nil error says that the network took it, not that it arrived.
-	SendData(peer int, header, payload []byte, shape protocol.Shape) error
 	// Recv waits for packets and fills in at least one RxPacket, at most
 	// len(batch). The bytes are valid until the next call of Recv.
 	Recv(batch []RxPacket) (int, error)
@@ -111,13 +104,17 @@ type DirectPlacer interface {
 	PollInto(batch []RxPacket, at *Placements) (int, error)
 }
 
-// PacedTransport is a Transport that spreads messages to some peers over time.
-type PacedTransport interface {
+// HandshakeTransport is a Transport that carries the packets of the cloudfpga and v0.9
+// profiles.
+type HandshakeTransport interface {
 	Transport
-	// Paced reports whether SendData does so with a message of so many bytes
-	// to a peer. It may run concurrently with other Send methods then, except
-	// those to the same peer.
-	Paced(peer, bytes int) bool
+	// SendHeader sends one handshake packet of protocol.HeaderLen bytes. The
+	// slice is the caller's again when the call returns.
+	SendHeader(peer int, header []byte) error
+	// SendData sends one DATA message: header and payload, fragmented and
+	// padded as shape says. payload is read until the call returns, never afterwards.
+	// A nil error says that the network took it, not that it arrived.
+	SendData(peer int, header, payload []byte, shape protocol.Shape) error
 }
 
 // PacketTransport is a Transport that carries the packets of the extended
@@ -131,38 +128,31 @@ type PacketTransport interface {
 	SendPackets(peer int, packets []Packet) (int, error)
 }
 
-// ShortTransport is a PacketTransport through memory, which also carries packets with a short header.
-// Recv gives each of them whole, as an RxShort.
-type ShortTransport interface {
-	PacketTransport
-	// SendShort sends such a packet to peer, in order with the others. It reports false if the network did
-	// not take it. The bytes are the caller's again when the call returns.
-	SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
-}
-
-// SharedTransport is a PollTransport between ranks of a host that has shared buffers for their collective calls.
-// An Await ends with an RxPublished.
-type SharedTransport interface {
-	PollTransport
-	collective.SharedBuffers
-}
-
-// DatagramTransport is a PacketTransport that keeps the network from fragmenting packets, so that
-// they have to fit into what the path carries. SendPackets returns an error that is EMSGSIZE for one that is too long for the first
-// link, and loses it and those behind it.
+// DatagramTransport is a Transport of datagrams. It keeps the network from fragmenting packets of the extended profile,
+// so that they have to fit into what the path carries: SendPackets returns an error that is EMSGSIZE for one that is too
+// long for the first link, and loses it and those after it. And it spreads messages to some peers over time.
 type DatagramTransport interface {
-	PacketTransport
+	Transport
 	// LongestDatagram returns how many bytes a packet to peer, header included, may have by
 	// what the system knows of the path: at least what the first link carries. It is 0 if
 	// the system does not know. It may change at any time.
 	LongestDatagram(peer int) int
+	// Paced reports whether SendData spreads a message of so many bytes to a peer over
+	// time. It may run concurrently with other Send methods then, except
+	// those to the same peer.
+	Paced(peer, bytes int) bool
 }
 
-// SingleCopier is a PacketTransport that may leave the payload of long packets
-// where it is, in their sender's memory, for the receiver to copy it from there to
-// where it belongs. No other copy is made.
-type SingleCopier interface {
+// MemoryTransport is a PacketTransport through memory that ranks of a host share. It also carries packets with a short
+// header, which Recv gives whole, each as an RxShort; it may leave the payload of long packets where it is, in their
+// sender's memory, for the receiver to copy it from there to where it belongs; and it has shared buffers for collective
+// calls, of which an Await ends with an RxPublished.
+type MemoryTransport interface {
 	PacketTransport
+	collective.SharedBuffers
+	// SendShort sends such a packet to peer, in order with the others. It reports false if the network did
+	// not take it. The bytes are the caller's again when the call returns.
+	SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
 	// LongPayload returns the most bytes of payload that a packet to peer may
 	// have if they are exposed, or 0 if all payload is copied to be sent. It may
 	// change whenever an RxConnected of the peer arrives, and only then.

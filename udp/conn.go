@@ -41,9 +41,9 @@ type Conn struct {
 }
 
 var (
-	_ mpe.PacketTransport = (*Conn)(nil)
-	_ mpe.DirectPlacer    = (*Conn)(nil)
-	_ mpe.PacedTransport  = (*Conn)(nil)
+	_ mpe.PacketTransport    = (*Conn)(nil)
+	_ mpe.DirectPlacer       = (*Conn)(nil)
+	_ mpe.HandshakeTransport = (*Conn)(nil)
 
 	_ mpe.DatagramTransport = (*Conn)(nil)
 )

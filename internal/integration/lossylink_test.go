@@ -18,7 +18,7 @@ import (
 // their ACKs arrive. They repeat three times in all for a message, so that of each at
 // most two packets are lost.
 type lossyLink struct {
-	mpe.Transport
+	mpe.HandshakeTransport
 	mu   sync.Mutex
 	rng  *rand.Rand
 	safe []int // by peer: how many packets have to arrive before another one is lost
@@ -60,7 +60,7 @@ func (l *lossyLink) SendHeader(peer int, header []byte) error {
 	if l.loses(peer) {
 		return nil
 	}
-	return l.Transport.SendHeader(peer, header)
+	return l.HandshakeTransport.SendHeader(peer, header)
 }
 
 // SendData implements mpe.Transport.
@@ -68,13 +68,13 @@ func (l *lossyLink) SendData(peer int, header, payload []byte, shape protocol.Sh
 	if l.loses(peer) {
 		return nil
 	}
-	return l.Transport.SendData(peer, header, payload, shape)
+	return l.HandshakeTransport.SendData(peer, header, payload, shape)
 }
 
 // Recv implements mpe.Transport.
 func (l *lossyLink) Recv(batch []mpe.RxPacket) (int, error) {
 	for {
-		n, err := l.Transport.Recv(batch)
+		n, err := l.HandshakeTransport.Recv(batch)
 		if err != nil {
 			return n, err
 		}
@@ -116,7 +116,7 @@ func lossyHost(t *testing.T, cfg *config.Config, link *lossyLink) *mpi.Comm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link.Transport = conn
+	link.HandshakeTransport = conn
 	peers := make([]mpe.Peer, len(cfg.Ranks))
 	for i, l := range plan.Links() {
 		remote := cfg.Rank(i)

@@ -145,7 +145,7 @@ type Effects interface {
 	Short(peer int, h *protocol.ShortHeader, payload []byte) bool
 	// LongestDatagram returns how many bytes a packet may have, by what the system knows; 0 if that is nothing.
 	LongestDatagram(peer int) int
-	// LongPayload, Fetch, Get and Invalidate are as in SingleCopier.
+	// LongPayload, Fetch, Get and Invalidate are as in mpe.MemoryTransport.
 	LongPayload(peer int) int
 	Fetch(a *RxPacket, dst []byte) bool
 	Get(peer int, advertised uint64, dst []byte) bool

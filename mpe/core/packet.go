@@ -24,10 +24,10 @@ type RxPacket struct {
 	Each int
 	// Away, if not 0, is how many bytes of payload belong behind Bytes that are
 	// still where their sender has them: Fetch gets them by Ticket
-	// (SingleCopier).
+	// (a MemoryTransport).
 	Away, Ticket int
 	// Advertised, if not 0, says that Bytes announce a message that Get copies
-	// by that number (SingleCopier).
+	// by that number (a MemoryTransport).
 	Advertised uint64
 	// Checked: Bytes and Rest are a packet of the extended profile, and the transport has
 	// found it good for protocol.ParseExtended. To check it again would take as
@@ -56,7 +56,7 @@ const (
 	// RxTruncated: a datagram longer than any that a peer may send. Its
 	// bytes are cut off.
 	RxTruncated
-	// RxShort: a packet of the extended profile with a short header (ShortTransport).
+	// RxShort: a packet of the extended profile with a short header (a MemoryTransport).
 	RxShort
 	// RxBroken: a stream lost its framing and was closed.
 	RxBroken
@@ -78,13 +78,13 @@ type Packet struct {
 	Header  [protocol.ExtHeaderLen]byte
 	Payload []byte
 	// Advertised, if not empty, is a message that the packet announces. It is for a
-	// SingleCopier, which may let the peer have it before it is asked for.
+	// MemoryTransport, which may let the peer have it before it is asked for.
 	Advertised []byte
 	// Fragment: a network that would lose the packet for its length may fragment it. It must
 	// not fragment others.
 	Fragment bool
 	// Exposed, if not 0, says that Payload and Advertised stay where and as they are until
-	// Invalidate is called with that number: a SingleCopier may leave them there.
+	// Invalidate is called with that number: a MemoryTransport may leave them there.
 	Exposed uint64
 }
 

@@ -47,10 +47,16 @@ func (n *Net) Hook(h Hook) {
 	n.hook = h
 }
 
+// Transport carries the packets of all profiles.
+type Transport interface {
+	mpe.HandshakeTransport
+	SendPackets(peer int, packets []mpe.Packet) (int, error)
+}
+
 // Transport binds a rank and returns its end of the network. Until then, and
 // after its Close, what is sent to the rank is lost. Binding a rank anew is a
 // restart: the transport it had before receives nothing more.
-func (n *Net) Transport(rank int) mpe.PacketTransport {
+func (n *Net) Transport(rank int) Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t := &transport{net: n, rank: rank}

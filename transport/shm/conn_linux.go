@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn is all the shared memory of one rank. It implements mpe.SingleCopier and
+// Conn is all the shared memory of one rank. It implements mpe.MemoryTransport and
 // mpe.PollTransport.
 type Conn struct {
 	cfg   Config
@@ -59,10 +59,8 @@ type Conn struct {
 }
 
 var (
-	_ mpe.SingleCopier    = (*Conn)(nil)
-	_ mpe.ShortTransport  = (*Conn)(nil)
+	_ mpe.MemoryTransport = (*Conn)(nil)
 	_ mpe.PollTransport   = (*Conn)(nil)
-	_ mpe.SharedTransport = (*Conn)(nil)
 )
 
 // Listen makes the rank known to the other ranks of this host, and starts to call

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
@@ -187,6 +186,7 @@ func TestWrongUse(t *testing.T) {
 	_, long := c.SendPackets(1, []mpe.Packet{transporttest.Packet(0, 1, 1, MaxPayload+1)})
 	_, nothing := c.Recv(nil)
 	c.Close()
+	_, closed := c.SendPackets(1, []mpe.Packet{transporttest.Packet(0, 1, 1, 5)})
 	for _, tt := range []struct {
 		err, cause error
 		text       string
@@ -194,7 +194,7 @@ func TestWrongUse(t *testing.T) {
 		{fpga, ErrNoPeer, "rank 0 cannot send to rank 2 (" + m.Addr(2).String() + "): this transport does not speak to that rank"},
 		{long, ErrBadPacket, "packet 1 of 1 has 32769 bytes of payload; it may have 32768"},
 		{nothing, nil, "Recv into an empty batch"},
-		{c.SendHeader(1, nil), mpe.ErrTransportClosed, ""},
+		{closed, mpe.ErrTransportClosed, ""},
 	} {
 		if tt.err == nil || tt.cause != nil && !errors.Is(tt.err, tt.cause) || !strings.Contains(tt.err.Error(), tt.text) {
 			t.Errorf("got %v, want %q", tt.err, tt.text)
@@ -202,8 +202,8 @@ func TestWrongUse(t *testing.T) {
 	}
 	c = listen(t, Config{Rank: 0, Map: m})
 	var se *SendError
-	if err := c.SendData(1, nil, nil, protocol.Shape{}); !errors.As(err, &se) || !errors.Is(err, ErrProfile) || se.Peer != 1 {
-		t.Errorf("SendData: %v", err)
+	if _, err := c.SendPackets(2, []mpe.Packet{transporttest.Packet(0, 2, 1, 5)}); !errors.As(err, &se) || se.Peer != 2 {
+		t.Errorf("SendPackets: %v", err)
 	}
 	if linked, err := c.Link(2); linked || !errors.Is(err, ErrNoPeer) {
 		t.Errorf("%v, %v", linked, err)

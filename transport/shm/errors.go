@@ -10,8 +10,6 @@ import (
 var (
 	// ErrNoPeer: packets go to other ranks of kind rankmap.Software.
 	ErrNoPeer = errors.New("this transport does not speak to that rank")
-	// ErrProfile: shared memory carries packets of the extended profile.
-	ErrProfile = errors.New("shared memory carries the packets of the extended profile only")
 	// ErrBadPacket: the packet is longer than any may be.
 	ErrBadPacket = errors.New("not a packet")
 )
@@ -55,7 +53,7 @@ type SendError struct {
 	// rank map has no such peer.
 	Rank, Peer int
 	Addr       netip.AddrPort
-	// Err is ErrNoPeer, ErrProfile, ErrBadPacket or mpe.ErrTransportClosed.
+	// Err is ErrNoPeer, ErrBadPacket or mpe.ErrTransportClosed.
 	Err error
 }
 

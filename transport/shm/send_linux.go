@@ -102,16 +102,6 @@ func (l *link) showDistance() {
 	}
 }
 
-// SendHeader fails: there are no packets of other profiles.
-func (c *Conn) SendHeader(peer int, _ []byte) error {
-	return c.sendError(peer, ErrProfile)
-}
-
-// SendData fails: there are no packets of other profiles.
-func (c *Conn) SendData(peer int, _, _ []byte, _ protocol.Shape) error {
-	return c.sendError(peer, ErrProfile)
-}
-
 // peer returns a rank that is spoken to.
 func (c *Conn) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(c.peers) || c.peers[rank] == nil {

@@ -46,8 +46,9 @@ type Conn struct {
 }
 
 var (
-	_ mpe.PacketTransport = (*Conn)(nil)
-	_ mpe.DirectPlacer    = (*Conn)(nil)
+	_ mpe.HandshakeTransport = (*Conn)(nil)
+	_ mpe.PacketTransport    = (*Conn)(nil)
+	_ mpe.DirectPlacer       = (*Conn)(nil)
 )
 
 // Listen binds the rank to its own IP and port in the rank map, and starts to

@@ -47,7 +47,7 @@ func (k Kind) closed(t *testing.T) {
 	if err := recv(); !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("Recv after Close returned %v", err)
 	}
-	if err := tr.SendHeader(1, numbered(0, 1, 0)); !errors.Is(err, mpe.ErrTransportClosed) {
+	if err := tr.(mpe.HandshakeTransport).SendHeader(1, numbered(0, 1, 0)); !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("SendHeader after Close returned %v", err)
 	}
 	again, err := k.Listen(m, 0)

@@ -42,7 +42,17 @@ func Packet(src, dst int, number uint32, payload int) mpe.Packet {
 	return p
 }
 
-// SendPackets sends by the End's transport.
+// SendHeader sends by the End's transport, and so do the others.
+func (e *End) SendHeader(peer int, header []byte) error {
+	return e.Transport.(mpe.HandshakeTransport).SendHeader(peer, header)
+}
+
+// SendData sends a DATA message.
+func (e *End) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
+	return e.Transport.(mpe.HandshakeTransport).SendData(peer, header, payload, shape)
+}
+
+// SendPackets sends packets of the extended profile.
 func (e *End) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return e.Transport.(mpe.PacketTransport).SendPackets(peer, packets)
 }
