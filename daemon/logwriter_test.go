@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -114,7 +115,7 @@ func TestPacketPathDoesNotWaitForTheLog(t *testing.T) {
 	o := newObserver(zap.New(core), func(int, int) protocol.Profile { return protocol.CloudFPGA })
 	var clock time.Duration
 	o.now = func() time.Duration { return clock }
-	drop := mpe.Drop{Packet: arrival, Reason: mpe.DropSourceRank}
+	drop := mpe.Drop{Packet: arrival, Reason: state.DropSourceRank}
 	o.Dropped(0, 2, drop)
 	o.Dropped(0, 2, drop)
 	clock = perLine

@@ -56,7 +56,7 @@ const (
 // topic is what lines are limited by.
 type topic struct {
 	kind lineKind
-	// code is an mpe.DropReason, mpe.Event or attach.EventKind, by kind.
+	// code is an state.DropReason, state.Event or attach.EventKind, by kind.
 	code uint8
 	// extended: the peer's profile is. A reason has another level and text then.
 	extended bool
@@ -128,7 +128,7 @@ func (o *Observer) Dropped(rank, peer int, d mpe.Drop) {
 
 // Noted implements mpe.Observer.
 func (o *Observer) Noted(rank, peer int, n mpe.Note) {
-	if n.Event == mpe.EventUnreachable {
+	if n.Event == state.EventUnreachable {
 		o.failed(rank, peer, state.OperationConnection, &mpe.PeerLostError{Rank: peer, Event: n.Event})
 	}
 	if !o.log.Core().Enabled(eventLevel(n.Event)) {

@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -43,7 +44,7 @@ var arrival = &mpe.RxPacket{Peer: 2, From: netip.MustParseAddrPort("127.0.0.3:27
 
 func TestFlood(t *testing.T) {
 	o, logs, clock := fakeObserver(zapcore.InfoLevel)
-	drop := mpe.Drop{Packet: arrival, Reason: mpe.DropSourceRank, Header: protocol.Header{Type: protocol.Ack, Src: 1}}
+	drop := mpe.Drop{Packet: arrival, Reason: state.DropSourceRank, Header: protocol.Header{Type: protocol.Ack, Src: 1}}
 	line := func(rank int, suppressed string) string {
 		return fmt.Sprintf("packet dropped map[detail:packet claims source rank 1, but its address belongs to rank 2: compare the rank maps of both sides "+
 			"from:127.0.0.3:2718 packet:%v peer:2 rank:%d reason:source_rank%s]", drop.Header, rank, suppressed)
@@ -78,8 +79,8 @@ func TestFlood(t *testing.T) {
 // TestFloodCost: the packet path does not allocate for the log, whether a line is
 // queued, suppressed, lost or below the log's level.
 func TestFloodCost(t *testing.T) {
-	drop := mpe.Drop{Reason: mpe.DropStale, Packet: arrival}
-	ext := mpe.Drop{Reason: mpe.DropSession, Packet: arrival, Extended: &protocol.ExtHeader{}}
+	drop := mpe.Drop{Reason: state.DropStale, Packet: arrival}
+	ext := mpe.Drop{Reason: state.DropSession, Packet: arrival, Extended: &protocol.ExtHeader{}}
 	for _, tt := range []struct {
 		name  string
 		level zapcore.Level
@@ -90,7 +91,7 @@ func TestFloodCost(t *testing.T) {
 			*clock += tt.step
 			o.Dropped(0, 2, drop)
 			o.Dropped(0, 2, ext)
-			o.Noted(0, 2, mpe.Note{Event: mpe.EventReacked})
+			o.Noted(0, 2, mpe.Note{Event: state.EventReacked})
 			o.Done(0, mpe.Status{Peer: 2}, handshake.ErrTimeout)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", tt.name, n)
@@ -122,19 +123,19 @@ func TestLines(t *testing.T) {
 		want string // "" for no line
 	}{
 		{"datatype", func(o *Observer) {
-			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: mpe.DropDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
+			o.Dropped(0, 2, mpe.Drop{Packet: arrival, Reason: state.DropDatatype, Header: protocol.Header{Type: protocol.SendRequest, Src: 2, Call: protocol.SendFloat}})
 		}, "packet dropped map[detail:call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ from:127.0.0.3:2718 packet:SEND_REQUEST 2→0 SEND_FLOAT"},
 		{"extended", func(o *Observer) {
-			o.Dropped(0, 2, mpe.Drop{Packet: &mpe.RxPacket{Peer: 2, Bytes: packet}, Reason: mpe.DropReserved})
+			o.Dropped(0, 2, mpe.Drop{Packet: &mpe.RxPacket{Peer: 2, Bytes: packet}, Reason: state.DropReserved})
 		}, "packet dropped map[detail:packet of profile extended, and profile cloudfpga is configured for rank 2 here: give both sides the same profile"},
 		{"no arrival", func(o *Observer) {
-			o.Dropped(0, 2, mpe.Drop{Reason: mpe.DropGap})
+			o.Dropped(0, 2, mpe.Drop{Reason: state.DropGap})
 		}, "packet dropped map[detail:payload after a pause that ended its message peer:2 rank:0 reason:gap]"},
 		{"unknown", func(o *Observer) {
-			o.Dropped(0, mpe.UnknownPeer, mpe.Drop{Packet: arrival, Reason: mpe.DropUnknownAddress})
+			o.Dropped(0, mpe.UnknownPeer, mpe.Drop{Packet: arrival, Reason: state.DropUnknownAddress})
 		}, "packet dropped map[detail:address is not in the rank map from:127.0.0.3:2718 rank:0 reason:unknown_address]"},
 		{"event", func(o *Observer) {
-			o.Noted(0, 2, mpe.Note{Event: mpe.EventRetransmitted, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
+			o.Noted(0, 2, mpe.Note{Event: state.EventRetransmitted, Header: protocol.Header{Type: protocol.SendRequest, Dst: 2}})
 		}, "packet retransmitted map[event:retransmitted packet:SEND_REQUEST 0→2 SEND_INT peer:2 rank:0]"},
 		{"failed receive", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, handshake.ErrTimeout) }, "receive failed map[error:deadline exceeded"},
 		{"failed send", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3, Send: true}, handshake.ErrTimeout) }, "send failed map[error:deadline exceeded"},
@@ -142,7 +143,7 @@ func TestLines(t *testing.T) {
 		{"cancelled", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, context.Canceled) }, ""},
 		{"shutting down", func(o *Observer) { o.Done(0, mpe.Status{Peer: 3}, mpe.ErrClosed) }, ""},
 		{"answer to no message", func(o *Observer) {
-			o.Dropped(0, 2, mpe.Drop{Reason: mpe.DropUnsolicited, Extended: &protocol.ExtHeader{Type: protocol.ClearToSend}})
+			o.Dropped(0, 2, mpe.Drop{Reason: state.DropUnsolicited, Extended: &protocol.ExtHeader{Type: protocol.ClearToSend}})
 		}, "packet dropped map[detail:CLEAR_TO_SEND about a message that has not begun"},
 		{"network", func(o *Observer) { o.TransportError(0, errors.New("rank 0 cannot send: no route to host")) }, "network error map[error:rank 0 cannot send: no route to host rank:0]"},
 		{"closed", func(o *Observer) { o.TransportError(0, mpe.ErrTransportClosed) }, ""},
@@ -162,7 +163,7 @@ func TestLines(t *testing.T) {
 	for r := extended.ReasonShort; int(r) < extended.NumReasons; r++ {
 		ext = append(ext, r.String())
 	}
-	for r := range mpe.DropReason(mpe.NumDropReasons) {
+	for r := range state.DropReason(state.NumDropReasons) {
 		for h, names := range map[*protocol.ExtHeader][]string{nil: basic, {}: ext} {
 			if !slices.Contains(names, r.String()) {
 				continue

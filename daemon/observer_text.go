@@ -8,20 +8,20 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // dropLevel returns warn for what a correct peer never sends, and info for the effects of
 // losses and retransmissions.
-func dropLevel(r mpe.DropReason, extended bool) zapcore.Level {
+func dropLevel(r state.DropReason, extended bool) zapcore.Level {
 	if extended {
 		return extendedDropLevel(r)
 	}
 	switch r {
-	case mpe.DropUnexpectedPayload, mpe.DropUnsolicited, mpe.DropDuplicate,
-		mpe.DropStale, mpe.DropGap, mpe.DropBarrier:
+	case state.DropUnexpectedPayload, state.DropUnsolicited, state.DropDuplicate,
+		state.DropStale, state.DropGap, state.DropBarrier:
 		return zapcore.InfoLevel
 	}
 	return zapcore.WarnLevel
@@ -30,15 +30,15 @@ func dropLevel(r mpe.DropReason, extended bool) zapcore.Level {
 // eventLevel returns error for wrong data and wedged FPGAs, warn for what ends messages or shows that one may be wrong,
 // info for the effects of lost packets and for a peer that connects or closes, and debug
 // for time-outs, retransmissions and flow control.
-func eventLevel(e mpe.Event) zapcore.Level {
+func eventLevel(e state.Event) zapcore.Level {
 	switch e {
-	case mpe.EventDeliveredDuplicate, mpe.EventWouldWedge:
+	case state.EventDeliveredDuplicate, state.EventWouldWedge:
 		return zapcore.ErrorLevel
-	case mpe.EventSecondData, mpe.EventClearAfterDone,
-		mpe.EventSessionChanged, mpe.EventProcessEnded, mpe.EventUnreachable, mpe.EventRefused:
+	case state.EventSecondData, state.EventClearAfterDone,
+		state.EventSessionChanged, state.EventProcessEnded, state.EventUnreachable, state.EventRefused:
 		return zapcore.WarnLevel
-	case mpe.EventReacked, mpe.EventStartedOver, mpe.EventWithdrawn, mpe.EventDiscarded, mpe.EventRequestTakenAsAck,
-		mpe.EventResumed, mpe.EventConnected, mpe.EventClosedByPeer:
+	case state.EventReacked, state.EventStartedOver, state.EventWithdrawn, state.EventDiscarded, state.EventRequestTakenAsAck,
+		state.EventResumed, state.EventConnected, state.EventClosedByPeer:
 		return zapcore.InfoLevel
 	}
 	return zapcore.DebugLevel
@@ -48,10 +48,10 @@ func eventLevel(e mpe.Event) zapcore.Level {
 func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	switch t.kind {
 	case lineDrop:
-		r := mpe.DropReason(t.code)
+		r := state.DropReason(t.code)
 		return dropLevel(r, t.extended), packetDropped, zap.Stringer("reason", r)
 	case lineEvent:
-		e := mpe.Event(t.code)
+		e := state.Event(t.code)
 		return eventLevel(e), eventText[e], zap.Stringer("event", e)
 	case lineFailed:
 		return zapcore.WarnLevel, operationFailed, zap.Skip()
@@ -129,12 +129,12 @@ const (
 
 // dropDetail explains a drop, and says what to do about it.
 func (o *Observer) dropDetail(ln *line) string {
-	reason, h := mpe.DropReason(ln.topic.code), ln.header
+	reason, h := state.DropReason(ln.topic.code), ln.header
 	if ln.topic.extended {
 		switch {
-		case reason == mpe.DropReserved:
+		case reason == state.DropReserved:
 			return foreignVersion(ln)
-		case reason == mpe.DropUnsolicited && ln.xheader.Type != protocol.Data:
+		case reason == state.DropUnsolicited && ln.xheader.Type != protocol.Data:
 			return fmt.Sprintf("%v about a message that has not begun", ln.xheader.Type)
 		}
 		return cmp.Or(extendedDropText[reason], reason.String())
@@ -144,12 +144,12 @@ func (o *Observer) dropDetail(ln *line) string {
 		return fmt.Sprintf("packet of profile extended, and profile %v is configured for rank %d here: give both sides the same profile", o.profile(ln.topic.rank, ln.peer), ln.peer)
 	}
 	switch reason {
-	case mpe.DropSourceRank:
+	case state.DropSourceRank:
 		return fmt.Sprintf("packet claims source rank %d, but its address belongs to rank %d: compare the rank maps of both sides", h.Src, ln.peer)
-	case mpe.DropDestination:
+	case state.DropDestination:
 		return fmt.Sprintf("packet is addressed to rank %d, not to rank %d: compare the rank maps of both sides", h.Dst, ln.topic.rank)
-	case mpe.DropShort, mpe.DropStartMark, mpe.DropEndMark,
-		mpe.DropReserved, mpe.DropCall, mpe.DropType:
+	case state.DropShort, state.DropStartMark, state.DropEndMark,
+		state.DropReserved, state.DropCall, state.DropType:
 		profile := o.profile(ln.topic.rank, ln.peer)
 		_, defect := profile.Parse(head)
 		if defect.OK() {
@@ -160,27 +160,27 @@ func (o *Observer) dropDetail(ln *line) string {
 			text += "; a peer that sends tags follows the protocol page: set profile: v0.9 for it"
 		}
 		return text
-	case mpe.DropLength:
+	case state.DropLength:
 		return fmt.Sprintf("invalid datagram length of %d bytes", ln.size)
-	case mpe.DropSize:
+	case state.DropSize:
 		return fmt.Sprintf("message of %d words exceeds the limit", h.Size)
-	case mpe.DropDirection:
+	case state.DropDirection:
 		return fmt.Sprintf("invalid call %v in a %v packet", h.Call, h.Type)
 	}
 	return cmp.Or(dropText[reason], reason.String())
 }
 
 // dropText explains the reasons whose text has no values.
-var dropText = [mpe.NumDropReasons]string{
-	mpe.DropUnknownAddress:    "address is not in the rank map",
-	mpe.DropDatatype:          "call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ",
-	mpe.DropUnexpectedPayload: "continuation datagram that no message expects",
-	mpe.DropUnsolicited:       "DATA without CLEAR_TO_SEND",
-	mpe.DropDuplicate:         "message was received before",
-	mpe.DropStale:             "packet matches no pending operation",
-	mpe.DropGap:               "payload after a pause that ended its message",
-	mpe.DropBarrier:           "BARRIER is not supported, as on deployed nodes",
-	mpe.DropStream:            "stream lost its framing, or another connection from the same address is alive: connection closed",
+var dropText = [state.NumDropReasons]string{
+	state.DropUnknownAddress:    "address is not in the rank map",
+	state.DropDatatype:          "call does not match the posted operation: one side uses INT and the other FLOAT, or the tags differ",
+	state.DropUnexpectedPayload: "continuation datagram that no message expects",
+	state.DropUnsolicited:       "DATA without CLEAR_TO_SEND",
+	state.DropDuplicate:         "message was received before",
+	state.DropStale:             "packet matches no pending operation",
+	state.DropGap:               "payload after a pause that ended its message",
+	state.DropBarrier:           "BARRIER is not supported, as on deployed nodes",
+	state.DropStream:            "stream lost its framing, or another connection from the same address is alive: connection closed",
 }
 
 // attachText are the messages of the events of programs.
@@ -192,39 +192,39 @@ var attachText = [attach.NumEventKinds]string{
 }
 
 // eventText are the messages of the events.
-var eventText = [mpe.NumEvents]string{
-	mpe.EventRetransmitted:        "packet retransmitted",
-	mpe.EventReacked:              "ACK retransmitted",
-	mpe.EventCrossed:              "crossed send requests, peer sends first",
-	mpe.EventRequestTakenAsAck:    "lost ACK replaced by a repeated SEND_REQUEST",
-	mpe.EventStaleClearUsed:       "earlier CLEAR_TO_SEND used",
-	mpe.EventRequestWasDuplicate:  "late duplicate of a SEND_REQUEST ignored",
-	mpe.EventClearWasDuplicate:    "late duplicate of a CLEAR_TO_SEND ignored",
-	mpe.EventStartedOver:          "incomplete message received again from its start",
-	mpe.EventRequestRetransmitted: "SEND_REQUEST retransmitted by the peer",
-	mpe.EventPadding:              "padding of payload removed",
-	mpe.EventDeliveredDuplicate:   "WRONG DATA delivered: previous message was a late duplicate made by the network",
-	mpe.EventEarlyData:            "DATA sooner than any round trip, held back as it may be a late duplicate",
-	mpe.EventEarlyAck:             "ACK sooner than any round trip, held back as it may be a late duplicate",
-	mpe.EventClearAfterDone: "CLEAR_TO_SEND repeated after its message was acknowledged, which may not have " +
+var eventText = [state.NumEvents]string{
+	state.EventRetransmitted:        "packet retransmitted",
+	state.EventReacked:              "ACK retransmitted",
+	state.EventCrossed:              "crossed send requests, peer sends first",
+	state.EventRequestTakenAsAck:    "lost ACK replaced by a repeated SEND_REQUEST",
+	state.EventStaleClearUsed:       "earlier CLEAR_TO_SEND used",
+	state.EventRequestWasDuplicate:  "late duplicate of a SEND_REQUEST ignored",
+	state.EventClearWasDuplicate:    "late duplicate of a CLEAR_TO_SEND ignored",
+	state.EventStartedOver:          "incomplete message received again from its start",
+	state.EventRequestRetransmitted: "SEND_REQUEST retransmitted by the peer",
+	state.EventPadding:              "padding of payload removed",
+	state.EventDeliveredDuplicate:   "WRONG DATA delivered: previous message was a late duplicate made by the network",
+	state.EventEarlyData:            "DATA sooner than any round trip, held back as it may be a late duplicate",
+	state.EventEarlyAck:             "ACK sooner than any round trip, held back as it may be a late duplicate",
+	state.EventClearAfterDone: "CLEAR_TO_SEND repeated after its message was acknowledged, which may not have " +
 		"arrived",
-	mpe.EventSecondData: "second DATA for one CLEAR_TO_SEND, the message delivered or this one is a late " +
+	state.EventSecondData: "second DATA for one CLEAR_TO_SEND, the message delivered or this one is a late " +
 		"duplicate",
-	mpe.EventRepeatedContent: "message equals a recent one of its sender",
-	mpe.EventResumed:         "message received that an earlier process of this rank had cleared",
-	mpe.EventWouldWedge:      "real FPGA would wait forever or have wrong data",
-	mpe.EventWithdrawn:       "SEND_REQUEST withdrawn by the peer",
-	mpe.EventDiscarded:       "message discarded, its receive or call was aborted or its program has ended",
-	mpe.EventConnected:       "peer connected",
-	mpe.EventSessionChanged:  "peer restarted or declared this rank unreachable, pending messages failed",
-	mpe.EventClosedByPeer:    "connection closed by peer",
-	mpe.EventProcessEnded:    "process of the peer ended, pending messages failed",
-	mpe.EventUnreachable:     "peer unreachable, pending messages failed",
-	mpe.EventTimedOut:        "retransmission time-out",
-	mpe.EventSpurious:        "spurious retransmission time-out, round trip has grown",
-	mpe.EventLossDetected:    "packet loss detected",
-	mpe.EventWindowFull:      "congestion window full",
-	mpe.EventCreditExhausted: "message credit exhausted",
-	mpe.EventEagerExhausted:  "eager credit exhausted, message sent by rendezvous",
-	mpe.EventRefused:         "message of the peer refused: longer than the limits allow",
+	state.EventRepeatedContent: "message equals a recent one of its sender",
+	state.EventResumed:         "message received that an earlier process of this rank had cleared",
+	state.EventWouldWedge:      "real FPGA would wait forever or have wrong data",
+	state.EventWithdrawn:       "SEND_REQUEST withdrawn by the peer",
+	state.EventDiscarded:       "message discarded, its receive or call was aborted or its program has ended",
+	state.EventConnected:       "peer connected",
+	state.EventSessionChanged:  "peer restarted or declared this rank unreachable, pending messages failed",
+	state.EventClosedByPeer:    "connection closed by peer",
+	state.EventProcessEnded:    "process of the peer ended, pending messages failed",
+	state.EventUnreachable:     "peer unreachable, pending messages failed",
+	state.EventTimedOut:        "retransmission time-out",
+	state.EventSpurious:        "spurious retransmission time-out, round trip has grown",
+	state.EventLossDetected:    "packet loss detected",
+	state.EventWindowFull:      "congestion window full",
+	state.EventCreditExhausted: "message credit exhausted",
+	state.EventEagerExhausted:  "eager credit exhausted, message sent by rendezvous",
+	state.EventRefused:         "message of the peer refused: longer than the limits allow",
 }

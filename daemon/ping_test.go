@@ -12,7 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake/mpemodel"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -170,7 +170,7 @@ func TestPingAfterRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			r := start(t, c.yaml("", "run: host", "peer: fpga"))
-			peer := func() mpe.PeerSnapshot { return r.local(0).Engine.Snapshot().Peers[0] }
+			peer := func() state.Peer { return r.local(0).Engine.Snapshot().Peers[0] }
 			var trip control.Trip
 			var err error
 			ended := make(chan struct{})

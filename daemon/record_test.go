@@ -129,7 +129,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	if _, err := far.local(1).Engine.Recv(within(t), 0, make([]byte, 4), mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	near.observer.Noted(0, 1, mpe.Note{Event: mpe.EventUnreachable}) // as the engine does, without its time
+	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, without its time
 	near.log.waitFor(t, "record of a failure written")
 	f := near.recentFailures()[0]
 	if f.Operation != state.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 is not running or cannot be reached") {
@@ -145,13 +145,13 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 func TestFailuresOfOneEvent(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "peer: cpu"))
-	r.local(0).Engine.Counters(func(*mpe.RankCounters) { // the engine's lock is held
-		r.observer.Noted(0, 1, mpe.Note{Event: mpe.EventUnreachable})
+	r.local(0).Engine.Counters(func(*state.RankCounters) { // the engine's lock is held
+		r.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable})
 		for range 100_000 { // the record would be there meanwhile
 			runtime.Gosched()
 		}
-		r.observer.Done(0, mpe.Status{Send: true, Peer: 1}, &mpe.PeerLostError{Rank: 1, Event: mpe.EventUnreachable})
-	}, func(*mpe.PeerCounters) {})
+		r.observer.Done(0, mpe.Status{Send: true, Peer: 1}, &mpe.PeerLostError{Rank: 1, Event: state.EventUnreachable})
+	}, func(*state.PeerCounters) {})
 	r.log.waitFor(t, "record of a failure written")
 	if f := r.recentFailures(); len(f) != 2 || f[0].Record == "" || f[0].Record != f[1].Record {
 		t.Errorf("%+v", f)

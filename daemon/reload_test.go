@@ -16,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -163,7 +164,7 @@ func TestReloadMovesThePeer(t *testing.T) {
 	if s.Cluster[1].Address != c.addr(6) || s.Ranks[0].Engine.Peers[0].Address != c.addr(6) {
 		t.Errorf("rank 1 is said to be at %s and %s", s.Cluster[1].Address, s.Ranks[0].Engine.Peers[0].Address)
 	}
-	if n := s.Ranks[0].Engine.Dropped[mpe.DropUnknownAddress]; n != 1 {
+	if n := s.Ranks[0].Engine.Dropped[state.DropUnknownAddress]; n != 1 {
 		t.Errorf("%d packets are strangers'", n)
 	}
 }

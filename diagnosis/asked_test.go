@@ -17,9 +17,9 @@ func asked(r state.Rank) state.Asked {
 // TestAsked: ranks that were asked over links count like others, and why one has not answered is said.
 func TestAsked(t *testing.T) {
 	waits := func(rank int) state.Rank {
-		return host(rank, peer(1-rank, receiving(9), extended(mpe.ExtendedSnapshot{PeerSession: 1})))
+		return host(rank, peer(1-rank, receiving(9), extended(state.Extended{PeerSession: 1})))
 	}
-	idle := host(1, peer(0, extended(mpe.ExtendedSnapshot{PeerSession: 1})))
+	idle := host(1, peer(0, extended(state.Extended{PeerSession: 1})))
 	cut := asked(idle)
 	cut.Report.CutShort = true
 	noProgram, stopped := idle, idle

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -76,7 +77,7 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 		}
 		if d := at.Deferred; tags && d != nil && wait.Deferred != "" { // of profile v0.9
 			if want := wait.Envelope.Tag; want != nil && *want != int(d.Tag) {
-				return mismatch(receiver, at, wait, &mpe.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength}, true), true
+				return mismatch(receiver, at, wait, &state.Envelope{Tag: new(int(d.Tag)), Bytes: mpe.UnknownLength}, true), true
 			}
 		}
 	}
@@ -91,11 +92,11 @@ func sourceOf(e *edge, receiver int) int {
 	return e.from
 }
 
-func differsInTag(recv, message *mpe.Envelope) bool {
+func differsInTag(recv, message *state.Envelope) bool {
 	return recv.Comm == message.Comm && recv.Tag != nil && message.Tag != nil && *recv.Tag != *message.Tag
 }
 
-func mismatch(receiver int, at *mpe.PeerSnapshot, wait *mpe.WaitSnapshot, m *mpe.Envelope, tags bool) proof {
+func mismatch(receiver int, at *state.Peer, wait *state.Wait, m *state.Envelope, tags bool) proof {
 	sent, expected := tagText(m.Tag), tagText(wait.Envelope.Tag)
 	what := "tag"
 	if !tags {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -31,7 +30,7 @@ func status(size int, ranks ...state.Rank) *state.Status {
 func address(rank int) string { return fmt.Sprintf("10.0.0.%d:2718", rank+1) }
 
 // host is a rank with a program, and standin one with a kernel.
-func host(rank int, peers ...mpe.PeerSnapshot) state.Rank {
+func host(rank int, peers ...state.Peer) state.Rank {
 	for i := range peers {
 		if peers[i].Address == "" {
 			peers[i].Address = address(peers[i].Rank)
@@ -39,20 +38,20 @@ func host(rank int, peers ...mpe.PeerSnapshot) state.Rank {
 	}
 	return state.Rank{
 		RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost, Address: address(rank), Attached: []state.Program{{PID: 4700 + rank}}},
-		Engine:   mpe.Snapshot{Rank: rank, Peers: peers},
+		Engine:   state.Engine{Rank: rank, Peers: peers},
 	}
 }
 
-func standin(rank int, peers ...mpe.PeerSnapshot) state.Rank {
+func standin(rank int, peers ...state.Peer) state.Rank {
 	r := host(rank, peers...)
 	r.Role, r.Kernel, r.KernelState, r.Attached = state.RoleStandin, "echo", state.KernelRunning, nil
 	return r
 }
 
-type peerOption func(p *mpe.PeerSnapshot)
+type peerOption func(p *state.Peer)
 
-func peer(rank int, options ...peerOption) mpe.PeerSnapshot {
-	p := mpe.PeerSnapshot{Rank: rank, Kind: "software", Profile: "cloudfpga", Transport: "udp", Heard: new(0.1), PacketsOut: mpe.PacketCounts{protocol.SendRequest: 3}}
+func peer(rank int, options ...peerOption) state.Peer {
+	p := state.Peer{Rank: rank, Kind: "software", Profile: "cloudfpga", Transport: "udp", Heard: new(0.1), PacketsOut: state.PacketCounts{protocol.SendRequest: 3}}
 	for _, o := range options {
 		o(&p)
 	}
@@ -60,28 +59,28 @@ func peer(rank int, options ...peerOption) mpe.PeerSnapshot {
 }
 
 func sending(s handshake.State, seconds float64) peerOption {
-	return func(p *mpe.PeerSnapshot) {
-		p.Sending = &mpe.WaitSnapshot{
-			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: mpe.Envelope{Bytes: 16, Tag: new(3)},
+	return func(p *state.Peer) {
+		p.Sending = &state.Wait{
+			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)},
 		}
 	}
 }
 
 func receiving(seconds float64) peerOption {
-	return func(p *mpe.PeerSnapshot) {
-		p.Receiving = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: mpe.Envelope{Bytes: 16}}
+	return func(p *state.Peer) {
+		p.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: state.Envelope{Bytes: 16}}
 	}
 }
 
-func extended(x mpe.ExtendedSnapshot) peerOption {
-	return func(p *mpe.PeerSnapshot) { p.Profile, p.Extended = "extended", &x }
+func extended(x state.Extended) peerOption {
+	return func(p *state.Peer) { p.Profile, p.Extended = "extended", &x }
 }
 
-func with(change func(p *mpe.PeerSnapshot)) peerOption { return change }
+func with(change func(p *state.Peer)) peerOption { return change }
 
-func neverHeard(p *mpe.PeerSnapshot) { p.Heard = nil }
+func neverHeard(p *state.Peer) { p.Heard = nil }
 
-func fpga(p *mpe.PeerSnapshot) { p.Kind = "fpga" }
+func fpga(p *state.Peer) { p.Kind = "fpga" }
 
 func call(name string, number int, root *int, waitsFor ...int) collective.Snapshot {
 	return collective.Snapshot{Collective: name, Algorithm: "flat", Comm: 1, Number: number, Seconds: 9, Root: root, Bytes: 16, WaitsFor: waitsFor}
@@ -110,10 +109,10 @@ func detached(r state.Rank, ended *float64) state.Rank {
 // TestCauses: what each state of ranks shows. In the tests of package hangs such states come from real sockets.
 func TestCauses(t *testing.T) {
 	anySource := host(0)
-	anySource.Engine.AnySource = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 9, Envelope: mpe.Envelope{Bytes: 16, Tag: new(5)}}
-	anySource.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2)}
+	anySource.Engine.AnySource = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 9, Envelope: state.Envelope{Bytes: 16, Tag: new(5)}}
+	anySource.Engine.Peers = []state.Peer{peer(1), peer(2)}
 	anyTag := anySource
-	anyTag.Engine.Peers = []mpe.PeerSnapshot{peer(1), peer(2, with(func(p *mpe.PeerSnapshot) { p.Unexpected, p.Unmatched = 7, []mpe.Envelope{{Tag: new(6), Bytes: 4}} }))}
+	anyTag.Engine.Peers = []state.Peer{peer(1), peer(2, with(func(p *state.Peer) { p.Unexpected, p.Unmatched = 7, []state.Envelope{{Tag: new(6), Bytes: 4}} }))}
 	after := func(s *state.Status, failed float64) *state.Status {
 		s.Uptime, s.Failures = 100, []state.Failure{{Rank: 1, Time: s.Started.Add(time.Duration((100 - failed) * float64(time.Second))), Operation: state.OperationCollective, Reason: "it has 4 bytes"}}
 		s.Ranks[1].Engine.Ended = new(5.0)
@@ -126,7 +125,7 @@ func TestCauses(t *testing.T) {
 	program := standin(1)
 	program.Kernel, program.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
 	unknown := host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard))
-	unknown.Engine.LastDrop = &mpe.DropSnapshot{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
+	unknown.Engine.LastDrop = &state.Drop{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
 	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
 	job.Job, job.Silent, job.SilentProcesses = "zrlctl_1", []int{2}, []state.SilentProcess{{Rank: 2, PID: 99}}
 	for i := range job.Cluster {
@@ -162,43 +161,43 @@ func TestCauses(t *testing.T) {
 		"program holds":     {status(2, host(0, peer(1, receiving(9))), program), RoleHolds, 1, "the program of stand-in 1 exchanges no messages: program ./role has made no call for 5s", "mpe_interface.md"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
-		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *mpe.PeerSnapshot) { p.PacketsOut = mpe.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},
-		"not asked":         {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), StateUnknown, 1, "rank 1 answers, and its state is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
-		"silent": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *mpe.PeerSnapshot) { p.Heard = new(9.0) }),
-			extended(mpe.ExtendedSnapshot{PeerSession: 5, InFlight: 2, Retransmissions: 4})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
-		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "write: connection refused" })))), NetworkError, 1,
+		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) { p.PacketsOut = state.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},
+		"not asked":         {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), extended(state.Extended{PeerSession: 5})))), StateUnknown, 1, "rank 1 answers, and its state is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
+		"silent": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Heard = new(9.0) }),
+			extended(state.Extended{PeerSession: 5, InFlight: 2, Retransmissions: 4})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
+		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) { p.NetworkError = "write: connection refused" })))), NetworkError, 1,
 			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
-		"too long": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *mpe.PeerSnapshot) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
+		"too long": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
 			"does not carry datagrams as long as its DATA", "compare the MTU"},
-		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *mpe.PeerSnapshot) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
+		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
 			"rank 1, an FPGA, is in a dead end: rank 1 is in a message", "zrlctl reset 1 --from 0"},
-		"another rank's address": {status(3, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *mpe.PeerSnapshot) {
-			p.LastDrop = &mpe.DropSnapshot{Reason: "source_rank", Source: new(uint32(2))}
+		"another rank's address": {status(3, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) {
+			p.LastDrop = &state.Drop{Reason: "source_rank", Source: new(uint32(2))}
 		})))), WrongAddress, 1,
 			"which the rank map of rank 0 gives to rank 1, is that of rank 2", "correct the addresses of ranks 1 and 2"},
 		"unknown address": {status(2, unknown), WrongAddress, 1, "rank 1 is at 10.0.0.77:2718", "set the address of rank 1"},
-		"foreign profile": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *mpe.PeerSnapshot) { p.LastDrop = &mpe.DropSnapshot{Reason: "reserved", Profile: "extended"} })))), WrongProfile, 1,
+		"foreign profile": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) { p.LastDrop = &state.Drop{Reason: "reserved", Profile: "extended"} })))), WrongProfile, 1,
 			"rank 1 speaks profile extended to rank 0, which is configured for profile cloudfpga", "set profile: extended for rank 1"},
-		"another version": {status(2, host(0, peer(1, with(func(p *mpe.PeerSnapshot) {
-			p.Sending = &mpe.WaitSnapshot{State: handshake.Held, Seconds: 9, Text: "rank 1 speaks version 0xe1"}
+		"another version": {status(2, host(0, peer(1, with(func(p *state.Peer) {
+			p.Sending = &state.Wait{State: handshake.Held, Seconds: 9, Text: "rank 1 speaks version 0xe1"}
 		})))), WrongProfile, 1,
 			"another version of the extended profile", "the same release"},
-		"lost ACK": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *mpe.PeerSnapshot) { p.Sending.Retransmissions = 3 }))), host(1, peer(0, with(func(p *mpe.PeerSnapshot) { p.Received = 1 })))), LostAck, 1,
+		"lost ACK": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Sending.Retransmissions = 3 }))), host(1, peer(0, with(func(p *state.Peer) { p.Received = 1 })))), LostAck, 1,
 			"has received all of the message, and its ACK was lost", "zrlctl reset 1"},
-		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) { p.Receiving.State = handshake.WaitData })))), LostPacket, 1,
+		"lost CLEAR_TO_SEND": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), host(1, peer(0, receiving(9), with(func(p *state.Peer) { p.Receiving.State = handshake.WaitData })))), LostPacket, 1,
 			"CLEAR_TO_SEND of rank 1 was lost in transit to rank 0", "zrlctl analyze"},
-		"room for more": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9))), host(1, peer(0, receiving(9), with(func(p *mpe.PeerSnapshot) {
+		"room for more": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9))), host(1, peer(0, receiving(9), with(func(p *state.Peer) {
 			p.Receiving.State, p.Receiving.Words, p.Receiving.Envelope.Bytes = handshake.Receiving, 400, 4000
 		})))), LostPacket, 1,
 			"DATA of rank 0 was lost in transit to rank 1", "look for drops"},
-		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
-			p.Unexpected, p.Unmatched = 1, []mpe.Envelope{{Tag: new(3), Comm: 4, Bytes: 4}}
+		"communicator": {status(2, host(0, peer(1, receiving(9), with(func(p *state.Peer) {
+			p.Unexpected, p.Unmatched = 1, []state.Envelope{{Tag: new(3), Comm: 4, Bytes: 4}}
 		}))), host(1)), Communicator, 0,
 			"rank 1 has sent with communicator 4, and rank 0 receives with communicator 0", "the same communicator"},
 		"any source":      {status(3, anySource), AnySourceUnmet, AnyRank, "to receive up to 16 bytes with tag 5 from any rank", "which rank should send"},
 		"any source, tag": {status(3, anyTag), Tag, 0, "rank 2 has sent with tag 6, and rank 0 receives with tag 5", "the same tag"},
-		"blocked remote": {status(2, host(0, peer(1, receiving(9), with(func(p *mpe.PeerSnapshot) {
-			p.Deferred = &mpe.DeferredSnapshot{Call: "SEND_FLOAT", Seconds: 9}
+		"blocked remote": {status(2, host(0, peer(1, receiving(9), with(func(p *state.Peer) {
+			p.Deferred = &state.Deferred{Call: "SEND_FLOAT", Seconds: 9}
 			p.Receiving.Deferred = "SEND_FLOAT"
 			p.Receiving.Envelope.Datatype = "int"
 		})))), Datatype, 0, "rank 1 sends with SEND_FLOAT, and rank 0 receives with RECV_INT", "the same datatype"},
@@ -218,9 +217,9 @@ func TestCauses(t *testing.T) {
 		"no receive, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), fpga))), StateUnknown, 1,
 			"what rank 1 waits for is not known here", "--daemons"},
 		"credit is scarce": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
-			extended(mpe.ExtendedSnapshot{PeerSession: 5, MessageCredit: 9, CreditScarce: true}))), host(1)),
+			extended(state.Extended{PeerSession: 5, MessageCredit: 9, CreditScarce: true}))), host(1)),
 			Credit, 1, "almost as many messages of rank 0 as rank 1 allows", "does not receive"},
-		"credit of an unknown": {status(2, host(0, peer(1, sending(handshake.Held, 9), extended(mpe.ExtendedSnapshot{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
+		"credit of an unknown": {status(2, host(0, peer(1, sending(handshake.Held, 9), extended(state.Extended{PeerSession: 5})))), Credit, 1, "as many messages of rank 0 as rank 1 allows", "--daemons"},
 	} {
 		d := Of([]Source{{Status: tt.status}}, After)
 		if len(d.Findings) != 1 {

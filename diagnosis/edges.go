@@ -22,12 +22,12 @@ type edge struct {
 	state   handshake.State
 	missing protocol.Type
 	// wait is the operation, nil if the wait is known from the packet that its rank has sent, whose call is in deferred.
-	wait     *mpe.WaitSnapshot
-	deferred *mpe.DeferredSnapshot
+	wait     *state.Wait
+	deferred *state.Deferred
 	// call is the collective call that the message is of, or nil.
 	call *collective.Snapshot
 	// peer is what from knows of to; nil for any, and if from has not answered.
-	peer *mpe.PeerSnapshot
+	peer *state.Peer
 	// idle: a stand-in's kernel waits for work.
 	idle bool
 	// found is what a certain cause has found in the states of the pair, or nil.

@@ -8,14 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // heard reports whether a packet has ever come from a peer. Daemons of earlier versions do not say when.
-func heard(p *mpe.PeerSnapshot) bool { return p.Heard != nil || p.PacketsIn > 0 }
+func heard(p *state.Peer) bool { return p.Heard != nil || p.PacketsIn > 0 }
 
 // attempted reports whether anything was sent to a peer that it would have answered.
-func attempted(p *mpe.PeerSnapshot) bool {
+func attempted(p *state.Peer) bool {
 	for _, n := range p.PacketsOut {
 		if n > 0 {
 			return true
@@ -26,15 +27,15 @@ func attempted(p *mpe.PeerSnapshot) bool {
 
 // silentSince reports whether nothing has come from a peer since a wait of so many seconds began, which another rank may have
 // reported.
-func (v *view) silentSince(p *mpe.PeerSnapshot, seconds float64) bool {
+func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 	return !heard(p) || p.Heard != nil && *p.Heard > seconds+v.slack
 }
 
 // overNetwork reports whether the packets of a pair cross a network.
-func overNetwork(p *mpe.PeerSnapshot) bool { return p.Transport != string(config.TransportSHM) }
+func overNetwork(p *state.Peer) bool { return p.Transport != string(config.TransportSHM) }
 
 // lastHeard says when the last packet of a peer came.
-func lastHeard(p *mpe.PeerSnapshot) string {
+func lastHeard(p *state.Peer) string {
 	switch {
 	case !heard(p):
 		return fmt.Sprintf("no packet has ever come from %s", p.Address)
@@ -45,7 +46,7 @@ func lastHeard(p *mpe.PeerSnapshot) string {
 }
 
 // both returns what the two ranks of a wait know of each other; nil for one that has not answered.
-func (v *view) both(e *edge) (from, to *mpe.PeerSnapshot) {
+func (v *view) both(e *edge) (from, to *state.Peer) {
 	if e.to == AnyRank {
 		return nil, nil
 	}
@@ -62,7 +63,7 @@ func findProfile(v *view, e *edge) (p proof, ok bool) {
 			step:     fmt.Sprintf("set the same profile for the pair in the configurations of both: profile: %s or profile: %s", from.Profile, to.Profile),
 		}, true
 	}
-	for i, at := range []*mpe.PeerSnapshot{from, to} {
+	for i, at := range []*state.Peer{from, to} {
 		if at == nil || at.LastDrop == nil || at.LastDrop.Profile == "" {
 			continue
 		}
@@ -83,7 +84,7 @@ func findProfile(v *view, e *edge) (p proof, ok bool) {
 	return p, false
 }
 
-func profileEvidence(e *edge, from, to *mpe.PeerSnapshot) []string {
+func profileEvidence(e *edge, from, to *state.Peer) []string {
 	facts := []string{fmt.Sprintf("the configuration of rank %d has profile %s for rank %d, that of rank %d has %s for rank %d", e.from, from.Profile, e.to, e.to, to.Profile, e.from)}
 	if from.LastDrop != nil {
 		facts = append(facts, dropEvidence(e.from, e.to, from))
@@ -95,7 +96,7 @@ func profileEvidence(e *edge, from, to *mpe.PeerSnapshot) []string {
 }
 
 // dropEvidence describes the last packet of a peer that was dropped.
-func dropEvidence(rank, peer int, p *mpe.PeerSnapshot) string {
+func dropEvidence(rank, peer int, p *state.Peer) string {
 	d, n := p.LastDrop, uint64(0)
 	for _, count := range p.Dropped {
 		n += count
@@ -119,7 +120,7 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 	if to != nil && v.ranks[e.from] != nil && to.Address != v.ranks[e.from].Address && !heard(to) {
 		return wrongAddress(e.to, e.from, to.Address, v.ranks[e.from].Address, nil), true
 	}
-	for i, at := range []*mpe.PeerSnapshot{from, to} {
+	for i, at := range []*state.Peer{from, to} {
 		local, remote := e.from, e.to
 		if i == 1 {
 			local, remote = remote, local
@@ -128,7 +129,7 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 			continue
 		}
 		switch d := at.LastDrop; d.Reason {
-		case mpe.DropSourceRank.String():
+		case state.DropSourceRank.String():
 			return proof{
 				why: fmt.Sprintf("the address %s, which the rank map of rank %d gives to rank %d, is that of rank %d", at.Address, local, remote, *d.Source),
 				evidence: []string{
@@ -136,7 +137,7 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 				},
 				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d, or at the other side: all must have the same map", remote, *d.Source, local),
 			}, true
-		case mpe.DropDestination.String():
+		case state.DropDestination.String():
 			return proof{
 				why:      fmt.Sprintf("rank %d has the address of rank %d for that of rank %d", remote, local, *d.Destination),
 				evidence: []string{dropEvidence(local, remote, at)},
@@ -275,7 +276,7 @@ func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 }
 
 // packetsOut returns what was sent to a peer, by type.
-func packetsOut(p *mpe.PeerSnapshot) string {
+func packetsOut(p *state.Peer) string {
 	var parts []string
 	for t, n := range p.PacketsOut {
 		if p.Extended != nil && protocol.Type(t) == protocol.Ack {
@@ -296,7 +297,7 @@ func packetsOut(p *mpe.PeerSnapshot) string {
 
 // oneWay returns in which direction nothing has come since the wait began, although both ranks run and the other side has sent:
 // from whom to whom, and what the receiver knows of the sender.
-func (v *view) oneWay(e *edge) (sender, receiver int, knows *mpe.PeerSnapshot, ok bool) {
+func (v *view) oneWay(e *edge) (sender, receiver int, knows *state.Peer, ok bool) {
 	from, to := v.both(e)
 	if from == nil || to == nil || !overNetwork(from) || e.wait == nil {
 		return 0, 0, nil, false

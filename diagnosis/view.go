@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -33,11 +32,11 @@ type view struct {
 // rankState is the state of a rank that has answered.
 type rankState struct {
 	*state.RankInfo
-	Engine *mpe.Snapshot
+	Engine *state.Engine
 	job    string // or empty: it is a daemon's, or was asked over a link
 	// cutShort: it has more peers and calls than it has reported.
 	cutShort bool
-	peers    map[int]*mpe.PeerSnapshot
+	peers    map[int]*state.Peer
 	// failed is the last operation, if it has failed.
 	failed *state.Failure
 }
@@ -82,7 +81,7 @@ func (v *view) add(s *state.Status) {
 		if v.ranks[r.Rank] != nil || r.Rank < 0 || r.Rank >= len(s.Cluster) || simulatedMPE(r) {
 			continue
 		}
-		state := &rankState{RankInfo: &r.RankInfo, Engine: &r.Engine, job: s.Job, peers: make(map[int]*mpe.PeerSnapshot, len(r.Engine.Peers))}
+		state := &rankState{RankInfo: &r.RankInfo, Engine: &r.Engine, job: s.Job, peers: make(map[int]*state.Peer, len(r.Engine.Peers))}
 		for j := range r.Engine.Peers {
 			if p := &r.Engine.Peers[j]; p.Rank >= 0 && p.Rank < len(s.Cluster) {
 				state.peers[p.Rank] = p
@@ -135,7 +134,7 @@ func (v *view) addAsked(asked []state.Asked) {
 }
 
 // about returns what a rank that has answered knows of a peer, or nil.
-func (v *view) about(rank, peer int) *mpe.PeerSnapshot {
+func (v *view) about(rank, peer int) *state.Peer {
 	if r := v.ranks[rank]; r != nil && !onWire(r.Kernel) { // whose engine sees no packets
 		return r.peers[peer]
 	}

@@ -11,14 +11,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Engine is the part of *mpe.Engine that a Collector reads.
 type Engine interface {
-	Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCounters))
-	PeerCounters(rank int, visit func(*mpe.PeerCounters))
+	Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters))
+	PeerCounters(rank int, visit func(*state.PeerCounters))
 }
 
 // Rank is the source of a local rank's metrics.
@@ -112,14 +111,14 @@ type sample struct {
 	created time.Time
 	rank    string
 	state   state.RankInfo
-	own     mpe.RankCounters
+	own     state.RankCounters
 	peers   []peerSample
 	classes []phases.Class
 }
 
 type peerSample struct {
 	label    string
-	counters mpe.PeerCounters
+	counters state.PeerCounters
 	times    phases.PerPeer
 }
 
@@ -138,10 +137,10 @@ func sampleRank(r *Rank, created time.Time) *sample {
 	l.rank = strconv.Itoa(l.state.Rank)
 	rec := r.Recorder
 	var other *peerSample
-	var spare mpe.PeerCounters
-	r.Engine.Counters(func(c *mpe.RankCounters) {
+	var spare state.PeerCounters
+	r.Engine.Counters(func(c *state.RankCounters) {
 		l.own, l.classes = *c, rec.Classes()
-	}, func(c *mpe.PeerCounters) {
+	}, func(c *state.PeerCounters) {
 		if !rec.Known(c.Rank) && idle(c) {
 			return
 		}
@@ -164,8 +163,8 @@ func sampleRank(r *Rank, created time.Time) *sample {
 }
 
 // idle reports whether nothing has ever happened with a peer.
-func idle(c *mpe.PeerCounters) bool {
-	zero := mpe.PeerCounters{Rank: c.Rank, Extended: c.Extended}
+func idle(c *state.PeerCounters) bool {
+	zero := state.PeerCounters{Rank: c.Rank, Extended: c.Extended}
 	return *c == zero
 }
 
@@ -191,7 +190,7 @@ func (l *sample) collectState(out chan<- prometheus.Metric) {
 	l.wait(out, l.own.AnySource, anySource, receiving)
 	for reason, n := range l.own.Drops {
 		if n > 0 {
-			out <- drops.counterAt(l.created, n, l.rank, unknownPeer, mpe.DropReason(reason).String())
+			out <- drops.counterAt(l.created, n, l.rank, unknownPeer, state.DropReason(reason).String())
 		}
 	}
 	for _, n := range l.own.Collectives {

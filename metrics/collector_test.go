@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -29,11 +28,11 @@ var update = flag.Bool("update", false, "rewrite the golden file")
 // engine returns fixed counters, with a lock like an engine's.
 type engine struct {
 	mu    sync.Mutex
-	own   mpe.RankCounters
-	peers []mpe.PeerCounters
+	own   state.RankCounters
+	peers []state.PeerCounters
 }
 
-func (e *engine) Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCounters)) {
+func (e *engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters)) {
 	e.mu.Lock()
 	own := e.own
 	rank(&own)
@@ -46,7 +45,7 @@ func (e *engine) Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCount
 	}
 }
 
-func (e *engine) PeerCounters(rank int, visit func(*mpe.PeerCounters)) {
+func (e *engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range e.peers {
@@ -62,40 +61,40 @@ var started = time.Unix(1_700_000_000, 0)
 // example is a daemon with a host, which has peers of all kinds, and a stand-in.
 func example() Source {
 	host := &engine{
-		own: mpe.RankCounters{Posted: 3, Unexpected: 2, AnySource: mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
-		peers: []mpe.PeerCounters{
+		own: state.RankCounters{Posted: 3, Unexpected: 2, AnySource: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
+		peers: []state.PeerCounters{
 			{Rank: 1, Sent: 5, Received: 4, Failed: 1, SentBytes: 500, ReceivedBytes: 400, Retransmissions: 2, Unreachable: 1, Silent: true, QueuedSends: 6, InFlight: 1,
-				OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
+				OldestSend: state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
 			{Rank: 2, Extended: true, Sent: 9, SentBytes: 90, InFlight: 2, InFlightPackets: 12, RoundTrip: 43 * time.Microsecond,
-				OldestSend: mpe.OldestWait{Waits: true, Elapsed: time.Second},
-				OldestRecv: mpe.OldestWait{Waits: true, For: protocol.Data, Elapsed: 2 * time.Second}},
+				OldestSend: state.OldestWait{Waits: true, Elapsed: time.Second},
+				OldestRecv: state.OldestWait{Waits: true, For: protocol.Data, Elapsed: 2 * time.Second}},
 			{Rank: 3},
-			{Rank: 4, Sent: 1, OldestSend: mpe.OldestWait{Waits: true, For: protocol.Ack, Elapsed: time.Second}},
-			{Rank: 5, Sent: 2, OldestSend: mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 3 * time.Second}},
+			{Rank: 4, Sent: 1, OldestSend: state.OldestWait{Waits: true, For: protocol.Ack, Elapsed: time.Second}},
+			{Rank: 5, Sent: 2, OldestSend: state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 3 * time.Second}},
 		},
 	}
-	host.own.Drops[mpe.DropUnknownAddress] = 8
+	host.own.Drops[state.DropUnknownAddress] = 8
 	host.own.Collectives = []collective.Count{
 		{Collective: "Bcast", Algorithm: "binomial", Calls: 7, Bytes: 56},
 		{Collective: "Reduce_scatter", Algorithm: "pairwise", Calls: 3, Failures: 1},
 	}
 	host.own.Disagreements = 1
 	p := &host.peers[0]
-	p.PacketsOut = [mpe.NumTypes]uint64{protocol.SendRequest: 6, protocol.Data: 11}
-	p.BytesOut = [mpe.NumTypes]uint64{protocol.SendRequest: 192, protocol.Data: 900}
-	p.PacketsIn = [mpe.NumTypes]uint64{protocol.Ack: 4}
-	p.BytesIn = [mpe.NumTypes]uint64{protocol.Ack: 128}
-	p.Drops[mpe.DropStale] = 3
-	p.Events[mpe.EventRetransmitted] = 2
+	p.PacketsOut = [state.NumTypes]uint64{protocol.SendRequest: 6, protocol.Data: 11}
+	p.BytesOut = [state.NumTypes]uint64{protocol.SendRequest: 192, protocol.Data: 900}
+	p.PacketsIn = [state.NumTypes]uint64{protocol.Ack: 4}
+	p.BytesIn = [state.NumTypes]uint64{protocol.Ack: 128}
+	p.Drops[state.DropStale] = 3
+	p.Events[state.EventRetransmitted] = 2
 	x := &host.peers[1]
-	x.Drops[mpe.DropStream], x.Drops[mpe.DropChecksum] = 1, 2
-	x.Events[mpe.EventConnected] = 1
+	x.Drops[state.DropStream], x.Drops[state.DropChecksum] = 1, 2
+	x.Events[state.EventConnected] = 1
 	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}, {Profile: "extended", Kind: "software"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}, {Profile: "v0.9", Kind: "cpu"}}, 2)
 	recorder.Done(sent(1, time.Microsecond), nil)
 	recorder.Done(received(1, time.Microsecond), nil)
 	recorder.Done(received(2, 100*time.Microsecond), nil)
 
-	standin := &engine{peers: []mpe.PeerCounters{{Rank: 0, Received: 1, OldestRecv: mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
+	standin := &engine{peers: []state.PeerCounters{{Rank: 0, Received: 1, OldestRecv: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
 	return Source{
 		Version: "1.2.3", Started: started, LostLogLines: func() uint64 { return 17 },
 		AccessDenied:      func() map[string]uint64 { return map[string]uint64{"attach": 4, "control": 0} },
@@ -233,7 +232,7 @@ func TestNativeHistogramsAreServed(t *testing.T) {
 
 // TestScrapesMeetMessages has messages end while others scrape.
 func TestScrapesMeetMessages(t *testing.T) {
-	e := &engine{peers: make([]mpe.PeerCounters, 8)}
+	e := &engine{peers: make([]state.PeerCounters, 8)}
 	for i := range e.peers {
 		e.peers[i].Rank = i + 1
 	}

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // times are durations in nanoseconds of all lengths up to months, and those next to
@@ -143,7 +143,7 @@ func TestTheLongestTime(t *testing.T) {
 }
 
 func TestSendTimes(t *testing.T) {
-	r := Rank{Engine: &engine{peers: []mpe.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}}, Recorder: phases.NewRecorder(0, manyPeers(3), 1)}
+	r := Rank{Engine: &engine{peers: []state.PeerCounters{{Rank: 1}, {Rank: 2}, {Rank: 3}}}, Recorder: phases.NewRecorder(0, manyPeers(3), 1)}
 	for range 90 {
 		r.Recorder.Done(sent(1, 100*time.Nanosecond), nil) // 4 µs in all
 		r.Recorder.Done(received(1, time.Second), nil)

@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -22,14 +21,14 @@ type JobRank struct {
 	State   state.RankInfo
 	// Size is the number of ranks of the cluster.
 	Size  int
-	Own   mpe.RankCounters
-	Peers []mpe.PeerCounters
+	Own   state.RankCounters
+	Peers []state.PeerCounters
 	// Times has the phases of messages with other hosts and FPGAs.
 	Times phases.Times
 }
 
 // Counters implements Engine.
-func (r *JobRank) Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCounters)) {
+func (r *JobRank) Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters)) {
 	rank(&r.Own)
 	for i := range r.Peers {
 		peer(&r.Peers[i])
@@ -37,7 +36,7 @@ func (r *JobRank) Counters(rank func(*mpe.RankCounters), peer func(*mpe.PeerCoun
 }
 
 // PeerCounters implements Engine.
-func (r *JobRank) PeerCounters(rank int, visit func(*mpe.PeerCounters)) {
+func (r *JobRank) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	for i := range r.Peers {
 		if r.Peers[i].Rank == rank {
 			visit(&r.Peers[i])

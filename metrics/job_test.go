@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -34,7 +33,7 @@ func TestJobs(t *testing.T) {
 	if got := text(); got != "" {
 		t.Errorf("without jobs: %s", got)
 	}
-	peer := mpe.PeerCounters{Rank: 1, Sent: 7, SentBytes: 28}
+	peer := state.PeerCounters{Rank: 1, Sent: 7, SentBytes: 28}
 	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}}, 2)
 	recorder.Done(sent(1, time.Millisecond), nil)
 	text0, err := json.Marshal(phases.Times{Classes: recorder.Classes(), Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})
@@ -46,7 +45,7 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranks := []JobRank{
-		{Started: time.Now(), State: state.RankInfo{Rank: 0, Attached: make([]state.Program, 1)}, Size: 2, Peers: []mpe.PeerCounters{peer}, Times: times},
+		{Started: time.Now(), State: state.RankInfo{Rank: 0, Attached: make([]state.Program, 1)}, Size: 2, Peers: []state.PeerCounters{peer}, Times: times},
 		{Started: time.Now(), State: state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelRunning}, Size: 2},
 	}
 	list = []Job{{"a", ranks}, {"b", ranks}}

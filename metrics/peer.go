@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -22,9 +22,9 @@ const (
 const heldBack = "held_back"
 
 // typeNames are packets' types as labels.
-var typeNames = func() (names [mpe.NumTypes]string) {
+var typeNames = func() (names [state.NumTypes]string) {
 	names[0] = heldBack
-	for t := 1; t < mpe.NumTypes; t++ {
+	for t := 1; t < state.NumTypes; t++ {
 		names[t] = strings.ToLower(protocol.Type(t).String())
 	}
 	return names
@@ -48,7 +48,7 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	count(messageFailures, c.Failed)
 	count(retransmissions, c.Retransmissions)
 	count(unreachable, c.Unreachable)
-	for t := range mpe.NumTypes {
+	for t := range state.NumTypes {
 		name := typeNames[t]
 		if n := c.PacketsIn[t]; n > 0 {
 			count(packets, n, inward, name)
@@ -61,12 +61,12 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	}
 	for reason, n := range c.Drops {
 		if n > 0 {
-			count(drops, n, mpe.DropReason(reason).String())
+			count(drops, n, state.DropReason(reason).String())
 		}
 	}
 	for event, n := range c.Events {
 		if n > 0 {
-			count(events, n, mpe.Event(event).String())
+			count(events, n, state.Event(event).String())
 		}
 	}
 	up := 1.0
@@ -87,7 +87,7 @@ func (l *sample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 }
 
 // wait exposes a wait, unless it is the receive with which a kernel waits for work.
-func (l *sample) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, direction string) {
+func (l *sample) wait(out chan<- prometheus.Metric, w state.OldestWait, peer, direction string) {
 	if !w.Waits || l.state.Kernel != "" && direction == receiving && w.For == protocol.SendRequest {
 		return
 	}
@@ -95,7 +95,7 @@ func (l *sample) wait(out chan<- prometheus.Metric, w mpe.OldestWait, peer, dire
 }
 
 // merge adds a peer to the others.
-func merge(to, c *mpe.PeerCounters) {
+func merge(to, c *state.PeerCounters) {
 	to.Extended = to.Extended || c.Extended
 	to.Silent = to.Silent || c.Silent
 	to.Sent += c.Sent
@@ -124,7 +124,7 @@ func sum(to, of []uint64) {
 	}
 }
 
-func older(a, b mpe.OldestWait) mpe.OldestWait {
+func older(a, b state.OldestWait) state.OldestWait {
 	if !a.Waits || b.Waits && b.Elapsed > a.Elapsed {
 		return b
 	}

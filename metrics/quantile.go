@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // SendTimes returns the median and the 99th percentile of the durations of sends of a rank
@@ -16,7 +16,7 @@ func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 		return 0, 0, 0, false
 	}
 	var h *phases.Histogram
-	r.Engine.PeerCounters(peer, func(*mpe.PeerCounters) {
+	r.Engine.PeerCounters(peer, func(*state.PeerCounters) {
 		if rec.Known(peer) && rec.Admit(peer) {
 			h = rec.Peer(peer)[phases.SendTotal]
 		}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // counters are what an engine counts, by peer.
-func counters(e *mpe.Engine) (own mpe.RankCounters, peers map[int]mpe.PeerCounters) {
-	peers = make(map[int]mpe.PeerCounters)
-	e.Counters(func(c *mpe.RankCounters) { own = *c }, func(c *mpe.PeerCounters) { peers[c.Rank] = *c })
+func counters(e *mpe.Engine) (own state.RankCounters, peers map[int]state.PeerCounters) {
+	peers = make(map[int]state.PeerCounters)
+	e.Counters(func(c *state.RankCounters) { own = *c }, func(c *state.PeerCounters) { peers[c.Rank] = *c })
 	return own, peers
 }
 
@@ -45,13 +46,13 @@ func TestCountersOfAHandshake(t *testing.T) {
 			t.Errorf("messages: %+v\n%+v", s, r)
 		}
 		const requests, header = 2, uint64(protocol.HeaderLen)
-		want := [mpe.NumTypes]uint64{protocol.SendRequest: requests, protocol.Data: 4}
-		bytes := [mpe.NumTypes]uint64{protocol.SendRequest: requests * header, protocol.Data: 2*header + 4*(n+1)}
+		want := [state.NumTypes]uint64{protocol.SendRequest: requests, protocol.Data: 4}
+		bytes := [state.NumTypes]uint64{protocol.SendRequest: requests * header, protocol.Data: 2*header + 4*(n+1)}
 		if s.PacketsOut != want || s.BytesOut != bytes || r.PacketsIn != want || r.BytesIn != bytes {
 			t.Errorf("out: %v, %v; in: %v, %v; want %v, %v", s.PacketsOut, s.BytesOut, r.PacketsIn, r.BytesIn, want, bytes)
 		}
-		want = [mpe.NumTypes]uint64{protocol.ClearToSend: requests, protocol.Ack: requests}
-		bytes = [mpe.NumTypes]uint64{protocol.ClearToSend: requests * header, protocol.Ack: requests * header}
+		want = [state.NumTypes]uint64{protocol.ClearToSend: requests, protocol.Ack: requests}
+		bytes = [state.NumTypes]uint64{protocol.ClearToSend: requests * header, protocol.Ack: requests * header}
 		if r.PacketsOut != want || r.BytesOut != bytes || s.PacketsIn != want || s.BytesIn != bytes {
 			t.Errorf("back: %v, %v; in: %v, %v; want %v, %v", r.PacketsOut, r.BytesOut, s.PacketsIn, s.BytesIn, want, bytes)
 		}
@@ -71,7 +72,7 @@ func TestCountersOfAnExtendedPeer(t *testing.T) {
 		if !s.Extended || s.Sent != 2 || s.SentBytes != 300_010 || r.Received != 2 || r.ReceivedBytes != 300_010 || s.InFlight != 0 || s.InFlightPackets != 0 || s.RoundTrip <= 0 {
 			t.Errorf("%+v\n%+v", s, r)
 		}
-		for typ := range mpe.NumTypes {
+		for typ := range state.NumTypes {
 			if s.PacketsOut[typ] != r.PacketsIn[typ] || s.BytesOut[typ] != r.BytesIn[typ] || r.PacketsOut[typ] != s.PacketsIn[typ] || r.BytesOut[typ] != s.BytesIn[typ] {
 				t.Errorf("%v: %+v\n%+v", protocol.Type(typ), s, r)
 			}
@@ -115,10 +116,10 @@ func TestCountersOfWaits(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		own, peers := counters(e)
-		if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
+		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 2 * time.Second}); own.Posted != 3 || own.AnySource != want {
 			t.Errorf("%+v", own)
 		}
-		if want := (mpe.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
+		if want := (state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 3 * time.Second}); peers[2].OldestRecv != want || peers[2].OldestSend.Waits {
 			t.Errorf("%+v, %+v", peers[2].OldestRecv, peers[2].OldestSend)
 		}
 		p := peers[1]
@@ -213,7 +214,7 @@ func TestDepths(t *testing.T) {
 			ops = append(ops, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: make([]byte, 4)}))
 		}
 		time.Sleep(time.Second)
-		if d := c.engines[0].Depths(); d != (mpe.Depths{Sends: 3}) {
+		if d := c.engines[0].Depths(); d != (state.Depths{Sends: 3}) {
 			t.Errorf("the sender has %+v", d)
 		}
 		if d := c.engines[1].Depths(); d.Posted != 0 || d.Sends != 0 || extended && d.Unexpected != 3 {
@@ -227,7 +228,7 @@ func TestDepths(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d, e := c.engines[0].Depths(), c.engines[1].Depths(); d != (mpe.Depths{}) || e != (mpe.Depths{Posted: 1}) {
+		if d, e := c.engines[0].Depths(), c.engines[1].Depths(); d != (state.Depths{}) || e != (state.Depths{Posted: 1}) {
 			t.Errorf("at the end: %+v, %+v", d, e)
 		}
 	})

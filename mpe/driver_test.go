@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -301,7 +302,7 @@ func TestRevokedPlacement(t *testing.T) {
 		dropped uint64
 	}{{before, 0}, {0, 1}, {b.Placement(), 2}} {
 		b.ArrivedIn(y, noise, tt.gen)
-		if n := b.Snapshot().Dropped[mpe.DropUnknownAddress]; n != tt.dropped {
+		if n := b.Snapshot().Dropped[state.DropUnknownAddress]; n != tt.dropped {
 			t.Errorf("placement %d: %d packets were dropped, want %d", tt.gen, n, tt.dropped)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -191,7 +192,7 @@ func TestUnexpectedDuplicateIsForgotten(t *testing.T) {
 		if _, err := send.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if s := p.engine.Snapshot().Peers[0]; s.Deferred != nil || s.Events[mpe.EventRequestWasDuplicate] != 1 {
+		if s := p.engine.Snapshot().Peers[0]; s.Deferred != nil || s.Events[state.EventRequestWasDuplicate] != 1 {
 			t.Errorf("%+v", s)
 		}
 		if _, err := p.engine.Irecv(1, make([]byte, 4), mpe.Options{}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -15,14 +16,14 @@ func (e *Engine) Peer(rank int) (PeerInfo, error) {
 }
 
 // Snapshot reports what the rank is doing.
-func (e *Engine) Snapshot() Snapshot {
+func (e *Engine) Snapshot() state.Engine {
 	e.lock()
 	defer e.unlock()
 	return e.core.Snapshot()
 }
 
 // Depths returns the lengths of the rank's queues. It costs little enough to be called a hundred times a second.
-func (e *Engine) Depths() Depths {
+func (e *Engine) Depths() state.Depths {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.core.Depths()
@@ -46,19 +47,19 @@ func (e *Engine) CutOff() []Waiting {
 // Counters calls rank once and then peer for every peer, each time with the
 // engine's lock: what its Observer has counted does not change meanwhile. They must
 // be quick, must not call the engine, and must not keep what they are given.
-func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
+func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters)) {
 	posted := make([]handshake.Instant, e.size) // 0: none
-	var rc RankCounters
+	var rc state.RankCounters
 	e.lock()
 	e.core.RankCounters(&rc, posted)
 	rank(&rc)
 	e.mu.Unlock()
-	var pc PeerCounters
+	var pc state.PeerCounters
 	for i := range e.size {
 		e.lock()
 		if e.core.PeerCounters(&pc, i) {
 			if !pc.OldestRecv.Waits && posted[i] != 0 {
-				pc.OldestRecv = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.core.Now() - posted[i]}
+				pc.OldestRecv = state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.core.Now() - posted[i]}
 			}
 			peer(&pc)
 		}
@@ -68,11 +69,11 @@ func (e *Engine) Counters(rank func(*RankCounters), peer func(*PeerCounters)) {
 
 // PeerCounters calls visit for one peer as Counters does, unless there is none of that
 // rank. The oldest receive is of those only that a message has matched.
-func (e *Engine) PeerCounters(rank int, visit func(*PeerCounters)) {
+func (e *Engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	if rank < 0 || rank >= e.size {
 		return
 	}
-	var pc PeerCounters
+	var pc state.PeerCounters
 	e.lock()
 	defer e.unlock()
 	if e.core.PeerCounters(&pc, rank) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
@@ -326,7 +327,7 @@ func TestUnknownAddress(t *testing.T) {
 		synctest.Wait()
 		s := e.Snapshot()
 		answered := s.Peers[0].PacketsOut[protocol.ClearToSend] > 0
-		if answered || s.Dropped[mpe.DropUnknownAddress] != 3 {
+		if answered || s.Dropped[state.DropUnknownAddress] != 3 {
 			t.Errorf("answered %v, dropped %v", answered, s.Dropped)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -413,7 +414,7 @@ func TestAPeerIsHeardOverItsOwnTransportOnly(t *testing.T) {
 		e.Irecv(1, make([]byte, 4), mpe.Options{})
 		other.Inject(1, 0, protocol.CloudFPGA.Append(nil, protocol.Header{Src: 1, Call: protocol.SendInt, Type: protocol.SendRequest}))
 		synctest.Wait()
-		if p := e.Snapshot().Peers[0]; p.PacketsOut[protocol.ClearToSend] != 0 || p.Dropped[mpe.DropUnexpectedPayload] != 1 {
+		if p := e.Snapshot().Peers[0]; p.PacketsOut[protocol.ClearToSend] != 0 || p.Dropped[state.DropUnexpectedPayload] != 1 {
 			t.Errorf("answered a request that came over another transport: %+v", p)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -61,17 +62,17 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 		b[at] = to
 		return b
 	}
-	bad := map[mpe.DropReason][]byte{
-		mpe.DropStartMark:   edit(0, 0),
-		mpe.DropEndMark:     edit(31, 0),
-		mpe.DropReserved:    edit(20, 1),
-		mpe.DropSourceRank:  edit(8, 7),
-		mpe.DropDestination: edit(4, 9),
-		mpe.DropCall:        edit(16, 77),
-		mpe.DropType:        edit(17, 77),
-		mpe.DropShort:       good(protocol.Ack, 0, nil)[:20],
-		mpe.DropLength:      append(good(protocol.SendRequest, 0, nil), 0, 0, 0, 0),
-		mpe.DropSize:        good(protocol.Data, 0xFFFFFFFF, make([]byte, 1384)),
+	bad := map[state.DropReason][]byte{
+		state.DropStartMark:   edit(0, 0),
+		state.DropEndMark:     edit(31, 0),
+		state.DropReserved:    edit(20, 1),
+		state.DropSourceRank:  edit(8, 7),
+		state.DropDestination: edit(4, 9),
+		state.DropCall:        edit(16, 77),
+		state.DropType:        edit(17, 77),
+		state.DropShort:       good(protocol.Ack, 0, nil)[:20],
+		state.DropLength:      append(good(protocol.SendRequest, 0, nil), 0, 0, 0, 0),
+		state.DropSize:        good(protocol.Data, 0xFFFFFFFF, make([]byte, 1384)),
 	}
 	data := words(3, 5)
 	f := &flood{rounds: rounds, closed: make(chan struct{}), idle: make(chan struct{})}
@@ -79,7 +80,7 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 	for _, b := range bad {
 		f.batch = append(f.batch, add(b))
 	}
-	f.batch = append(f.batch, mpe.RxPacket{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: bad[mpe.DropShort]})
+	f.batch = append(f.batch, mpe.RxPacket{Kind: mpe.RxDatagram, Peer: mpe.UnknownPeer, Bytes: bad[state.DropShort]})
 	f.then = []mpe.RxPacket{add(good(protocol.SendRequest, 0, nil)), add(good(protocol.Data, 3, data))}
 	idle := f.idle
 
@@ -112,7 +113,7 @@ func TestBadPacketsCostNoMemory(t *testing.T) {
 			t.Errorf("%v was counted %d times, not %d", reason, n, rounds)
 		}
 	}
-	if n := s.Dropped[mpe.DropUnknownAddress]; n != rounds {
+	if n := s.Dropped[state.DropUnknownAddress]; n != rounds {
 		t.Errorf("unknown_address was counted %d times, not %d", n, rounds)
 	}
 }

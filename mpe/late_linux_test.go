@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -180,7 +181,7 @@ func TestArrivedBeforeTimeOut(t *testing.T) {
 func notRetransmitted(t *testing.T, e *mpe.Engine) {
 	t.Helper()
 	events := e.Snapshot().Peers[0].Events
-	for _, ev := range []mpe.Event{mpe.EventRetransmitted, mpe.EventStartedOver} {
+	for _, ev := range []state.Event{state.EventRetransmitted, state.EventStartedOver} {
 		if n := events[ev]; n > 0 {
 			t.Errorf("%v %d times", ev, n)
 		}

@@ -32,26 +32,10 @@ type (
 	Call           = core.Call
 	Drop           = core.Drop
 	Note           = core.Note
-	DropReason     = core.DropReason
-	Event          = core.Event
 
 	// What a rank is doing.
-	Snapshot         = core.Snapshot
-	PeerSnapshot     = core.PeerSnapshot
-	ExtendedSnapshot = core.ExtendedSnapshot
-	WaitSnapshot     = core.WaitSnapshot
-	DeferredSnapshot = core.DeferredSnapshot
-	DropSnapshot     = core.DropSnapshot
-	Envelope         = core.Envelope
-	Waiting          = core.Waiting
-	PeerReport       = core.PeerReport
-	RankCounters     = core.RankCounters
-	PeerCounters     = core.PeerCounters
-	PacketCounts     = core.PacketCounts
-	DropCounts       = core.DropCounts
-	EventCounts      = core.EventCounts
-	OldestWait       = core.OldestWait
-	Depths           = core.Depths
+	Waiting    = core.Waiting
+	PeerReport = core.PeerReport
 
 	// Errors.
 	WaitError       = core.WaitError
@@ -63,8 +47,6 @@ type (
 
 // Constants of package core.
 const (
-	NumTypes = core.NumTypes
-
 	AnySource  = core.AnySource
 	AnyTag     = core.AnyTag
 	ClaimComm  = core.ClaimComm
@@ -84,71 +66,6 @@ const (
 	RxGone        = core.RxGone
 	RxLeft        = core.RxLeft
 	RxUnreachable = core.RxUnreachable
-
-	DropShort                 = core.DropShort
-	DropStartMark             = core.DropStartMark
-	DropEndMark               = core.DropEndMark
-	DropReserved              = core.DropReserved
-	DropCall                  = core.DropCall
-	DropType                  = core.DropType
-	DropLength                = core.DropLength
-	DropChecksum              = core.DropChecksum
-	DropSourceRank            = core.DropSourceRank
-	DropDestination           = core.DropDestination
-	DropUnknownAddress        = core.DropUnknownAddress
-	DropDirection             = core.DropDirection
-	DropUnsolicited           = core.DropUnsolicited
-	DropDuplicate             = core.DropDuplicate
-	DropStale                 = core.DropStale
-	DropSize                  = core.DropSize
-	DropUnexpectedPayload     = core.DropUnexpectedPayload
-	DropDatatype              = core.DropDatatype
-	DropGap                   = core.DropGap
-	DropBarrier               = core.DropBarrier
-	DropStream                = core.DropStream
-	DropSession               = core.DropSession
-	DropWindow                = core.DropWindow
-	DropAcknowledged          = core.DropAcknowledged
-	DropCredit                = core.DropCredit
-	DropOrder                 = core.DropOrder
-	DropMismatch              = core.DropMismatch
-	DropCode                  = core.DropCode
-	NumDropReasons            = core.NumDropReasons
-	EventRetransmitted        = core.EventRetransmitted
-	EventReacked              = core.EventReacked
-	EventCrossed              = core.EventCrossed
-	EventRequestTakenAsAck    = core.EventRequestTakenAsAck
-	EventStaleClearUsed       = core.EventStaleClearUsed
-	EventRequestWasDuplicate  = core.EventRequestWasDuplicate
-	EventClearWasDuplicate    = core.EventClearWasDuplicate
-	EventStartedOver          = core.EventStartedOver
-	EventRequestRetransmitted = core.EventRequestRetransmitted
-	EventPadding              = core.EventPadding
-	EventDeliveredDuplicate   = core.EventDeliveredDuplicate
-	EventEarlyData            = core.EventEarlyData
-	EventEarlyAck             = core.EventEarlyAck
-	EventClearAfterDone       = core.EventClearAfterDone
-	EventSecondData           = core.EventSecondData
-	EventRepeatedContent      = core.EventRepeatedContent
-	EventResumed              = core.EventResumed
-	EventWouldWedge           = core.EventWouldWedge
-	EventWithdrawn            = core.EventWithdrawn
-	EventDiscarded            = core.EventDiscarded
-	EventConnected            = core.EventConnected
-	EventSessionChanged       = core.EventSessionChanged
-	EventClosedByPeer         = core.EventClosedByPeer
-	EventProcessEnded         = core.EventProcessEnded
-	EventUnreachable          = core.EventUnreachable
-	EventTimedOut             = core.EventTimedOut
-	EventSpurious             = core.EventSpurious
-	EventLossDetected         = core.EventLossDetected
-	EventWindowFull           = core.EventWindowFull
-	EventCreditExhausted      = core.EventCreditExhausted
-	EventEagerExhausted       = core.EventEagerExhausted
-	EventRefused              = core.EventRefused
-	NumEvents                 = core.NumEvents
-
-	MaxReport = core.MaxReport
 
 	UnknownLength = core.UnknownLength
 )

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
@@ -44,20 +45,20 @@ func (c *cluster) restart(rank int) {
 func TestPeerLost(t *testing.T) {
 	const tag, other = 1, 2
 	for _, tt := range []struct {
-		event mpe.Event
+		event state.Event
 		lose  func(c *cluster)
 	}{
-		{mpe.EventClosedByPeer, func(c *cluster) { c.engines[1].Close(c.t.Context()) }},
-		{mpe.EventSessionChanged, func(c *cluster) {
+		{state.EventClosedByPeer, func(c *cluster) { c.engines[1].Close(c.t.Context()) }},
+		{state.EventSessionChanged, func(c *cluster) {
 			c.kill(1)
 			c.restart(1)
 			send(c, 1, other)
 		}},
-		{mpe.EventProcessEnded, func(c *cluster) {
+		{state.EventProcessEnded, func(c *cluster) {
 			c.kill(1)
 			c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxGone, Peer: 1})
 		}},
-		{mpe.EventUnreachable, func(c *cluster) {
+		{state.EventUnreachable, func(c *cluster) {
 			c.kill(1)
 			if _, err := c.engines[0].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: other}); err != nil {
 				c.t.Fatal(err)
@@ -71,7 +72,7 @@ func TestPeerLost(t *testing.T) {
 				defer c.close()
 				send(c, 1, other) // there is a session
 				finish(t, start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: other, Buf: make([]byte, 4)}))
-				if tt.event == mpe.EventProcessEnded {
+				if tt.event == state.EventProcessEnded {
 					c.engines[0].Deliver(mpe.RxPacket{Kind: mpe.RxConnected, Peer: 1})
 				}
 				posted := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Tag: tag, Buf: make([]byte, 4)})
@@ -98,7 +99,7 @@ func TestPeerLost(t *testing.T) {
 				if ended(any) || ended(third) || ended(later) {
 					t.Errorf("ended: any %v, of another peer %v, posted later %v", ended(any), ended(third), ended(later))
 				}
-				if tt.event != mpe.EventSessionChanged {
+				if tt.event != state.EventSessionChanged {
 					c.restart(1)
 				}
 				send(c, 1, tag)

@@ -6,18 +6,18 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // TestNamesOfReasonsAndEvents: the engine's reasons and events have names of their own,
 // and those of the state machines are among them.
 func TestNamesOfReasonsAndEvents(t *testing.T) {
 	drops, events := map[string]int{}, map[string]int{}
-	for r := range mpe.NumDropReasons {
-		drops[mpe.DropReason(r).String()]++
+	for r := range state.NumDropReasons {
+		drops[state.DropReason(r).String()]++
 	}
-	for ev := range mpe.NumEvents {
-		events[mpe.Event(ev).String()]++
+	for ev := range state.NumEvents {
+		events[state.Event(ev).String()]++
 	}
 	for _, names := range []map[string]int{drops, events} {
 		for name, n := range names {
@@ -38,23 +38,23 @@ func TestNamesOfReasonsAndEvents(t *testing.T) {
 	for ev := range extended.NumEvents {
 		events[extended.Event(ev).String()]++
 	}
-	if len(drops) != mpe.NumDropReasons || len(events) != mpe.NumEvents {
-		t.Errorf("%d reasons and %d events in all, the engine has %d and %d", len(drops), len(events), mpe.NumDropReasons, mpe.NumEvents)
+	if len(drops) != state.NumDropReasons || len(events) != state.NumEvents {
+		t.Errorf("%d reasons and %d events in all, the engine has %d and %d", len(drops), len(events), state.NumDropReasons, state.NumEvents)
 	}
 }
 
 func TestCountsInJSON(t *testing.T) {
 	type both struct {
-		Drops  mpe.DropCounts  `json:"drops,omitzero"`
-		Events mpe.EventCounts `json:"events,omitzero"`
+		Drops  state.DropCounts  `json:"drops,omitzero"`
+		Events state.EventCounts `json:"events,omitzero"`
 	}
 	for _, tt := range []struct {
 		in   both
 		json string
 	}{
 		{both{}, `{}`},
-		{both{Drops: mpe.DropCounts{mpe.DropStale: 3, mpe.DropGap: 1}}, `{"drops":{"gap":1,"stale":3}}`},
-		{both{Events: mpe.EventCounts{mpe.EventReacked: 1 << 60}}, `{"events":{"reacked":1152921504606846976}}`},
+		{both{Drops: state.DropCounts{state.DropStale: 3, state.DropGap: 1}}, `{"drops":{"gap":1,"stale":3}}`},
+		{both{Events: state.EventCounts{state.EventReacked: 1 << 60}}, `{"events":{"reacked":1152921504606846976}}`},
 	} {
 		b, err := json.Marshal(tt.in)
 		if err != nil || string(b) != tt.json {
@@ -66,8 +66,8 @@ func TestCountsInJSON(t *testing.T) {
 		}
 	}
 	// A newer daemon may count what this version does not know.
-	var c mpe.DropCounts
-	if err := json.Unmarshal([]byte(`{"gap":2,"unheard_of":5}`), &c); err != nil || c != (mpe.DropCounts{mpe.DropGap: 2}) {
+	var c state.DropCounts
+	if err := json.Unmarshal([]byte(`{"gap":2,"unheard_of":5}`), &c); err != nil || c != (state.DropCounts{state.DropGap: 2}) {
 		t.Errorf("%v, %v", c, err)
 	}
 	if err := json.Unmarshal([]byte(`{"gap":"x"}`), &c); err == nil {

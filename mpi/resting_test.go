@@ -12,6 +12,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -274,7 +275,7 @@ func TestOldestRestingSend(t *testing.T) {
 		defer stop()
 		go func() { _ = mpi.Ssend(ctx, ranks[0], []int32{0}, 1, 9) }()
 		time.Sleep(time.Second)
-		devices[0].(*mpe.Engine).Counters(func(*mpe.RankCounters) {}, func(c *mpe.PeerCounters) {
+		devices[0].(*mpe.Engine).Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) {
 			if c.Rank == 1 && c.OldestSend.Elapsed < time.Minute {
 				t.Errorf("the oldest send has waited for %v", c.OldestSend.Elapsed)
 			}

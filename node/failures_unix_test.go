@@ -19,6 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
@@ -84,14 +85,14 @@ func TestFailuresOfOneEvent(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	devices, said := jobPair(t, "cloudfpga", "")
 	rank := devices[0].rank
-	lost := &mpe.PeerLostError{Rank: 1, Event: mpe.EventUnreachable}
-	rank.Engine.Counters(func(*mpe.RankCounters) { // the engine's lock is held
+	lost := &mpe.PeerLostError{Rank: 1, Event: state.EventUnreachable}
+	rank.Engine.Counters(func(*state.RankCounters) { // the engine's lock is held
 		rank.failures.failed(1, "connection to", lost)
 		for range 100_000 { // the record would be there meanwhile
 			runtime.Gosched()
 		}
 		rank.failures.failed(1, "send to", lost)
-	}, func(*mpe.PeerCounters) {})
+	}, func(*state.PeerCounters) {})
 	rank.failures.wait()
 	if list := recordsIn(t, filepath.Join(temp, fmt.Sprintf("zrlmpi-records-%d", os.Geteuid()))); len(list) != 1 || strings.Count(said.String(), "\n") != 1 {
 		t.Errorf("%q; %s", list, said)

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
@@ -87,7 +88,7 @@ func (recording) TransportError(int, error)  {}
 
 // Noted implements mpe.Observer.
 func (o recording) Noted(_, peer int, n mpe.Note) {
-	if o.failures != nil && n.Event == mpe.EventUnreachable {
+	if o.failures != nil && n.Event == state.EventUnreachable {
 		o.failures.failed(peer, "connection to", &mpe.PeerLostError{Rank: peer, Event: n.Event})
 	}
 }

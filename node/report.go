@@ -10,7 +10,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -22,7 +21,7 @@ type Report struct {
 	PID     int       `json:"-"`
 	Started time.Time `json:"started"`
 	state.RankInfo
-	Engine mpe.Snapshot `json:"engine"`
+	Engine state.Engine `json:"engine"`
 	// Drops is RankInfo.SocketDrops.
 	Drops *uint64 `json:"socket_drops,omitempty"`
 	// Cluster are all ranks, in rank order.
@@ -31,9 +30,9 @@ type Report struct {
 	Operations int `json:"operations"`
 	// Own and Peers are counters, and Times has the phases of messages, if they are recorded. They are for metrics
 	// only.
-	Own   mpe.RankCounters   `json:"counters,omitzero"`
-	Peers []mpe.PeerCounters `json:"peer_counters,omitempty"`
-	Times phases.Times       `json:"times,omitzero"`
+	Own   state.RankCounters   `json:"counters,omitzero"`
+	Peers []state.PeerCounters `json:"peer_counters,omitempty"`
+	Times phases.Times         `json:"times,omitzero"`
 }
 
 // Serve answers the tools until it is closed: the rank has to have started. A rank that cannot be served, as where it has
@@ -138,7 +137,7 @@ func (r *Rank) report(started time.Time, metrics bool) *Report {
 		}
 		p.Cluster[c.Rank] = m
 	}
-	r.Engine.Counters(func(c *mpe.RankCounters) {
+	r.Engine.Counters(func(c *state.RankCounters) {
 		p.Operations += c.Posted
 		if !metrics {
 			return
@@ -147,7 +146,7 @@ func (r *Rank) report(started time.Time, metrics bool) *Report {
 		if r.Recorder != nil {
 			p.Times.Classes, p.Times.Peers = r.Recorder.Classes(), map[int]phases.PerPeer{}
 		}
-	}, func(c *mpe.PeerCounters) {
+	}, func(c *state.PeerCounters) {
 		p.Operations += c.QueuedSends + c.InFlight
 		if !metrics {
 			return

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // answerTime is how long a rank of a job has not to answer before this is said.
@@ -41,7 +41,7 @@ func (u *unanswered) watch(ctx context.Context) {
 // look names those that have not answered by now.
 func (u *unanswered) look() {
 	waits, receives, ask := map[int]time.Duration{}, map[int]time.Duration{}, map[int]bool{}
-	u.rank.Engine.Counters(func(*mpe.RankCounters) {}, func(c *mpe.PeerCounters) {
+	u.rank.Engine.Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) {
 		since, silent := silentFor(c)
 		switch {
 		case u.said[c.Rank]:
@@ -76,7 +76,7 @@ func (u *unanswered) look() {
 }
 
 // silentFor reports whether nothing has ever come from a peer to which a message waits, and for how long it has waited.
-func silentFor(c *mpe.PeerCounters) (since time.Duration, silent bool) {
+func silentFor(c *state.PeerCounters) (since time.Duration, silent bool) {
 	if !neverHeard(c) {
 		return 0, false
 	}
@@ -84,6 +84,6 @@ func silentFor(c *mpe.PeerCounters) (since time.Duration, silent bool) {
 }
 
 // neverHeard reports whether nothing ever arrived from a peer, dropped packets included.
-func neverHeard(c *mpe.PeerCounters) bool {
-	return c.Drops == (mpe.DropCounts{}) && c.PacketsIn == [mpe.NumTypes]uint64{}
+func neverHeard(c *state.PeerCounters) bool {
+	return c.Drops == (state.DropCounts{}) && c.PacketsIn == [state.NumTypes]uint64{}
 }

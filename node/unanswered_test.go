@@ -8,21 +8,22 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // TestSilent: a peer is silent to which a message waits and from which nothing has come, not even what was dropped.
 func TestSilent(t *testing.T) {
-	waits := mpe.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 7 * time.Second}
-	heard, dropped := mpe.PeerCounters{OldestSend: waits}, mpe.PeerCounters{OldestSend: waits}
+	waits := state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 7 * time.Second}
+	heard, dropped := state.PeerCounters{OldestSend: waits}, state.PeerCounters{OldestSend: waits}
 	heard.PacketsIn[protocol.Ack] = 1
-	dropped.Drops[mpe.DropReserved] = 1
+	dropped.Drops[state.DropReserved] = 1
 	for _, tt := range []struct {
-		c    mpe.PeerCounters
+		c    state.PeerCounters
 		want time.Duration
 	}{
-		{mpe.PeerCounters{OldestSend: waits}, 7 * time.Second},
-		{mpe.PeerCounters{OldestRecv: waits}, 0},
+		{state.PeerCounters{OldestSend: waits}, 7 * time.Second},
+		{state.PeerCounters{OldestRecv: waits}, 0},
 		{heard, 0},
 		{dropped, 0},
 	} {

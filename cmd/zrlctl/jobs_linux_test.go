@@ -12,7 +12,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/query"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -25,7 +24,7 @@ func TestJobs(t *testing.T) {
 	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
 		RankInfo: state.RankInfo{Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}},
-		Engine:   mpe.Snapshot{Peers: []mpe.PeerSnapshot{{Rank: 1, Sent: 5}}}, Peers: []mpe.PeerCounters{{Rank: 1, Sent: 5}},
+		Engine:   state.Engine{Peers: []state.Peer{{Rank: 1, Sent: 5}}}, Peers: []state.PeerCounters{{Rank: 1, Sent: 5}},
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make(name)

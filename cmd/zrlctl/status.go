@@ -12,7 +12,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 	"github.com/zrlmpi/zrlmpid/internal/words"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -137,7 +136,7 @@ func drops(s *state.Status) []string {
 			sum.Add(&r.Engine.Peers[i].Dropped)
 		}
 		var words []string
-		for _, c := range digest.Counts[mpe.DropReason](sum[:]) {
+		for _, c := range digest.Counts[state.DropReason](sum[:]) {
 			words = append(words, fmt.Sprintf("%s %d", c.What, c.N))
 		}
 		if len(words) > 0 {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -51,11 +50,11 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 	r := state.Rank{RankInfo: state.RankInfo{Rank: 0, Role: state.RoleHost, Address: "10.0.0.1:2718", Transports: []string{"udp"}}}
 	for i := 1; i < o.ranks; i++ {
 		n := uint64(up * 5)
-		r.Engine.Peers = append(r.Engine.Peers, mpe.PeerSnapshot{
+		r.Engine.Peers = append(r.Engine.Peers, state.Peer{
 			Rank: i, Kind: "fpga", Profile: "cloudfpga", Transport: "udp", Address: fmt.Sprintf("10.0.0.%d:2718", i+1), Sent: n, Received: n, PacketsIn: n + 1, BytesIn: 1000 * n,
 		})
 	}
-	r.Engine.Peers[0].Receiving = &mpe.WaitSnapshot{WaitsFor: protocol.SendRequest, Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}
+	r.Engine.Peers[0].Receiving = &state.Wait{WaitsFor: protocol.SendRequest, Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}
 	s.Ranks = []state.Rank{r}
 	return s, o.err
 }
@@ -360,12 +359,12 @@ func TestTopCommand(t *testing.T) {
 }
 
 func TestTopStates(t *testing.T) {
-	refused, failing, queue := &mpe.PeerSnapshot{Refuses: "x", NetworkError: "y"}, &mpe.PeerSnapshot{NetworkError: "y"}, &mpe.PeerSnapshot{Unexpected: 2}
-	none := &mpe.PeerSnapshot{}
+	refused, failing, queue := &state.Peer{Refuses: "x", NetworkError: "y"}, &state.Peer{NetworkError: "y"}, &state.Peer{Unexpected: 2}
+	none := &state.Peer{}
 	for want, p := range map[string]digest.Peer{
-		"refused": {PeerSnapshot: refused}, "network error": {PeerSnapshot: failing, OldestWait: 4},
-		"waiting 4.0 s": {PeerSnapshot: none, OldestWait: 4}, "waiting 20.0 s": {PeerSnapshot: none, OldestWait: 20},
-		"2 unexpected": {PeerSnapshot: queue}, "active": {PeerSnapshot: none, Rates: digest.Rates{Messages: 1}}, "idle": {PeerSnapshot: none, OldestWait: .5},
+		"refused": {State: refused}, "network error": {State: failing, OldestWait: 4},
+		"waiting 4.0 s": {State: none, OldestWait: 4}, "waiting 20.0 s": {State: none, OldestWait: 20},
+		"2 unexpected": {State: queue}, "active": {State: none, Rates: digest.Rates{Messages: 1}}, "idle": {State: none, OldestWait: .5},
 	} {
 		if got, _ := peerState(&p); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -27,14 +27,14 @@ import (
 func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...state.Asked) {
 	t.Helper()
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"}, {Rank: 1, Address: "10.0.0.2:2718", Kind: "software"}}
-	peer := mpe.PeerSnapshot{Rank: 1 - rank, Address: cluster[1-rank].Address, Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 5}}
+	peer := state.Peer{Rank: 1 - rank, Address: cluster[1-rank].Address, Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &state.Extended{PeerSession: 5}}
 	if seconds > 0 {
-		peer.Receiving = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}
+		peer.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Envelope: state.Envelope{Bytes: 4, Tag: new(7)}}
 	}
 	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
 		RankInfo: state.RankInfo{Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"}},
-		Engine:   mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{peer}},
+		Engine:   state.Engine{Rank: rank, Peers: []state.Peer{peer}},
 	}
 	directory, warning, err := jobs.Make(job)
 	if err != nil || warning != nil {
@@ -61,11 +61,11 @@ func TestWhy(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	serveRank(t, name("here"), 0, 9)
 	serveRank(t, name("there"), 1, 8)
-	peer := mpe.PeerSnapshot{Rank: 0, Address: "10.0.0.1:2718", Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &mpe.ExtendedSnapshot{PeerSession: 1},
-		Receiving: &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 8, Envelope: mpe.Envelope{Bytes: 4, Tag: new(7)}}}
+	peer := state.Peer{Rank: 0, Address: "10.0.0.1:2718", Kind: "software", Profile: "extended", Transport: "udp", Heard: new(1.0), Extended: &state.Extended{PeerSession: 1},
+		Receiving: &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: 8, Envelope: state.Envelope{Bytes: 4, Tag: new(7)}}}
 	serveRank(t, name("asks"), 0, 9, state.Asked{Rank: 1, Report: state.PublicOf(&state.Rank{
 		RankInfo: state.RankInfo{Rank: 1, Address: "10.0.0.2:2718", Role: "host", Attached: []state.Program{{PID: 17}}},
-		Engine:   mpe.Snapshot{Rank: 1, Peers: []mpe.PeerSnapshot{peer}}})})
+		Engine:   state.Engine{Rank: 1, Peers: []state.Peer{peer}}})})
 	serveRank(t, name("older"), 0, 9, state.Asked{Rank: 1, Reason: mpe.ErrNoQuestions.Error()})
 	serveRank(t, name("quiet"), 0, 0, state.Asked{Rank: 1, Reason: mpe.ErrNoReport.Error()})
 	serveRank(t, name("idle"), 0, 0)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -33,8 +32,8 @@ func TestDecodeAnswer(t *testing.T) {
 // not.
 func TestPlausible(t *testing.T) {
 	for _, peers := range []int{0, 1, 4095} {
-		r := node.Report{Cluster: make([]state.Member, peers), Peers: make([]mpe.PeerCounters, peers)}
-		r.Engine.Peers = make([]mpe.PeerSnapshot, peers)
+		r := node.Report{Cluster: make([]state.Member, peers), Peers: make([]state.PeerCounters, peers)}
+		r.Engine.Peers = make([]state.Peer, peers)
 		text, err := json.Marshal(&r)
 		if err != nil {
 			t.Fatal(err)

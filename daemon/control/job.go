@@ -15,7 +15,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/version"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -251,8 +250,8 @@ func askRank(
 	}
 	foreign := func(rank int) bool { return rank < 0 || rank >= len(r.Cluster) }
 	if r.Rank != rank || foreign(r.Rank) || len(r.Engine.Peers) > len(r.Cluster) || len(r.Peers) > len(r.Cluster) ||
-		slices.ContainsFunc(r.Engine.Peers, func(p mpe.PeerSnapshot) bool { return foreign(p.Rank) }) ||
-		slices.ContainsFunc(r.Peers, func(p mpe.PeerCounters) bool { return foreign(p.Rank) }) {
+		slices.ContainsFunc(r.Engine.Peers, func(p state.Peer) bool { return foreign(p.Rank) }) ||
+		slices.ContainsFunc(r.Peers, func(p state.PeerCounters) bool { return foreign(p.Rank) }) {
 		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, j.Name, r.Rank, len(r.Cluster))
 	}
 	r.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops

@@ -128,14 +128,14 @@ ranks:
 	}
 	for i := range counted[0].Reports {
 		r := &counted[0].Reports[i]
-		var own mpe.RankCounters
-		var peers []mpe.PeerCounters
+		var own state.RankCounters
+		var peers []state.PeerCounters
 		e := devices[i].(interface{ AsEngine() *mpe.Engine }).AsEngine()
-		e.Counters(func(c *mpe.RankCounters) { own = *c }, func(c *mpe.PeerCounters) { peers = append(peers, *c) })
+		e.Counters(func(c *state.RankCounters) { own = *c }, func(c *state.PeerCounters) { peers = append(peers, *c) })
 		for p := range peers { // acknowledgements are late, and what waits waits longer now
-			for _, c := range []*mpe.PeerCounters{&peers[p], &r.Peers[p]} {
-				c.PacketsIn, c.PacketsOut, c.BytesIn, c.BytesOut = [mpe.NumTypes]uint64{}, [mpe.NumTypes]uint64{}, [mpe.NumTypes]uint64{}, [mpe.NumTypes]uint64{}
-				c.InFlight, c.InFlightPackets, c.RoundTrip, c.OldestSend, c.OldestRecv.Elapsed = 0, 0, 0, mpe.OldestWait{}, 0
+			for _, c := range []*state.PeerCounters{&peers[p], &r.Peers[p]} {
+				c.PacketsIn, c.PacketsOut, c.BytesIn, c.BytesOut = [state.NumTypes]uint64{}, [state.NumTypes]uint64{}, [state.NumTypes]uint64{}, [state.NumTypes]uint64{}
+				c.InFlight, c.InFlightPackets, c.RoundTrip, c.OldestSend, c.OldestRecv.Elapsed = 0, 0, 0, state.OldestWait{}, 0
 			}
 		}
 		if !reflect.DeepEqual(r.Own, own) || !reflect.DeepEqual(r.Peers, peers) || r.PID != os.Getpid() {

@@ -3,7 +3,6 @@ package control
 import (
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -31,7 +30,7 @@ func misnumbered(s *state.Status) bool {
 	}
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
-		ofForeign := func(p mpe.PeerSnapshot) bool { return foreign(p.Rank) }
+		ofForeign := func(p state.Peer) bool { return foreign(p.Rank) }
 		if foreign(r.Rank) || slices.ContainsFunc(r.Engine.Peers, ofForeign) {
 			return true
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -56,7 +55,7 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 			Rank: 0, Role: state.RoleHost, Address: "10.12.0.1:2718", Transports: []string{"udp"}, ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
 			Offload: &state.Offload{Batches: true, Segmentation: true},
 		},
-		Engine: mpe.Snapshot{Size: peers + 1, Posted: 3, Unexpected: 1},
+		Engine: state.Engine{Size: peers + 1, Posted: 3, Unexpected: 1},
 	}
 	s.Cluster[0] = state.Member{Role: state.RoleHost, Kind: "software", Address: r.Address}
 	for i := 1; i <= peers; i++ {
@@ -64,9 +63,9 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 		if busy {
 			n = uint64(uptime * 100)
 		}
-		p := mpe.PeerSnapshot{
+		p := state.Peer{
 			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga", Transport: "udp",
-			Sent: n, Received: n, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: mpe.PacketCounts{protocol.Data: n},
+			Sent: n, Received: n, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: state.PacketCounts{protocol.Data: n},
 		}
 		s.Cluster[i] = state.Member{Rank: i, Kind: p.Kind, Address: p.Address}
 		r.Engine.Peers = append(r.Engine.Peers, p)
@@ -77,7 +76,7 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 
 // Waits lets rank 0 wait for a peer.
 func Waits(s *state.Status, peer int, seconds float64) {
-	s.Ranks[0].Engine.Peers[peer-1].Receiving = &mpe.WaitSnapshot{
+	s.Ranks[0].Engine.Peers[peer-1].Receiving = &state.Wait{
 		State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,
 		Text: fmt.Sprintf("rank 0 waits for SEND_REQUEST from rank %d", peer),
 	}

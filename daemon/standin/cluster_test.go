@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
@@ -139,7 +140,7 @@ type stats struct{ Sent, SentWords, Received, ReceivedWords, Errors, Starts uint
 func (r *running) Stats() stats {
 	own := r.Kernel.Stats()
 	s := stats{Errors: own.Errors, Starts: own.Starts}
-	r.engine.Counters(func(*mpe.RankCounters) {}, func(p *mpe.PeerCounters) {
+	r.engine.Counters(func(*state.RankCounters) {}, func(p *state.PeerCounters) {
 		s.Sent, s.SentWords = s.Sent+p.Sent, s.SentWords+p.SentBytes/protocol.WordLen
 		s.Received, s.ReceivedWords = s.Received+p.Received, s.ReceivedWords+p.ReceivedBytes/protocol.WordLen
 	})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -91,7 +90,7 @@ func TestManyRanks(t *testing.T) {
 	for rank := 1; rank <= 63; rank++ {
 		s.Ranks = append(s.Ranks, state.Rank{
 			RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost},
-			Engine:   mpe.Snapshot{Rank: rank, Peers: []mpe.PeerSnapshot{{Rank: 0, Refuses: "wedged"}}},
+			Engine:   state.Engine{Rank: rank, Peers: []state.Peer{{Rank: 0, Refuses: "wedged"}}},
 		})
 	}
 	s.Ranks[7].Engine.Posted = 1
@@ -127,9 +126,9 @@ func TestHostile(t *testing.T) {
 	s.Version, s.Config = evil, evil
 	r := &s.Ranks[0]
 	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, state.KernelFailed, evil, evil, []string{evil}
-	r.Engine.Peers[0] = mpe.PeerSnapshot{
-		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: mpe.DropCounts{mpe.DropStale: 3},
-		Sending: &mpe.WaitSnapshot{Seconds: 20, Text: evil},
+	r.Engine.Peers[0] = state.Peer{
+		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: state.DropCounts{state.DropStale: 3},
+		Sending: &state.Wait{Seconds: 20, Text: evil},
 	}
 	p := statuspage.New(m.Status, statuspage.Options{Host: evil, Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})
 	body := get(t, p, "/?q=&sort=%22%3E%3Cscript%3E&show=%3Cb%3E").Body.String()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // noDaemon is the finding of checks that need a running daemon.
@@ -17,16 +17,16 @@ func noDaemon() []Finding {
 // setupDrops are the reasons for dropping packets that a wrong setup has, and what to do. Single packets of the other
 // reasons are normal on a network that loses or duplicates packets.
 var setupDrops = []struct {
-	reason        mpe.DropReason
+	reason        state.DropReason
 	found, action string
 }{
-	{mpe.DropUnknownAddress, "from addresses that are no rank's", "compare the rank map with the addresses of the nodes; the log has the addresses; look for NAT"},
-	{mpe.DropSourceRank, "with another rank than their address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
-	{mpe.DropDestination, "for another rank than this address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
-	{mpe.DropStartMark, "with no start mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
-	{mpe.DropEndMark, "with no end mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
-	{mpe.DropReserved, "with reserved bytes that are not 0", "set the same profile on both sides: v0.9 has a tag there"},
-	{mpe.DropChecksum, "with a wrong checksum", "examine the path: something corrupts packets"},
+	{state.DropUnknownAddress, "from addresses that are no rank's", "compare the rank map with the addresses of the nodes; the log has the addresses; look for NAT"},
+	{state.DropSourceRank, "with another rank than their address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
+	{state.DropDestination, "for another rank than this address has", "compare the rank maps of the nodes, the cluster file and the routing table of the FPGAs"},
+	{state.DropStartMark, "with no start mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
+	{state.DropEndMark, "with no end mark of the link's profile", "set the same profile on both sides; zrlctl why names the one of the peer"},
+	{state.DropReserved, "with reserved bytes that are not 0", "set the same profile on both sides: v0.9 has a tag there"},
+	{state.DropChecksum, "with a wrong checksum", "examine the path: something corrupts packets"},
 }
 
 // examineDropped checks what the daemon has dropped.
@@ -46,7 +46,7 @@ func examineDropped(in *input) []Finding {
 	return f.or("none that shows a wrong setup")
 }
 
-func (f *findings) dropped(where string, counts *mpe.DropCounts) {
+func (f *findings) dropped(where string, counts *state.DropCounts) {
 	for _, d := range setupDrops {
 		if n := counts[d.reason]; n > 0 {
 			f.wrong(d.action, "%s: dropped %s %s (%v)", where, plural(int(n), "packet"), d.found, d.reason)

@@ -10,7 +10,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
@@ -64,7 +63,7 @@ func sound(p *doctor.Plan) *doctor.Facts {
 func daemonOf(change func(*state.Rank)) *state.Status {
 	r := state.Rank{
 		RankInfo: state.RankInfo{ReceiveBuffer: 16 << 20, ReceiveBufferRequested: 16 << 20, Offload: &state.Offload{Segmentation: true, Coalescing: true}},
-		Engine:   mpe.Snapshot{Size: 3, Peers: []mpe.PeerSnapshot{{Rank: 1, Kind: "cpu", Address: "10.9.0.2:2718", Profile: "cloudfpga", Transport: "udp"}}},
+		Engine:   state.Engine{Size: 3, Peers: []state.Peer{{Rank: 1, Kind: "cpu", Address: "10.9.0.2:2718", Profile: "cloudfpga", Transport: "udp"}}},
 	}
 	if change != nil {
 		change(&r)
@@ -124,10 +123,10 @@ func TestVerdicts(t *testing.T) {
 			f.Interfaces.Value[1].Addresses, f.Interfaces.Value[1].Duplicates = []netip.Addr{a}, []netip.Addr{a}
 		}, check: "duplicate_address", verdict: doctor.Wrong, found: "rank 0: another station on eth0 has fd00::1"},
 		{name: "no ARP requests permitted", change: func(f *doctor.Facts) { f.Claims = doctor.Known[[]doctor.Claim](nil, unknown) }, check: "duplicate_address", verdict: doctor.Unknown, found: "not permitted"},
-		{name: "wrong rank map", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
-		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[mpe.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
+		{name: "wrong rank map", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropSourceRank] = 3 }), check: "dropped_packets", verdict: doctor.Wrong, found: "rank 0, from rank 1 at 10.9.0.2:2718: dropped 3 packets with another rank than their address has (source_rank)"},
+		{name: "duplicates", status: daemonOf(func(r *state.Rank) { r.Engine.Peers[0].Dropped[state.DropDuplicate] = 3 }), check: "dropped_packets", verdict: doctor.Right},
 		{name: "never heard", status: daemonOf(func(r *state.Rank) {
-			r.Engine.Peers[0].Sending = &mpe.WaitSnapshot{State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: 9}
+			r.Engine.Peers[0].Sending = &state.Wait{State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: 9}
 			r.Engine.Peers[0].PacketsOut[1] = 3
 		}), check: "waits", verdict: doctor.Wrong, found: "10.9.0.2"},
 		{name: "no daemon", check: "waits", verdict: doctor.Unknown, found: "no daemon runs"},

@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -157,9 +158,9 @@ func (s *copied) host(ctx context.Context, words, messages int, echo bool) (wron
 	return wrong, silent, nil
 }
 
-func (s *copied) events() mpe.EventCounts { return s.engines[0].Snapshot().Peers[0].Events }
+func (s *copied) events() state.EventCounts { return s.engines[0].Snapshot().Peers[0].Events }
 
 func (s *copied) reports() uint64 {
 	e := s.events()
-	return e[mpe.EventDeliveredDuplicate] + e[mpe.EventSecondData] + e[mpe.EventEarlyData] + e[mpe.EventRepeatedContent]
+	return e[state.EventDeliveredDuplicate] + e[state.EventSecondData] + e[state.EventEarlyData] + e[state.EventRepeatedContent]
 }

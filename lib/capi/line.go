@@ -16,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 )
@@ -142,7 +143,7 @@ func (ln *line) statistics(now time.Time) string {
 	var b strings.Builder
 	// Upstream's statistics are between such lines as well, by which tools separate them from the program's output.
 	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(), now.Sub(ln.from).Seconds())
-	reporter, ok := ln.dev.(interface{ Snapshot() mpe.Snapshot })
+	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
 		b.WriteString("zrlctl status shows the counters of this rank, which runs in a daemon\n<<<<\n")
 		return b.String()
@@ -161,7 +162,7 @@ func (ln *line) statistics(now time.Time) string {
 
 // waits says what the rank waits for.
 func (ln *line) waits() string {
-	reporter, ok := ln.dev.(interface{ Snapshot() mpe.Snapshot })
+	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
 		return "zrlctl status shows what for"
 	}
@@ -169,7 +170,7 @@ func (ln *line) waits() string {
 	s := reporter.Snapshot()
 	for i := range s.Peers {
 		p := &s.Peers[i]
-		for _, w := range []*mpe.WaitSnapshot{p.Sending, p.Receiving} {
+		for _, w := range []*state.Wait{p.Sending, p.Receiving} {
 			if w != nil {
 				texts = append(texts, fmt.Sprintf("%s (at %s)", w.Text, p.Address))
 			}

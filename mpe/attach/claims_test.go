@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // unexpected returns how many messages of a rank no receive has matched.
 func unexpected(d mpe.Device) (n int) {
-	d.(*mpe.Engine).Counters(func(c *mpe.RankCounters) { n = c.Unexpected }, func(*mpe.PeerCounters) {})
+	d.(*mpe.Engine).Counters(func(c *state.RankCounters) { n = c.Unexpected }, func(*state.PeerCounters) {})
 	return n
 }
 

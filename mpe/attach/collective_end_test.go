@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
@@ -268,7 +269,7 @@ func TestNextPrograms(t *testing.T) {
 	// What rank 0 sends before it has received their close is lost with them.
 	until(t, "rank 0 knows that they are gone", func() bool {
 		for _, p := range devices[0].(*mpe.Engine).Snapshot().Peers {
-			if p.Events[mpe.EventClosedByPeer] == 0 {
+			if p.Events[state.EventClosedByPeer] == 0 {
 				return false
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -40,7 +41,7 @@ type Core struct {
 	nextID handshake.ID
 	// timed are the peers that may have a deadline.
 	timed []*peer
-	drops DropCounts // from addresses that are no peer's
+	drops state.DropCounts // from addresses that are no peer's
 	state runState
 	// lastDrop is the last of drops, or nil, and lastEnd when an operation of the program last ended, or 0.
 	lastDrop *lastDrop
@@ -281,18 +282,18 @@ func (e *Core) receive(network int, a *RxPacket) {
 	}
 	p := e.source(a)
 	if p == nil {
-		e.drops[DropUnknownAddress]++
+		e.drops[state.DropUnknownAddress]++
 		if e.lastDrop == nil {
 			e.lastDrop = new(lastDrop)
 		}
-		e.lastDrop.set(e.at, protocol.CloudFPGA, a, &Drop{Reason: DropUnknownAddress})
-		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: DropUnknownAddress, Packet: a, At: e.at})
+		e.lastDrop.set(e.at, protocol.CloudFPGA, a, &Drop{Reason: state.DropUnknownAddress})
+		e.cfg.Observer.Dropped(e.rank, UnknownPeer, Drop{Reason: state.DropUnknownAddress, Packet: a, At: e.at})
 		return
 	}
 	if p.cfg.Network.ID != network {
 		// A peer is spoken to over one network; what comes over
 		// another one is not from it.
-		p.dropped(a, Drop{Reason: DropUnexpectedPayload})
+		p.dropped(a, Drop{Reason: state.DropUnexpectedPayload})
 		return
 	}
 	p.receive(a)

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -212,7 +213,7 @@ func (s *Simulated) Wedges() (n uint64) {
 	for _, e := range s.w.cores {
 		for _, p := range e.peers {
 			if p != nil {
-				n += p.events[EventWouldWedge]
+				n += p.events[state.EventWouldWedge]
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -585,7 +586,7 @@ func TestStoppedOnSimulatedTime(t *testing.T) {
 			}
 			for w.now < 2*time.Second && w.step() {
 			}
-			if p := w.cores[0].peers[1]; p.events[EventTimedOut]+p.events[EventRetransmitted] > 0 {
+			if p := w.cores[0].peers[1]; p.events[state.EventTimedOut]+p.events[state.EventRetransmitted] > 0 {
 				t.Errorf("%s, seed %d: something was retransmitted", name, seed)
 			}
 		}

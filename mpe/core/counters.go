@@ -1,91 +1,17 @@
 package core
 
 import (
-	"time"
-
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// NumTypes is the length of tables indexed by protocol.Type.
-const NumTypes = handshake.NumTypes
-
-// RankCounters are an engine's counters that belong to no peer in particular. They
-// count since New.
-type RankCounters struct {
-	Rank int
-	// Posted and Unexpected are the depths of the matching queues now, of all
-	// communicators.
-	Posted, Unexpected int
-	// AnySource is the oldest receive from any source that waits.
-	AnySource OldestWait
-	// Drops counts what came from addresses that are no rank's.
-	Drops DropCounts
-	// Collectives counts collective calls, and Disagreements the communicators whose
-	// members do not choose algorithms alike.
-	Collectives   []collective.Count
-	Disagreements uint64
-}
-
-// PeerCounters are an engine's counters of one peer. They count since New.
-type PeerCounters struct {
-	Rank int
-	// Extended: the peer's profile is extended.
-	Extended bool
-	// Sent and Received count messages that ended well, and SentBytes and
-	// ReceivedBytes their payload. Failed counts the others; a message that is
-	// longer than its receive is received, and fails.
-	Sent, Received, Failed   uint64
-	SentBytes, ReceivedBytes uint64
-	// PacketsOut and PacketsIn count datagrams, or packets where the transport
-	// is a stream, by type; BytesOut and BytesIn the bytes in them, headers of
-	// the protocol included. What came and was no packet is in Drops only.
-	PacketsOut, PacketsIn [NumTypes]uint64
-	BytesOut, BytesIn     [NumTypes]uint64
-	// Retransmissions counts packets that were retransmitted; all of a DATA message of a
-	// handshake is one. Unreachable counts messages, and links of the extended
-	// profile, that ended because the peer did not answer.
-	Retransmissions, Unreachable uint64
-	// Silent: no packet of the peer has arrived since it was last unreachable.
-	Silent bool
-	// Drops counts what came and was not used, and Events what else is worth counting.
-	Drops  DropCounts
-	Events EventCounts
-
-	// How things stand now. QueuedSends are sends of which nothing was sent,
-	// InFlight the others that have not ended; InFlightPackets are those of an
-	// extended peer that are not acknowledged, and RoundTrip its smoothed round
-	// trip, 0 before the first.
-	QueuedSends, InFlight, InFlightPackets int
-	RoundTrip                              time.Duration
-	// OldestSend and OldestRecv are the oldest messages that wait.
-	OldestSend, OldestRecv OldestWait
-}
-
-// Depths are the lengths of a rank's queues at one moment.
-type Depths struct {
-	// Posted and Unexpected are those of the matching queues, of all communicators.
-	Posted, Unexpected int
-	// Sends are those to other ranks that have not ended.
-	Sends int
-}
-
-// OldestWait is for how long the oldest message of its kind has been waiting.
-type OldestWait struct {
-	// Waits: there is one.
-	Waits bool
-	// For is the packet that it waits for; 0 if it is held back behind others.
-	For     protocol.Type
-	Elapsed time.Duration
-}
 
 // oldestPosted is how many posted receives of a communicator are examined, from
 // the oldest on, to find the oldest of each source. There may be a million.
 const oldestPosted = 1024
 
-func (e *Core) RankCounters(c *RankCounters, posted []handshake.Instant) {
-	*c = RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(), Disagreements: e.calls.Disagreements()}
+func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
+	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(), Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
 	for _, m := range e.matching.all {
 		c.Posted += m.Posted()
@@ -105,11 +31,11 @@ func (e *Core) RankCounters(c *RankCounters, posted []handshake.Instant) {
 		}
 	}
 	if anySource != 0 {
-		c.AnySource = OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - anySource}
+		c.AnySource = state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: e.at - anySource}
 	}
 }
 
-func (e *Core) Depths() (d Depths) {
+func (e *Core) Depths() (d state.Depths) {
 	for _, m := range e.matching.all {
 		d.Posted += m.Posted()
 		d.Unexpected += m.Unexpected()
@@ -124,12 +50,12 @@ func (e *Core) Depths() (d Depths) {
 }
 
 // PeerCounters fills in the counters of a peer, and reports whether there is one of that rank.
-func (e *Core) PeerCounters(c *PeerCounters, rank int) bool {
+func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 	p := e.peers[rank]
 	if p == nil {
 		return false
 	}
-	*c = PeerCounters{
+	*c = state.PeerCounters{
 		Rank: p.rank, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events,
 		Silent: p.silent(),
@@ -137,13 +63,13 @@ func (e *Core) PeerCounters(c *PeerCounters, rank int) bool {
 	p.counters(c)
 	for w := range p.sendWaits { // the first is the oldest that does not rest
 		if elapsed := e.at - w.Since; !c.OldestSend.Waits || elapsed > c.OldestSend.Elapsed {
-			c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
+			c.OldestSend = state.OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
 		}
 		break
 	}
 	for w := range p.recvWaits {
 		if elapsed := e.at - w.Since; w.req != nil && (!c.OldestRecv.Waits || elapsed > c.OldestRecv.Elapsed) {
-			c.OldestRecv = OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
+			c.OldestRecv = state.OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
 		}
 	}
 	return true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -54,10 +55,10 @@ type peer struct {
 
 // peerCounts counts what every kind of peer has in common, since New.
 type peerCounts struct {
-	packetsOut                    [NumTypes]uint64
+	packetsOut                    [state.NumTypes]uint64
 	packetsIn, bytesIn, bytesOut  uint64
-	drops                         DropCounts
-	events                        EventCounts
+	drops                         state.DropCounts
+	events                        state.EventCounts
 	sendsDone, recvsDone, failed  uint64
 	sentBytes, recvBytes          uint64 // payload of sendsDone and recvsDone
 	takenOver, takenOverRemaining uint64 // messages that a receive took over while they arrived
@@ -106,8 +107,8 @@ type link interface {
 	// receives that its messages have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
-	counters(c *PeerCounters)
-	snapshot(s *PeerSnapshot, now handshake.Instant)
+	counters(c *state.PeerCounters)
+	snapshot(s *state.Peer, now handshake.Instant)
 }
 
 func newPeer(e *Core, rank int, cfg Peer) (*peer, error) {
@@ -200,7 +201,7 @@ func (p *peer) dropped(a *RxPacket, d Drop) {
 // noted counts and reports an event.
 func (p *peer) noted(n Note) {
 	p.events[n.Event]++
-	if n.Event == EventUnreachable {
+	if n.Event == state.EventUnreachable {
 		p.unreachableAt = p.e.at
 	}
 	n.At = p.e.at

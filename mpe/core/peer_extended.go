@@ -8,6 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -94,7 +95,7 @@ func (l *extendedLink) receive(a *RxPacket) {
 		l.receiveShort(a)
 		return
 	case RxBroken:
-		p.dropped(a, Drop{Reason: DropStream})
+		p.dropped(a, Drop{Reason: state.DropStream})
 		return
 	case RxGone, RxLeft:
 		switch job := l.conn.Config().Job; {
@@ -192,8 +193,8 @@ func (l *extendedLink) perform(a *RxPacket) {
 		case extended.Note:
 			event := extendedEvents[act.Event]
 			p.noted(Note{Event: event, Extended: &act.Header})
-			if event.endsSession() {
-				l.present = l.present && event != EventClosedByPeer && event != EventProcessEnded
+			if endsSession(event) {
+				l.present = l.present && event != state.EventClosedByPeer && event != state.EventProcessEnded
 				p.lost(event, unreachableReason(a))
 			}
 		}
@@ -510,9 +511,9 @@ func (l *extendedLink) deadEnd() error {
 	if !left {
 		return nil
 	}
-	event := EventProcessEnded
+	event := state.EventProcessEnded
 	if closed {
-		event = EventClosedByPeer
+		event = state.EventClosedByPeer
 	}
 	return &PeerLostError{Rank: l.p.rank, Event: event, Left: true}
 }

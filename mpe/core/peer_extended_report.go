@@ -3,6 +3,7 @@ package core
 import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -61,27 +62,27 @@ func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
 	}
 }
 
-func (l *extendedLink) counters(c *PeerCounters) {
+func (l *extendedLink) counters(c *state.PeerCounters) {
 	st := l.conn.Stats()
 	c.Extended = true
 	c.PacketsOut, c.PacketsIn = st.PacketsSent, st.PacketsReceived
-	for t := range NumTypes {
+	for t := range state.NumTypes {
 		c.BytesOut[t] = st.BytesSent[t] + st.PacketsSent[t]*protocol.ExtHeaderLen
 		c.BytesIn[t] = st.BytesReceived[t] + st.PacketsReceived[t]*protocol.ExtHeaderLen
 	}
-	c.Retransmissions, c.Unreachable = st.Retransmissions, l.p.events[EventUnreachable]
+	c.Retransmissions, c.Unreachable = st.Retransmissions, l.p.events[state.EventUnreachable]
 	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
 	c.RoundTrip = st.RoundTrip
 	if w, ok := l.restWait(); ok {
-		c.OldestSend = OldestWait{Waits: true, For: w.For, Elapsed: l.p.e.at - w.Since}
+		c.OldestSend = state.OldestWait{Waits: true, For: w.For, Elapsed: l.p.e.at - w.Since}
 	}
 }
 
-func (l *extendedLink) snapshot(s *PeerSnapshot, _ handshake.Instant) {
+func (l *extendedLink) snapshot(s *state.Peer, _ handshake.Instant) {
 	st := l.conn.Stats()
 	local, remote := l.conn.Session()
 	s.Retransmissions = st.Retransmissions
-	s.Extended = &ExtendedSnapshot{
+	s.Extended = &state.Extended{
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
 		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
 		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.conn.Scarce(),

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -381,7 +382,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 	default:
 		e.buffers.put(r.buf)
 		if r.discards {
-			p.noted(Note{Event: EventDiscarded, Header: act.Header})
+			p.noted(Note{Event: state.EventDiscarded, Header: act.Header})
 		}
 	}
 }

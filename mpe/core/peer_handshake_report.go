@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -46,7 +47,7 @@ func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
 	}
 }
 
-func (l *handshakeLink) counters(c *PeerCounters) {
+func (l *handshakeLink) counters(c *state.PeerCounters) {
 	p := l.p
 	c.PacketsOut = p.packetsOut
 	for t, n := range p.packetsOut {
@@ -62,16 +63,16 @@ func (l *handshakeLink) counters(c *PeerCounters) {
 }
 
 func (l *handshakeLink) retransmissions() uint64 {
-	return l.p.events[EventRetransmitted] + l.p.events[EventReacked]
+	return l.p.events[state.EventRetransmitted] + l.p.events[state.EventReacked]
 }
 
-func (l *handshakeLink) snapshot(s *PeerSnapshot, now handshake.Instant) {
+func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 	s.Retransmissions = l.retransmissions()
 	if h, since, ok := l.pair.Deferred(); ok {
-		s.Deferred = &DeferredSnapshot{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
+		s.Deferred = &state.Deferred{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
 	if h, since, ok := l.pair.UnansweredClear(); ok {
-		s.UnansweredClear = &DeferredSnapshot{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
+		s.UnansweredClear = &state.Deferred{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
 	s.Left = l.leftText()
 	if err := l.pair.DeadEnd(); err != nil {

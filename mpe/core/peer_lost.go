@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // PeerLostError is a receive that was posted to a peer, or a probe that waited for its
@@ -15,7 +16,7 @@ type PeerLostError struct {
 	Rank int
 	// Event shows that it was lost: EventSessionChanged, EventClosedByPeer, EventProcessEnded
 	// or EventUnreachable.
-	Event Event
+	Event state.Event
 	// Reason why the transport has no way to the peer, after EventUnreachable; empty if the peer was silent.
 	Reason string `json:",omitempty"`
 	// Left is true if the peer is a rank of this rank's job, and does not return.
@@ -23,23 +24,23 @@ type PeerLostError struct {
 }
 
 // lostTexts are what the events show that end a session.
-var lostTexts = [NumEvents]string{
-	EventSessionChanged: "was restarted, or had declared us unreachable",
-	EventClosedByPeer:   "shut down",
-	EventProcessEnded:   "is gone, its process has ended",
-	EventUnreachable:    "is not running or cannot be reached",
+var lostTexts = [state.NumEvents]string{
+	state.EventSessionChanged: "was restarted, or had declared us unreachable",
+	state.EventClosedByPeer:   "shut down",
+	state.EventProcessEnded:   "is gone, its process has ended",
+	state.EventUnreachable:    "is not running or cannot be reached",
 }
 
 // Error says what became of the peer, and what to do.
 func (e *PeerLostError) Error() string {
 	text := "is gone"
-	if e.Event.endsSession() { // it may come from another version
+	if endsSession(e.Event) { // it may come from another version
 		text = lostTexts[e.Event]
 	}
 	if e.Reason != "" {
 		return fmt.Sprintf("rank %d cannot be reached: %s", e.Rank, e.Reason)
 	}
-	if e.Left && e.Event == EventClosedByPeer {
+	if e.Left && e.Event == state.EventClosedByPeer {
 		text = "has called MPI_Finalize"
 	}
 	if e.Left {
@@ -52,14 +53,14 @@ func (e *PeerLostError) Error() string {
 // have ended with: extended.ErrTimeout if it cannot be reached, otherwise extended.ErrSession.
 func (e *PeerLostError) Is(target error) bool {
 	ended := extended.ErrSession
-	if e.Event == EventUnreachable {
+	if e.Event == state.EventUnreachable {
 		ended = extended.ErrTimeout
 	}
 	return target == ErrPeerLost || target == ended
 }
 
 // endsSession reports whether an event ends what a peer was expected to send.
-func (e Event) endsSession() bool { return int(e) < len(lostTexts) && lostTexts[e] != "" }
+func endsSession(e state.Event) bool { return int(e) < len(lostTexts) && lostTexts[e] != "" }
 
 // PeerFailedError is a receive that was posted to a stand-in of this process, or a probe that waited for its messages,
 // when the kernel of the stand-in failed; or, if there was none and its answer is due, the next receive. Later ones
@@ -82,7 +83,7 @@ func (e *PeerFailedError) Is(target error) bool { return target == ErrPeerLost }
 // lost ends the receives that are posted to the peer and that no message has matched, and the probes that wait for its
 // messages, because of an event, and for a reason that may be empty. Those from any source go on: another rank may send
 // what they wait for, and so may the peer when it returns.
-func (p *peer) lost(why Event, reason string) {
+func (p *peer) lost(why state.Event, reason string) {
 	err := &PeerLostError{Rank: p.rank, Event: why, Reason: reason, Left: p.deadEnd() != nil}
 	p.e.matching.endPosted(p.rank, err)
 	p.e.matching.endWildcards()

@@ -1,18 +1,18 @@
 package core
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Drop describes something that arrived and was not used.
 type Drop struct {
-	Reason DropReason
+	Reason state.DropReason
 	// Packet is nil if a time-out brought the drop about. Its bytes are valid during the
 	// call only.
 	Packet *RxPacket
@@ -26,7 +26,7 @@ type Drop struct {
 
 // Note describes an event that is worth counting.
 type Note struct {
-	Event Event
+	Event state.Event
 	// Header, Extended and At are as in Drop.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
@@ -34,195 +34,32 @@ type Note struct {
 	Err      error
 }
 
-// DropReason says why something that arrived was not used.
-type DropReason uint8
-
-// Reasons for dropping, of all profiles. Packages handshake and extended describe them.
-const (
-	DropNone DropReason = iota
-	DropShort
-	DropStartMark
-	DropEndMark
-	DropReserved
-	DropCall
-	DropType
-	DropLength
-	DropChecksum
-	DropSourceRank
-	DropDestination
-	DropUnknownAddress
-	DropDirection
-	DropUnsolicited
-	DropDuplicate
-	DropStale
-	// Of the cloudfpga and v0.9 profiles; DropStream of every stream.
-	DropSize
-	DropUnexpectedPayload
-	DropDatatype
-	DropGap
-	DropBarrier
-	DropStream
-	// Of the extended profile.
-	DropSession
-	DropWindow
-	DropAcknowledged
-	DropCredit
-	DropOrder
-	DropMismatch
-	DropCode
-	numDropReasons
-)
-
-// NumDropReasons is the number of DropReasons, for tables indexed by them.
-const NumDropReasons = int(numDropReasons)
-
-var dropNames = [NumDropReasons]string{
-	"none", "short", "start_mark", "end_mark", "reserved", "call", "type", "length", "checksum",
-	"source_rank", "destination", "unknown_address", "direction", "unsolicited", "duplicate", "stale",
-	"size", "unexpected_payload", "datatype", "gap", "barrier", "stream",
-	"session", "window", "acknowledged", "credit", "order", "mismatch", "code",
-}
-
-// String returns the reason's name in snake case.
-func (r DropReason) String() string { return nameOf("reason", dropNames[:], int(r)) }
-
-// Event is something worth counting that is no error.
-type Event uint8
-
-// Events of all profiles. Packages handshake and extended describe them.
-const (
-	EventNone Event = iota
-	EventRetransmitted
-	// Of the cloudfpga and v0.9 profiles.
-	EventReacked
-	EventCrossed
-	EventRequestTakenAsAck
-	EventStaleClearUsed
-	EventRequestWasDuplicate
-	EventClearWasDuplicate
-	EventStartedOver
-	EventRequestRetransmitted
-	EventPadding
-	EventDeliveredDuplicate
-	EventEarlyData
-	EventEarlyAck
-	EventClearAfterDone
-	EventSecondData
-	EventRepeatedContent
-	EventResumed
-	EventWouldWedge
-	EventWithdrawn
-	// EventDiscarded: a message of the peer was received for a program that has ended, and dropped.
-	EventDiscarded
-	// Of the extended profile.
-	EventConnected
-	EventSessionChanged
-	EventClosedByPeer
-	EventProcessEnded
-	EventUnreachable
-	EventTimedOut
-	EventSpurious
-	EventLossDetected
-	EventWindowFull
-	EventCreditExhausted
-	EventEagerExhausted
-	EventRefused
-	EventBlackHole
-	numEvents
-)
-
-// NumEvents is the number of Events, for tables indexed by them.
-const NumEvents = int(numEvents)
-
-var eventNames = [NumEvents]string{
-	"", "retransmitted",
-	"reacked", "crossed", "request_taken_as_ack", "stale_clear_used", "request_was_duplicate", "clear_was_duplicate",
-	"started_over", "request_retransmitted", "padding", "delivered_duplicate",
-	"early_data", "early_ack", "clear_after_done", "second_data", "repeated_content", "resumed", "would_wedge_fpga",
-	"withdrawn", "discarded",
-	"connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "timed_out", "spurious_time_out", "loss_detected",
-	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
-}
-
-// String returns the event's name in snake case.
-func (e Event) String() string { return nameOf("event", eventNames[:], int(e)) }
-
-func nameOf(kind string, names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("%s(%d)", kind, i)
-}
-
 // The state machines' reasons and events as the engine's: those of the same name.
 var (
-	handshakeDrops  = [handshake.NumReasons]DropReason(translate[handshake.Reason, DropReason](handshake.NumReasons, dropNames[:]))
-	extendedDrops   = [extended.NumReasons]DropReason(translate[extended.Reason, DropReason](extended.NumReasons, dropNames[:]))
-	handshakeEvents = [handshake.NumEvents]Event(translate[handshake.Event, Event](handshake.NumEvents, eventNames[:]))
-	extendedEvents  = [extended.NumEvents]Event(translate[extended.Event, Event](extended.NumEvents, eventNames[:]))
+	handshakeDrops  = [handshake.NumReasons]state.DropReason(translate[handshake.Reason, state.DropReason](handshake.NumReasons, state.NumDropReasons))
+	extendedDrops   = [extended.NumReasons]state.DropReason(translate[extended.Reason, state.DropReason](extended.NumReasons, state.NumDropReasons))
+	handshakeEvents = [handshake.NumEvents]state.Event(translate[handshake.Event, state.Event](handshake.NumEvents, state.NumEvents))
+	extendedEvents  = [extended.NumEvents]state.Event(translate[extended.Event, state.Event](extended.NumEvents, state.NumEvents))
 )
 
 func translate[From interface {
 	~uint8
 	fmt.Stringer
-}, To ~uint8](n int, names []string) []To {
-	to := make([]To, n)
-	for from := range to {
-		i := slices.Index(names, From(from).String())
-		if i < 0 {
-			panic(fmt.Sprintf("mpe: %T %v has no counterpart", From(from), From(from)))
+}, To interface {
+	~uint8
+	fmt.Stringer
+}](from, to int) []To {
+	names := make([]string, to)
+	for i := range names {
+		names[i] = To(i).String()
+	}
+	table := make([]To, from)
+	for i := range table {
+		at := slices.Index(names, From(i).String())
+		if at < 0 {
+			panic(fmt.Sprintf("core: %T %v has no counterpart", From(i), From(i)))
 		}
-		to[from] = To(i)
+		table[i] = To(at)
 	}
-	return to
-}
-
-// DropCounts counts drops by reason, and EventCounts events. In JSON they are objects with
-// the names of those that are not 0.
-type (
-	DropCounts  [NumDropReasons]uint64
-	EventCounts [NumEvents]uint64
-)
-
-// Add adds other counts.
-func (c *DropCounts) Add(other *DropCounts) {
-	for i, n := range other {
-		c[i] += n
-	}
-}
-
-// MarshalJSON implements json.Marshaler.
-func (c DropCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], dropNames[:]) }
-
-// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
-func (c *DropCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], dropNames[:], b) }
-
-// MarshalJSON implements json.Marshaler.
-func (c EventCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], eventNames[:]) }
-
-// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
-func (c *EventCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], eventNames[:], b) }
-
-func marshalCounts(counts []uint64, names []string) ([]byte, error) {
-	m := map[string]uint64{}
-	for i, n := range counts {
-		if n > 0 {
-			m[names[i]] = n
-		}
-	}
-	return json.Marshal(m)
-}
-
-func unmarshalCounts(counts []uint64, names []string, b []byte) error {
-	var m map[string]uint64
-	if err := json.Unmarshal(b, &m); err != nil {
-		return err
-	}
-	clear(counts)
-	for name, n := range m {
-		if i := slices.Index(names, name); i >= 0 {
-			counts[i] = n
-		}
-	}
-	return nil
+	return table
 }

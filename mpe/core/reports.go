@@ -12,9 +12,6 @@ import (
 
 // How ranks ask each other for reports (E53). What a report says is its maker's and its reader's business: to the engine it is bytes.
 
-// MaxReport is the most bytes of a report.
-const MaxReport = extended.MaxReport
-
 // ErrNoReport and ErrNoQuestions are why a rank of the extended profile has no report: it has not answered, or is of an older version.
 // ErrNotExtended: the link to the rank is of another profile, of which no packet asks.
 var (

@@ -7,6 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -165,7 +166,7 @@ func (l *extendedLink) onKept(act *extended.Action) {
 func (l *extendedLink) receiveShort(a *RxPacket) {
 	p, e := l.p, l.p.e
 	if l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen {
-		p.dropped(a, Drop{Reason: DropShort})
+		p.dropped(a, Drop{Reason: state.DropShort})
 		return
 	}
 	if l.deliversShort(a) {

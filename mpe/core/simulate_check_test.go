@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // waits checks that the status names every operation that has not ended, and that nothing
@@ -185,7 +186,7 @@ func (p *program) check() error {
 			continue
 		}
 		for _, peer := range e.peers {
-			if peer != nil && peer.events[EventWouldWedge] > 0 {
+			if peer != nil && peer.events[state.EventWouldWedge] > 0 {
 				return fmt.Errorf("rank %d has sent stand-in %d what would wedge an FPGA", peer.rank, rank)
 			}
 		}
@@ -314,10 +315,10 @@ const firstWindow = 16
 func (p *program) timedOut() (peers, halved int) {
 	for _, e := range p.cores {
 		for _, peer := range e.peers {
-			if peer == nil || peer.events[EventTimedOut] == 0 {
+			if peer == nil || peer.events[state.EventTimedOut] == 0 {
 				continue
 			}
-			var s PeerSnapshot
+			var s state.Peer
 			peer.snapshot(&s, p.now)
 			peers++
 			if s.Extended.Window < firstWindow {

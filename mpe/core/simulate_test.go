@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -152,7 +153,7 @@ func (w watcher) Dropped(rank, peer int, d Drop) {
 }
 
 func (w watcher) Noted(rank, peer int, n Note) {
-	w.unreachable = w.unreachable || n.Event == EventUnreachable
+	w.unreachable = w.unreachable || n.Event == state.EventUnreachable
 	w.note("rank %d: with rank %d: %v %v %v", rank, peer, n.Event, n.Header, n.Err)
 }
 

@@ -1,200 +1,13 @@
 package core
 
-import (
-	"encoding/json"
+import "github.com/zrlmpi/zrlmpid/mpe/state"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe/collective"
-	"github.com/zrlmpi/zrlmpid/protocol"
-)
-
-// Snapshot is what a rank is doing at one moment, in the form that the control
-// socket serves.
-type Snapshot struct {
-	Rank  int            `json:"rank"`
-	Size  int            `json:"size"`
-	Peers []PeerSnapshot `json:"peers"`
-	// Posted and Unexpected are the depths of the matching queues, of all
-	// communicators.
-	Posted     int `json:"posted"`
-	Unexpected int `json:"unexpected"`
-	// AnySource is the oldest receive from any source that waits.
-	AnySource *WaitSnapshot `json:"any_source,omitempty"`
-	// Calls are the collective calls under way; Collectives counts all that there were.
-	Calls       []collective.Snapshot `json:"calls,omitempty"`
-	Collectives []collective.Count    `json:"collectives,omitempty"`
-	// EndedCalls are the collective calls that ended last, the oldest first.
-	EndedCalls []collective.Ended `json:"ended_calls,omitempty"`
-	// Disagreements counts communicators whose members are configured differently
-	// for collectives, so that they go by the default table.
-	Disagreements uint64 `json:"disagreements,omitempty"`
-	// Dropped counts what came from addresses that are no rank's, by reason, and LastDrop is
-	// the last of them.
-	Dropped  DropCounts    `json:"dropped,omitzero"`
-	LastDrop *DropSnapshot `json:"last_drop,omitempty"`
-	// Ended is how long ago the last operation of the rank's program ended, in seconds; nil if
-	// none has.
-	Ended *float64 `json:"ended_seconds"`
-}
-
-// PeerSnapshot is what a rank is doing with one peer.
-type PeerSnapshot struct {
-	Rank    int    `json:"rank"`
-	Kind    string `json:"kind"`
-	Address string `json:"address"`
-	Profile string `json:"profile"`
-	// Transport is udp, tcp or shm. The owner of the engine's transports sets it.
-	Transport string `json:"transport,omitempty"`
-	// Sending and Receiving are the messages in the pair's hands, or the
-	// oldest ones of a peer of the extended profile. Receiving may be a
-	// receive that no message has matched.
-	Sending   *WaitSnapshot `json:"sending,omitempty"`
-	Receiving *WaitSnapshot `json:"receiving,omitempty"`
-	// QueuedSends and QueuedReceives wait besides.
-	QueuedSends    int `json:"queued_sends"`
-	QueuedReceives int `json:"queued_receives"`
-	// Deferred is set while the peer's SEND_REQUEST waits for a receive of
-	// ours: the peer is blocked in a send.
-	Deferred *DeferredSnapshot `json:"deferred,omitempty"`
-	// UnansweredClear is set while the peer's CLEAR_TO_SEND waits for DATA that no send
-	// of this rank has: the peer is blocked in a receive.
-	UnansweredClear *DeferredSnapshot `json:"unanswered_clear,omitempty"`
-	// Sent, Received and Failed count messages.
-	Sent     uint64 `json:"sent"`
-	Received uint64 `json:"received"`
-	Failed   uint64 `json:"failed"`
-	// Retransmissions counts retransmitted packets; a DATA message is one.
-	Retransmissions uint64 `json:"retransmissions"`
-	// PacketsOut counts packets by type; a DATA message is one.
-	PacketsOut PacketCounts `json:"packets_out,omitzero"`
-	PacketsIn  uint64       `json:"packets_in"`
-	BytesIn    uint64       `json:"bytes_in"`
-	BytesOut   uint64       `json:"bytes_out"`
-	// Heard is how long ago the last packet of the peer arrived, used or not, in seconds; nil
-	// if none has.
-	Heard *float64 `json:"heard_seconds"`
-	// Dropped counts what arrived and was not used, by reason, and LastDrop is the last of it;
-	// Events what else is worth knowing.
-	Dropped  DropCounts    `json:"dropped,omitzero"`
-	LastDrop *DropSnapshot `json:"last_drop,omitempty"`
-	Events   EventCounts   `json:"events,omitzero"`
-	// Unexpected counts messages from the peer that no receive has matched, and Unmatched are
-	// the oldest of them.
-	Unexpected int        `json:"unexpected"`
-	Unmatched  []Envelope `json:"unmatched,omitempty"`
-	// TakenOver counts messages that a receive took over while they were
-	// arriving, and TakenOverBytes what was spared a second copy.
-	TakenOver      uint64 `json:"taken_over,omitempty"`
-	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
-	// Extended is set for a peer of the extended profile.
-	Extended *ExtendedSnapshot `json:"extended,omitempty"`
-	// Left describes operations with the peer that a program left open when it ended, if there are any.
-	Left string `json:"left,omitempty"`
-	// Refuses is the error that brought the peer into a dead end, if it is in one: operations with it are refused.
-	Refuses string `json:"refuses,omitempty"`
-	// NetworkError is the last error of the network towards the peer.
-	NetworkError string `json:"network_error,omitempty"`
-}
-
-// PacketCounts counts packets by protocol.Type. In JSON it is an object with the names of
-// those that are not 0.
-type PacketCounts [NumTypes]uint64
-
-var typeNames = func() (names [NumTypes]string) {
-	for t := range names {
-		names[t] = protocol.Type(t).String()
-	}
-	return names
-}()
-
-// MarshalJSON implements json.Marshaler.
-func (c PacketCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], typeNames[:]) }
-
-// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
-func (c *PacketCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], typeNames[:], b) }
-
-// ExtendedSnapshot is the state of a link of the extended profile. Times are in
-// seconds.
-type ExtendedSnapshot struct {
-	// Session and PeerSession are the two sides' numbers; PeerSession is 0
-	// until a packet of the peer has arrived.
-	Session     protocol.Session `json:"session"`
-	PeerSession protocol.Session `json:"peer_session"`
-	// RoundTrip is smoothed; TimeOut is after how long a packet is retransmitted.
-	RoundTrip float64 `json:"round_trip_seconds"`
-	TimeOut   float64 `json:"time_out_seconds"`
-	// Payload is the most bytes of payload that a packet has: over UDP what the path has
-	// been found to carry.
-	Payload int `json:"payload_bytes"`
-	// Window is how many packets may be in flight, InFlight how many are.
-	Window   int `json:"window"`
-	InFlight int `json:"in_flight"`
-	// Queued are sends of which nothing was sent, Begun the others that have
-	// not ended.
-	Queued int `json:"queued"`
-	Begun  int `json:"begun"`
-	// MessageCredit and EagerCredit are what the peer has room for.
-	MessageCredit uint32 `json:"message_credit"`
-	EagerCredit   uint32 `json:"eager_credit"`
-	// CreditScarce: so little message credit is left that a blocking send waits until its message is received (E21).
-	CreditScarce bool `json:"credit_scarce,omitempty"`
-	// Retransmissions, TimeOuts and Losses count packets; Hellos those that probe
-	// whether the peer is there.
-	Retransmissions uint64 `json:"retransmissions"`
-	TimeOuts        uint64 `json:"time_outs"`
-	Losses          uint64 `json:"losses"`
-	OutOfOrder      uint64 `json:"out_of_order"`
-	Hellos          uint64 `json:"hellos"`
-	// Probes are of the path's MTU.
-	Probes uint64 `json:"probes"`
-}
-
-// MarshalJSON writes a round trip that is not known as null.
-func (s ExtendedSnapshot) MarshalJSON() ([]byte, error) {
-	type plain ExtendedSnapshot
-	out := struct {
-		plain
-		RoundTrip *float64 `json:"round_trip_seconds"`
-	}{plain: plain(s)}
-	if s.RoundTrip > 0 {
-		out.RoundTrip = &s.RoundTrip
-	}
-	return json.Marshal(out)
-}
-
-// WaitSnapshot says what a message waits for.
-type WaitSnapshot struct {
-	State handshake.State `json:"state"`
-	// WaitsFor is 0 while the message is held back.
-	WaitsFor        protocol.Type `json:"waits_for,omitempty"`
-	Seconds         float64       `json:"age_seconds"`
-	Words           uint32        `json:"words"`
-	Retransmissions int           `json:"retransmissions"`
-	// Cancelled: the call of a send has ended, and its transfer goes on.
-	Cancelled bool `json:"cancelled,omitempty"`
-	// Got is how much of the message has arrived, or is acknowledged, in bytes.
-	Got int64 `json:"got_bytes,omitempty"`
-	// Envelope is that of the operation. Its length is that of a send's message, or of a receive's buffer.
-	Envelope Envelope `json:"envelope"`
-	// Deferred is the call of the peer's SEND_REQUEST that the posted receive does not match.
-	Deferred string `json:"deferred,omitempty"`
-	Text     string `json:"text"`
-}
-
-// DeferredSnapshot describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
-// operation which it fits. Tag is that of its header, which only profile v0.9 carries.
-type DeferredSnapshot struct {
-	Call    string  `json:"call"`
-	Tag     uint8   `json:"tag,omitempty"`
-	Seconds float64 `json:"age_seconds"`
-}
-
-func (e *Core) Snapshot() Snapshot {
-	s := Snapshot{Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at), Ended: age(e.at, e.lastEnd)}
+func (e *Core) Snapshot() state.Engine {
+	s := state.Engine{Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at), Ended: age(e.at, e.lastEnd)}
 	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
 	s.EndedCalls = e.calls.EndedCalls()
-	of := make([]*PeerSnapshot, len(e.peers)) // by rank
-	s.Peers = make([]PeerSnapshot, 0, len(e.peers))
+	of := make([]*state.Peer, len(e.peers)) // by rank
+	s.Peers = make([]state.Peer, 0, len(e.peers))
 	for rank, p := range e.peers {
 		if p != nil {
 			s.Peers = append(s.Peers, p.common())
@@ -220,7 +33,7 @@ func (e *Core) Snapshot() Snapshot {
 		s.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(source, _ int32, u unexpected) bool {
 			if int(source) != e.rank {
-				of[source].unexpected(&u, comm, e.peers[source])
+				addUnexpected(of[source], &u, comm, e.peers[source])
 			}
 			return true
 		})
@@ -229,7 +42,7 @@ func (e *Core) Snapshot() Snapshot {
 }
 
 // keepFirst sets *first to a wait, or counts it if there is one already.
-func keepFirst(e *Core, first **WaitSnapshot, w *Waiting, more *int) {
+func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	if *first != nil {
 		if more != nil {
 			*more++
@@ -237,7 +50,7 @@ func keepFirst(e *Core, first **WaitSnapshot, w *Waiting, more *int) {
 		return
 	}
 	finishWait(e, w)
-	s := &WaitSnapshot{
+	s := &state.Wait{
 		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got, Text: w.Text,
 		Cancelled: w.detached(), Envelope: envelope(e, w),
 	}
@@ -248,8 +61,8 @@ func keepFirst(e *Core, first **WaitSnapshot, w *Waiting, more *int) {
 }
 
 // common is the snapshot of what every kind of peer has.
-func (p *peer) common() PeerSnapshot {
-	s := PeerSnapshot{
+func (p *peer) common() state.Peer {
+	s := state.Peer{
 		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile.String(),
 		Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,

@@ -4,35 +4,20 @@ import (
 	"net/netip"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// Envelope is by what a message and a receive match.
-type Envelope struct {
-	// Tag is nil for any tag, for a message of a collective call, and where the wire carries none.
-	Tag  *int   `json:"tag,omitempty"`
-	Comm uint32 `json:"comm,omitempty"`
-	// Datatype is empty for a receive of any.
-	Datatype string `json:"datatype,omitempty"`
-	// Bytes is the length, or UnknownLength.
-	Bytes int64 `json:"bytes"`
-	// Collective and Number are the call that the message is of. Agreement: it is one by which the members of a
-	// communicator agree before their first call, which is not named.
-	Collective string `json:"collective,omitempty"`
-	Number     int    `json:"number,omitempty"`
-	Agreement  bool   `json:"agreement,omitempty"`
-}
 
 // maxUnmatched bounds PeerSnapshot.Unmatched.
 const maxUnmatched = 4
 
 // envelope returns the envelope of a wait's operation.
-func envelope(e *Core, w *Waiting) Envelope {
+func envelope(e *Core, w *Waiting) state.Envelope {
 	r := w.req
 	if r == nil { // detached, or of a call by shared buffers
-		return Envelope{Bytes: UnknownLength}
+		return state.Envelope{Bytes: UnknownLength}
 	}
-	v := Envelope{Comm: r.comm, Bytes: int64(len(r.buf))}
+	v := state.Envelope{Comm: r.comm, Bytes: int64(len(r.buf))}
 	if !r.anyDatatype {
 		v.Datatype = r.datatype.String()
 	}
@@ -49,11 +34,11 @@ func envelope(e *Core, w *Waiting) Envelope {
 }
 
 // unexpected counts a message that no receive has matched, and keeps the envelopes of the oldest.
-func (s *PeerSnapshot) unexpected(u *unexpected, comm uint32, p *peer) {
+func addUnexpected(s *state.Peer, u *unexpected, comm uint32, p *peer) {
 	s.Unexpected++
 	if len(s.Unmatched) < maxUnmatched {
 		st := u.status(comm)
-		v := Envelope{Comm: comm, Datatype: st.Datatype.String(), Bytes: st.Bytes}
+		v := state.Envelope{Comm: comm, Datatype: st.Datatype.String(), Bytes: st.Bytes}
 		if u.in != nil && u.in.p == nil || !p.noTags() {
 			v.Tag = new(st.Tag)
 		}
@@ -69,23 +54,10 @@ func age(now, at handshake.Instant) *float64 {
 	return new((now - at).Seconds())
 }
 
-// DropSnapshot describes a packet that was dropped.
-type DropSnapshot struct {
-	Reason  string  `json:"reason"`
-	Seconds float64 `json:"age_seconds"`
-	// From is the address that it came from, if the transport knows it.
-	From string `json:"from,omitempty"`
-	// Source and Destination are the ranks that its header names; nil if it has none that can be read.
-	Source      *uint32 `json:"source,omitempty"`
-	Destination *uint32 `json:"destination,omitempty"`
-	// Profile is the profile of which it is a packet, if that is another one than the peer's.
-	Profile string `json:"profile,omitempty"`
-}
-
 // lastDrop is the last packet that was dropped.
 type lastDrop struct {
 	at     handshake.Instant
-	reason DropReason
+	reason state.DropReason
 	from   netip.AddrPort
 	header [protocol.HeaderLen]byte // of a packet that begins as one
 	packet bool
@@ -101,11 +73,11 @@ func (l *lastDrop) set(now handshake.Instant, of protocol.Profile, a *RxPacket, 
 	}
 }
 
-func (l *lastDrop) snapshot(now handshake.Instant) *DropSnapshot {
+func (l *lastDrop) snapshot(now handshake.Instant) *state.Drop {
 	if l == nil {
 		return nil
 	}
-	s := &DropSnapshot{Reason: l.reason.String(), Seconds: (now - l.at).Seconds()}
+	s := &state.Drop{Reason: l.reason.String(), Seconds: (now - l.at).Seconds()}
 	if l.from.IsValid() {
 		s.From = l.from.String()
 	}

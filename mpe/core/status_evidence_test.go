@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -28,7 +29,7 @@ func TestLastDrop(t *testing.T) {
 		"short":          {protocol.CloudFPGA, packet(protocol.CloudFPGA)[:31], "", false},
 	} {
 		l := new(lastDrop)
-		l.set(time.Second, tt.of, &RxPacket{Bytes: tt.bytes, From: from}, &Drop{Reason: DropReserved})
+		l.set(time.Second, tt.of, &RxPacket{Bytes: tt.bytes, From: from}, &Drop{Reason: state.DropReserved})
 		s := l.snapshot(3 * time.Second)
 		if s.Reason != "reserved" || s.Seconds != 2 || s.From != "10.0.0.2:2718" || s.Profile != tt.profile || (s.Source != nil) != tt.ranks ||
 			tt.ranks && (*s.Source != 2 || *s.Destination != 3) {

@@ -12,10 +12,13 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
+
+// MaxReport is the most bytes of an encoded Public.
+const MaxReport = extended.MaxReport
 
 // Bounds of a Public.
 const (
@@ -56,46 +59,46 @@ type PublicProgram struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// PublicEngine is the part of an engine's state that concerns waits, with the fields of mpe.Snapshot.
+// PublicEngine is the part of an engine's state that concerns waits, with the fields of Engine.
 type PublicEngine struct {
 	Rank       int                   `json:"rank"`
 	Size       int                   `json:"size"`
 	Peers      []PublicPeer          `json:"peers"`
 	Posted     int                   `json:"posted"`
 	Unexpected int                   `json:"unexpected"`
-	AnySource  *mpe.WaitSnapshot     `json:"any_source,omitempty"`
+	AnySource  *Wait                 `json:"any_source,omitempty"`
 	Calls      []collective.Snapshot `json:"calls,omitempty"`
 	EndedCalls []collective.Ended    `json:"ended_calls,omitempty"`
-	LastDrop   *mpe.DropSnapshot     `json:"last_drop,omitempty"`
+	LastDrop   *Drop                 `json:"last_drop,omitempty"`
 	Ended      *float64              `json:"ended_seconds"`
 }
 
-// PublicPeer is the part of a peer's state that concerns waits, with the fields of mpe.PeerSnapshot.
+// PublicPeer is the part of a peer's state that concerns waits, with the fields of Peer.
 type PublicPeer struct {
-	Rank            int                   `json:"rank"`
-	Kind            string                `json:"kind"`
-	Address         string                `json:"address"`
-	Profile         string                `json:"profile"`
-	Transport       string                `json:"transport,omitempty"`
-	Sending         *mpe.WaitSnapshot     `json:"sending,omitempty"`
-	Receiving       *mpe.WaitSnapshot     `json:"receiving,omitempty"`
-	Deferred        *mpe.DeferredSnapshot `json:"deferred,omitempty"`
-	UnansweredClear *mpe.DeferredSnapshot `json:"unanswered_clear,omitempty"`
-	Received        uint64                `json:"received"`
-	PacketsOut      mpe.PacketCounts      `json:"packets_out,omitzero"`
-	PacketsIn       uint64                `json:"packets_in"`
-	Heard           *float64              `json:"heard_seconds"`
-	Dropped         mpe.DropCounts        `json:"dropped,omitzero"`
-	LastDrop        *mpe.DropSnapshot     `json:"last_drop,omitempty"`
-	Unexpected      int                   `json:"unexpected"`
-	Unmatched       []mpe.Envelope        `json:"unmatched,omitempty"`
-	Extended        *PublicExtended       `json:"extended,omitempty"`
-	Left            string                `json:"left,omitempty"`
-	Refuses         string                `json:"refuses,omitempty"`
-	NetworkError    string                `json:"network_error,omitempty"`
+	Rank            int             `json:"rank"`
+	Kind            string          `json:"kind"`
+	Address         string          `json:"address"`
+	Profile         string          `json:"profile"`
+	Transport       string          `json:"transport,omitempty"`
+	Sending         *Wait           `json:"sending,omitempty"`
+	Receiving       *Wait           `json:"receiving,omitempty"`
+	Deferred        *Deferred       `json:"deferred,omitempty"`
+	UnansweredClear *Deferred       `json:"unanswered_clear,omitempty"`
+	Received        uint64          `json:"received"`
+	PacketsOut      PacketCounts    `json:"packets_out,omitzero"`
+	PacketsIn       uint64          `json:"packets_in"`
+	Heard           *float64        `json:"heard_seconds"`
+	Dropped         DropCounts      `json:"dropped,omitzero"`
+	LastDrop        *Drop           `json:"last_drop,omitempty"`
+	Unexpected      int             `json:"unexpected"`
+	Unmatched       []Envelope      `json:"unmatched,omitempty"`
+	Extended        *PublicExtended `json:"extended,omitempty"`
+	Left            string          `json:"left,omitempty"`
+	Refuses         string          `json:"refuses,omitempty"`
+	NetworkError    string          `json:"network_error,omitempty"`
 }
 
-// PublicExtended is the part of a connection's state that concerns waits, with the fields of mpe.ExtendedSnapshot.
+// PublicExtended is the part of a connection's state that concerns waits, with the fields of Extended.
 type PublicExtended struct {
 	// PeerSession is 1 if a packet of the peer has arrived. Packets are believed by the numbers of sessions.
 	PeerSession     protocol.Session `json:"peer_session"`
@@ -127,7 +130,7 @@ func PublicOf(r *Rank) *Public {
 	engine := r.Engine
 	engine.Calls = engine.Calls[:min(len(engine.Calls), MaxCalls)]
 	engine.Peers = slices.Clone(engine.Peers)
-	slices.SortStableFunc(engine.Peers, func(a, b mpe.PeerSnapshot) int { return weight(&b) - weight(&a) })
+	slices.SortStableFunc(engine.Peers, func(a, b Peer) int { return weight(&b) - weight(&a) })
 	engine.Peers = engine.Peers[:min(len(engine.Peers), MaxPeers)]
 	p := &Public{
 		Rank: r.Rank, Address: r.Address, Role: r.Role, Kernel: r.Kernel, KernelState: r.KernelState,
@@ -160,7 +163,7 @@ func (p *Public) State() *Rank {
 			Rank: p.Rank, Role: p.Role, Address: p.Address, Kernel: p.Kernel, KernelState: p.KernelState,
 			KernelHolds: p.KernelHolds,
 		},
-		Engine: fields[mpe.Snapshot](p.Engine),
+		Engine: fields[Engine](p.Engine),
 	}
 	for _, a := range p.Programs {
 		r.Attached = append(r.Attached, Program{PID: a.PID, Stopped: a.Stopped})
@@ -180,14 +183,14 @@ func fields[To, From any](from From) (to To) {
 	return to
 }
 
-// Encode returns the answer to another rank, of at most mpe.MaxReport bytes. It removes peers and calls from p until it
+// Encode returns the answer to another rank, of at most MaxReport bytes. It removes peers and calls from p until it
 // fits, and sets CutShort.
 func (p *Public) Encode() []byte {
 	for {
 		text := p.compress()
 		s := &p.Engine
 		switch {
-		case len(text) <= mpe.MaxReport:
+		case len(text) <= MaxReport:
 			return text
 		case len(s.Peers) > 0:
 			s.Peers, p.CutShort = s.Peers[:len(s.Peers)/2], true
@@ -208,7 +211,7 @@ func (p *Public) compress() []byte {
 }
 
 // weight is how much a peer matters.
-func weight(p *mpe.PeerSnapshot) int {
+func weight(p *Peer) int {
 	switch {
 	case p.Sending != nil || p.Receiving != nil:
 		return 3
@@ -253,11 +256,11 @@ func clean(s string) string {
 // ErrInvalid: what a rank has answered is no report of it.
 var ErrInvalid = errors.New("what it has answered is no report")
 
-// DecodePublic reads the answer of a rank of a cluster with the given number of ranks, of at most mpe.MaxReport bytes. The
+// DecodePublic reads the answer of a rank of a cluster with the given number of ranks, of at most MaxReport bytes. The
 // error matches ErrInvalid.
 func DecodePublic(text []byte, rank, ranks int) (*Public, error) {
-	if len(text) > mpe.MaxReport {
-		return nil, fmt.Errorf("%w: %d bytes, and a report has %d at most", ErrInvalid, len(text), mpe.MaxReport)
+	if len(text) > MaxReport {
+		return nil, fmt.Errorf("%w: %d bytes, and a report has %d at most", ErrInvalid, len(text), MaxReport)
 	}
 	document := flate.NewReader(bytes.NewReader(text))
 	p := new(Public)

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -24,13 +23,13 @@ func rankWith(peers int) *Rank {
 	r := &Rank{RankInfo: RankInfo{Rank: 0, Address: "10.0.0.1:2718", Role: "host", Attached: []Program{{PID: 7, UID: 9, Stopped: true}}}}
 	r.Engine.Size = peers + 1
 	for i := range peers {
-		p := mpe.PeerSnapshot{
+		p := Peer{
 			Rank: i + 1, Kind: "software", Address: fmt.Sprintf("10.0.%d.%d:2718", i/250, i%250+2), Profile: "extended", Transport: "udp", Heard: new(rand.Float64()),
-			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), Sent: 3, Unexpected: 1, Unmatched: []mpe.Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
-			NetworkError: "write udp: network is unreachable", Extended: &mpe.ExtendedSnapshot{Session: 0x1234567, PeerSession: 0x7654321, Hellos: 4, MessageCredit: rand.Uint32()},
+			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), Sent: 3, Unexpected: 1, Unmatched: []Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
+			NetworkError: "write udp: network is unreachable", Extended: &Extended{Session: 0x1234567, PeerSession: 0x7654321, Hellos: 4, MessageCredit: rand.Uint32()},
 		}
 		if i%2 == 1 {
-			p.Receiving = &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: rand.Float64(), Envelope: mpe.Envelope{Tag: new(rand.Int()), Bytes: rand.Int64()}, Text: "rank 0 has waited"}
+			p.Receiving = &Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: rand.Float64(), Envelope: Envelope{Tag: new(rand.Int()), Bytes: rand.Int64()}, Text: "rank 0 has waited"}
 		}
 		r.Engine.Peers = append(r.Engine.Peers, p)
 	}
@@ -52,7 +51,7 @@ func TestPublic(t *testing.T) {
 	want := rankWith(0)
 	want.Attached[0].UID = 0
 	want.Engine = r.Engine
-	want.Engine.Peers = []mpe.PeerSnapshot{r.Engine.Peers[1], r.Engine.Peers[0], r.Engine.Peers[2]} // those that wait first
+	want.Engine.Peers = []Peer{r.Engine.Peers[1], r.Engine.Peers[0], r.Engine.Peers[2]} // those that wait first
 	want.Engine.Collectives = nil
 	want.Engine.Calls[0].Text = ""
 	for i := range want.Engine.Peers {
@@ -109,7 +108,7 @@ func TestBounds(t *testing.T) {
 		r := rankWith(peers)
 		text := encoded(r)
 		got, err := DecodePublic(text, 0, peers+1)
-		if err != nil || got.CutShort != cut || len(text) > mpe.MaxReport || len(got.Engine.Peers) > MaxPeers || peers > 0 && len(got.Engine.Peers) < min(peers, 16) {
+		if err != nil || got.CutShort != cut || len(text) > MaxReport || len(got.Engine.Peers) > MaxPeers || peers > 0 && len(got.Engine.Peers) < min(peers, 16) {
 			t.Errorf("%d peers: %v, %d bytes, %d are reported, cut short %v", peers, err, len(text), len(got.Engine.Peers), got.CutShort)
 			continue
 		}
@@ -157,7 +156,7 @@ func TestInvalid(t *testing.T) {
 		"no deflate":          []byte("report"),
 		"no JSON":             deflate("report"),
 		"cut off":             encoded(rankWith(9))[:200],
-		"too long":            make([]byte, mpe.MaxReport+1),
+		"too long":            make([]byte, MaxReport+1),
 		"a bomb":              deflate(`{"address":"` + strings.Repeat("a", 5<<20) + `"}`),
 		"another rank's":      deflate(`{"rank":1,"engine":{"rank":1}}`),
 		"of two ranks":        deflate(`{"rank":0,"engine":{"rank":1}}`),

@@ -1,11 +1,9 @@
 package state
 
-import "github.com/zrlmpi/zrlmpid/mpe"
-
 // Rank is the state of a rank.
 type Rank struct {
 	RankInfo
-	Engine mpe.Snapshot `json:"engine"`
+	Engine Engine `json:"engine"`
 }
 
 // RankInfo is the state of a rank without that of its engine.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // followPause is how often a recording that goes on is written, and settleTime how old packets are then: those of ranks that are in the
@@ -19,14 +19,14 @@ const (
 // Queues are those of a rank.
 type Queues struct {
 	Rank   int
-	Depths func() mpe.Depths
+	Depths func() state.Depths
 }
 
 // Follow writes what was recorded, then the lengths of all queues, and then what is recorded and which lengths change, until done is closed.
 func (rd *Reader) Follow(out *pcapng.Writer, r Recorded, queues []Queues, done <-chan struct{}) error {
 	tick := time.NewTicker(depthsPause)
 	defer tick.Stop()
-	written := slices.Repeat([]mpe.Depths{{Posted: -1}}, len(queues)) // so that each is written once at least
+	written := slices.Repeat([]state.Depths{{Posted: -1}}, len(queues)) // so that each is written once at least
 	depths := func(now time.Time) {
 		for i, q := range queues {
 			if d := q.Depths(); d != written[i] {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -247,9 +247,9 @@ func (rd *Reader) packet(units []pcapng.Unit, f found) []pcapng.Unit {
 func (f *found) comment(list []string) []string {
 	switch n := len(list); {
 	case f.kind == entryDropped:
-		return append(list, fmt.Sprintf("rank %d: dropped, %v", f.of.rank, mpe.DropReason(f.code)))
+		return append(list, fmt.Sprintf("rank %d: dropped, %v", f.of.rank, state.DropReason(f.code)))
 	case f.kind == entryNoted:
-		return append(list, fmt.Sprintf("rank %d: %v", f.of.rank, mpe.Event(f.code)))
+		return append(list, fmt.Sprintf("rank %d: %v", f.of.rank, state.Event(f.code)))
 	case f.code == 0 || n == 0:
 		return append(list, fmt.Sprintf("rank %d: failed: %s", f.of.rank, f.data))
 	default:

@@ -18,6 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -81,16 +82,16 @@ func TestUnits(t *testing.T) {
 		t.Error("packets are recorded that should not be")
 	}
 	request := header(protocol.Header{Dst: 1, Type: protocol.SendRequest})
-	r.Noted(0, 1, mpe.Note{Event: mpe.EventCrossed, At: ms(1)})
+	r.Noted(0, 1, mpe.Note{Event: state.EventCrossed, At: ms(1)})
 	p.Packet(ms(3), true, 32, request, nil)
 	x.Packet(ms(2), false, 200, make([]byte, 80), make([]byte, 120))
 	p.Packet(ms(4), false, 1000, request, make([]byte, 968))
-	r.Dropped(0, 1, mpe.Drop{Reason: mpe.DropStale, At: ms(4)})
+	r.Dropped(0, 1, mpe.Drop{Reason: state.DropStale, At: ms(4)})
 	p.Packet(ms(5), false, 4, nil, nil)
 	r.Dropped(0, mpe.UnknownPeer, mpe.Drop{
-		Reason: mpe.DropUnknownAddress, At: ms(6), Packet: &mpe.RxPacket{From: netip.MustParseAddrPort("10.9.9.9:7"), Bytes: []byte("who?")},
+		Reason: state.DropUnknownAddress, At: ms(6), Packet: &mpe.RxPacket{From: netip.MustParseAddrPort("10.9.9.9:7"), Bytes: []byte("who?")},
 	})
-	r.Dropped(0, 3, mpe.Drop{Reason: mpe.DropStale, At: ms(7)})
+	r.Dropped(0, 3, mpe.Drop{Reason: state.DropStale, At: ms(7)})
 	want := []string{
 		`2ms 10.0.0.3>10.0.0.1 108+92 []`,
 		`3ms 10.0.0.1>10.0.0.2 32+0 ["rank 0: crossed"]`,
@@ -309,7 +310,7 @@ func TestNoAllocation(t *testing.T) {
 	r.Call(&mpe.Call{})
 	if n := testing.AllocsPerRun(1000, func() {
 		p.Packet(1, true, 36, b, b[:4])
-		r.Noted(0, 1, mpe.Note{Event: mpe.EventPadding, At: 1})
+		r.Noted(0, 1, mpe.Note{Event: state.EventPadding, At: 1})
 		r.Call(&mpe.Call{Send: true, Peer: 1, Bytes: 4})
 	}); n != 0 {
 		t.Errorf("%v allocations for a packet and a call", n)
@@ -376,7 +377,7 @@ func TestCycles(t *testing.T) {
 	simulation, cycle = 1, 17
 	send(2, host.Pair(1), true)
 	send(3, role.Pair(0), false) // which is the one before
-	role.Dropped(1, 0, mpe.Drop{Reason: mpe.DropStale, At: ms(3)})
+	role.Dropped(1, 0, mpe.Drop{Reason: state.DropStale, At: ms(3)})
 	cycle = 1<<63 + 1
 	send(4, role.Pair(0), true)
 	send(5, host.Pair(1), false)
@@ -409,7 +410,7 @@ func TestCycleOfALostPacket(t *testing.T) {
 	for n := range slots {
 		r.Pair(1).Packet(ms(n), true, 32, make([]byte, 32), nil)
 	}
-	r.Noted(0, 1, mpe.Note{Event: mpe.EventPadding, At: ms(slots)}) // so that the oldest entry is a cycle
+	r.Noted(0, 1, mpe.Note{Event: state.EventPadding, At: ms(slots)}) // so that the oldest entry is a cycle
 	units := readAll(r)
 	if len(units) != (slots-1)/2 {
 		t.Fatalf("%d packets in %d slots", len(units), slots)

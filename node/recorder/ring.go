@@ -36,7 +36,7 @@ type entry struct {
 	wire uint32
 	peer int32 // or mpe.UnknownPeer
 	kind entryKind
-	// code is an mpe.DropReason, mpe.Event or coll.Collective, or the number of a part of a text, by kind.
+	// code is an state.DropReason, state.Event or coll.Collective, or the number of a part of a text, by kind.
 	code uint8
 	data []byte
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // dataPackets is how many packets of DATA have come to rank 1.
 func dataPackets(e *mpe.Engine) (n uint64) {
-	e.PeerCounters(0, func(c *mpe.PeerCounters) { n = c.PacketsIn[protocol.Data] })
+	e.PeerCounters(0, func(c *state.PeerCounters) { n = c.PacketsIn[protocol.Data] })
 	return n
 }
 

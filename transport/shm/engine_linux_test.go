@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
@@ -152,8 +153,8 @@ func TestSendNow(t *testing.T) {
 	for !engines[0].SendNow(&op) { // the peer's answer is not there yet
 		engines[0].PollOnce()
 	}
-	var sent mpe.PeerCounters
-	engines[0].Counters(func(*mpe.RankCounters) {}, func(c *mpe.PeerCounters) { sent = *c })
+	var sent state.PeerCounters
+	engines[0].Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) { sent = *c })
 	if sent.Sent != 2 || sent.SentBytes != 10 || sent.Failed != 0 || !sent.OldestSend.Waits || sent.OldestSend.Elapsed < 0 {
 		t.Errorf("%+v", sent)
 	}

@@ -103,8 +103,8 @@ const (
 	stateWords
 )
 
-// state is a word of the state of a slot.
-func state(mem []byte, slot, i int) *atomic.Uint64 { return word(mem[slot*stateLen+8*i:]) }
+// stateWord is a word of the state of a slot.
+func stateWord(mem []byte, slot, i int) *atomic.Uint64 { return word(mem[slot*stateLen+8*i:]) }
 
 func slotOf(mem []byte, slot int) []byte {
 	at := sharedData + slot*sharedSlotLen
@@ -119,19 +119,19 @@ func (c *Conn) Clear(mask, sequence uint64) {
 	for slot := range sharedSlots {
 		if mask>>slot&1 != 0 {
 			for i := range stateWords {
-				state(c.shared.own, slot, i).Store(0)
+				stateWord(c.shared.own, slot, i).Store(0)
 			}
-			state(c.shared.own, slot, sequenceWord).Store(sequence)
+			stateWord(c.shared.own, slot, sequenceWord).Store(sequence)
 		}
 	}
 }
 
 // Use implements collective.SharedBuffers.
-func (c *Conn) Use(slot int, epoch uint64) { state(c.shared.own, slot, epochWord).Store(epoch) }
+func (c *Conn) Use(slot int, epoch uint64) { stateWord(c.shared.own, slot, epochWord).Store(epoch) }
 
 // Publish implements collective.SharedBuffers.
 func (c *Conn) Publish(slot int, sequence uint64, members []int) {
-	state(c.shared.own, slot, sequenceWord).Store(sequence)
+	stateWord(c.shared.own, slot, sequenceWord).Store(sequence)
 	for _, rank := range members {
 		if p := c.peers[rank]; p != nil {
 			p.mu.Lock()
@@ -145,13 +145,13 @@ func (c *Conn) Publish(slot int, sequence uint64, members []int) {
 
 // Fail implements collective.SharedBuffers.
 func (c *Conn) Fail(slot int, call uint64) {
-	state(c.shared.own, slot, failedWord+int(call&1)).Store(call)
+	stateWord(c.shared.own, slot, failedWord+int(call&1)).Store(call)
 }
 
 // Describe implements collective.SharedBuffers.
 func (c *Conn) Describe(slot int, call, digest, description uint64) {
-	state(c.shared.own, slot, digestWord+int(call&1)).Store(digest)
-	state(c.shared.own, slot, descriptionWord+int(call&1)).Store(description)
+	stateWord(c.shared.own, slot, digestWord+int(call&1)).Store(digest)
+	stateWord(c.shared.own, slot, descriptionWord+int(call&1)).Store(description)
 }
 
 // State implements collective.SharedBuffers.
@@ -162,12 +162,12 @@ func (c *Conn) State(rank, slot int, call uint64) (s collective.SlotState) {
 	if of.mem == nil {
 		return s
 	}
-	s.Sequence = state(of.mem, slot, sequenceWord).Load() // first: the rest was written before
-	s.Epoch = state(of.mem, slot, epochWord).Load()
-	s.Failed = state(of.mem, slot, failedWord+int(call&1)).Load()
-	s.BeforeFailed = state(of.mem, slot, failedWord+int((call^1)&1)).Load()
-	s.Digest = state(of.mem, slot, digestWord+int(call&1)).Load()
-	s.BeforeDigest = state(of.mem, slot, digestWord+int((call^1)&1)).Load()
+	s.Sequence = stateWord(of.mem, slot, sequenceWord).Load() // first: the rest was written before
+	s.Epoch = stateWord(of.mem, slot, epochWord).Load()
+	s.Failed = stateWord(of.mem, slot, failedWord+int(call&1)).Load()
+	s.BeforeFailed = stateWord(of.mem, slot, failedWord+int((call^1)&1)).Load()
+	s.Digest = stateWord(of.mem, slot, digestWord+int(call&1)).Load()
+	s.BeforeDigest = stateWord(of.mem, slot, digestWord+int((call^1)&1)).Load()
 	return s
 }
 
@@ -180,7 +180,7 @@ func (c *Conn) Described(rank, slot int, call uint64) (digest, description uint6
 		return 0, 0
 	}
 	half := int(call & 1)
-	return state(of.mem, slot, digestWord+half).Load(), state(of.mem, slot, descriptionWord+half).Load()
+	return stateWord(of.mem, slot, digestWord+half).Load(), stateWord(of.mem, slot, descriptionWord+half).Load()
 }
 
 // View implements collective.SharedBuffers.
@@ -193,7 +193,7 @@ func (c *Conn) View(rank, slot int) (memory []byte, epoch uint64) {
 	if of.mem == nil {
 		return nil, 0
 	}
-	return slotOf(of.mem, slot), state(of.mem, slot, epochWord).Load()
+	return slotOf(of.mem, slot), stateWord(of.mem, slot, epochWord).Load()
 }
 
 // Release implements collective.SharedBuffers.

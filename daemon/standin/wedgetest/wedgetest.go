@@ -11,14 +11,15 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Check fails the test if the engine has noted any until now.
 func Check(t testing.TB, e *mpe.Engine) {
 	t.Helper()
 	rank := 0
-	e.Counters(func(c *mpe.RankCounters) { rank = c.Rank }, func(c *mpe.PeerCounters) {
-		if n := c.Events[mpe.EventWouldWedge]; n > 0 {
+	e.Counters(func(c *state.RankCounters) { rank = c.Rank }, func(c *state.PeerCounters) {
+		if n := c.Events[state.EventWouldWedge]; n > 0 {
 			t.Errorf("rank %d has sent stand-in %d what would have wedged an FPGA, %d times", c.Rank, rank, n)
 		}
 	})
@@ -53,7 +54,7 @@ func (j judge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, f := range fields {
 		f.AddTo(enc)
 	}
-	if enc.Fields["event"] == mpe.EventWouldWedge.String() {
+	if enc.Fields["event"] == state.EventWouldWedge.String() {
 		j.t.Errorf("%s: %v", e.Message, enc.Fields)
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -28,27 +27,27 @@ func status(uptime float64, ranks ...state.Rank) *state.Status {
 	return s
 }
 
-func host(rank int, peers ...mpe.PeerSnapshot) state.Rank {
-	return state.Rank{RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost}, Engine: mpe.Snapshot{Rank: rank, Peers: peers}}
+func host(rank int, peers ...state.Peer) state.Rank {
+	return state.Rank{RankInfo: state.RankInfo{Rank: rank, Role: state.RoleHost}, Engine: state.Engine{Rank: rank, Peers: peers}}
 }
 
-func standIn(rank int, peers ...mpe.PeerSnapshot) state.Rank {
+func standIn(rank int, peers ...state.Peer) state.Rank {
 	r := host(rank, peers...)
 	r.Role, r.Kernel, r.KernelState = state.RoleStandin, "echo", state.KernelRunning
 	return r
 }
 
-func sends(to int, seconds float64) mpe.PeerSnapshot {
-	return mpe.PeerSnapshot{Rank: to, Sending: &mpe.WaitSnapshot{
+func sends(to int, seconds float64) state.Peer {
+	return state.Peer{Rank: to, Sending: &state.Wait{
 		State: handshake.WaitClear, WaitsFor: protocol.ClearToSend, Seconds: seconds, Words: 16, Retransmissions: 2, Text: "it waits for CLEAR_TO_SEND",
 	}}
 }
 
-func receives(from int, seconds float64) mpe.PeerSnapshot {
-	return mpe.PeerSnapshot{Rank: from, Receiving: &mpe.WaitSnapshot{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits"}}
+func receives(from int, seconds float64) state.Peer {
+	return state.Peer{Rank: from, Receiving: &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits"}}
 }
 
-func both(to int, seconds float64) mpe.PeerSnapshot {
+func both(to int, seconds float64) state.Peer {
 	p := sends(to, seconds)
 	p.Receiving = receives(to, seconds/2).Receiving
 	return p
@@ -57,11 +56,11 @@ func both(to int, seconds float64) mpe.PeerSnapshot {
 // TestWaits: the oldest come first, kernels that wait for work do not count, and the wait
 // of a remote rank is listed once.
 func TestWaits(t *testing.T) {
-	any := host(0, sends(1, 5), mpe.PeerSnapshot{Rank: 6, Deferred: &mpe.DeferredSnapshot{Call: "MPI_SEND_INT", Seconds: 9}},
-		mpe.PeerSnapshot{Rank: 7, UnansweredClear: &mpe.DeferredSnapshot{Call: "RECV_INT", Seconds: 2}})
-	any.Engine.AnySource = &mpe.WaitSnapshot{State: handshake.WaitRequest, Seconds: 3, Text: "any"}
-	idle := standIn(1, receives(0, 100), mpe.PeerSnapshot{Rank: 0, Deferred: &mpe.DeferredSnapshot{Seconds: 7}})
-	idle.Engine.AnySource = &mpe.WaitSnapshot{Seconds: 100}
+	any := host(0, sends(1, 5), state.Peer{Rank: 6, Deferred: &state.Deferred{Call: "MPI_SEND_INT", Seconds: 9}},
+		state.Peer{Rank: 7, UnansweredClear: &state.Deferred{Call: "RECV_INT", Seconds: 2}})
+	any.Engine.AnySource = &state.Wait{State: handshake.WaitRequest, Seconds: 3, Text: "any"}
+	idle := standIn(1, receives(0, 100), state.Peer{Rank: 0, Deferred: &state.Deferred{Seconds: 7}})
+	idle.Engine.AnySource = &state.Wait{Seconds: 100}
 	d := Of(status(1, any, idle), nil)
 	var got []string
 	for _, w := range d.Waits {
@@ -117,8 +116,8 @@ func TestWaitsOncePerPair(t *testing.T) {
 
 // TestPairsOnce: the entry of two local ranks has what is wrong on either side.
 func TestPairsOnce(t *testing.T) {
-	other := mpe.PeerSnapshot{Rank: 0, Retransmissions: 2, Refuses: "wedged", Unexpected: 1, PacketsIn: 1}
-	d := Of(status(1, host(0, mpe.PeerSnapshot{Rank: 1, Retransmissions: 3, PacketsIn: 1}, mpe.PeerSnapshot{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
+	other := state.Peer{Rank: 0, Retransmissions: 2, Refuses: "wedged", Unexpected: 1, PacketsIn: 1}
+	d := Of(status(1, host(0, state.Peer{Rank: 1, Retransmissions: 3, PacketsIn: 1}, state.Peer{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
 	fit, _, _ := NewFilter("").Peers(d, ByRank, false)
 	if len(fit) != 2 || fit[0].Peer != 1 || fit[0].Retransmissions != 5 || fit[0].Refuses != "wedged" || fit[0].Unexpected != 1 || fit[1].Peer != 7 {
 		t.Errorf("%+v", fit)
@@ -129,13 +128,13 @@ func TestPairsOnce(t *testing.T) {
 }
 
 func TestCycles(t *testing.T) {
-	deferred := func(from int, seconds float64) mpe.PeerSnapshot {
+	deferred := func(from int, seconds float64) state.Peer {
 		p := receives(from, 20)
-		p.Deferred = &mpe.DeferredSnapshot{Call: "x", Seconds: seconds}
+		p.Deferred = &state.Deferred{Call: "x", Seconds: seconds}
 		return p
 	}
 	anySource := host(0)
-	anySource.Engine.AnySource = &mpe.WaitSnapshot{Seconds: 50}
+	anySource.Engine.AnySource = &state.Wait{Seconds: 50}
 	ring := make([]state.Rank, 10)
 	for i := range ring {
 		ring[i] = host(i, sends((i+1)%10, 30))
@@ -191,7 +190,7 @@ func TestManyCycles(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	r := standIn(2, mpe.PeerSnapshot{Rank: 0, NetworkError: "no route"}, mpe.PeerSnapshot{Rank: 1, Refuses: "it is wedged"})
+	r := standIn(2, state.Peer{Rank: 0, NetworkError: "no route"}, state.Peer{Rank: 1, Refuses: "it is wedged"})
 	r.KernelState, r.KernelError = state.KernelFailed, "exit status 1"
 	r.KernelStats, r.KernelHolds = &state.Kernel{Simulation: &state.Simulation{Fault: true}}, "soMPI_data_tlast at cycle 9: not set"
 	r.ReceiveBufferRequested, r.ReceiveBuffer = 1<<22, 1<<20
@@ -249,10 +248,10 @@ func TestNoProblems(t *testing.T) {
 // TestRates are differences over the daemon's own clock.
 func TestRates(t *testing.T) {
 	counted := func(n uint64) state.Rank {
-		r := host(0, mpe.PeerSnapshot{
-			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: mpe.PacketCounts{protocol.Data: n, protocol.Ack: n},
-			Dropped: mpe.DropCounts{mpe.DropStale: n, mpe.DropGap: 2 * n}, Retransmissions: n / 2,
-		}, mpe.PeerSnapshot{Rank: 2, Retransmissions: n, Extended: &mpe.ExtendedSnapshot{RoundTrip: 1e-3}})
+		r := host(0, state.Peer{
+			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: state.PacketCounts{protocol.Data: n, protocol.Ack: n},
+			Dropped: state.DropCounts{state.DropStale: n, state.DropGap: 2 * n}, Retransmissions: n / 2,
+		}, state.Peer{Rank: 2, Retransmissions: n, Extended: &state.Extended{RoundTrip: 1e-3}})
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4
 		return r
 	}

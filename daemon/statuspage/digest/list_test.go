@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 func TestSort(t *testing.T) {
-	trip := func(seconds float64) *mpe.ExtendedSnapshot { return &mpe.ExtendedSnapshot{RoundTrip: seconds} }
+	trip := func(seconds float64) *state.Extended { return &state.Extended{RoundTrip: seconds} }
 	ps := []*Peer{
-		{Peer: 1, Rates: Rates{Bytes: 5}, PeerSnapshot: &mpe.PeerSnapshot{Extended: trip(3)}},
-		{Peer: 2, OldestWait: 20, PeerSnapshot: &mpe.PeerSnapshot{}},
-		{Peer: 3, PeerSnapshot: &mpe.PeerSnapshot{NetworkError: "x", Extended: trip(9)}},
-		{Peer: 4, PeerSnapshot: &mpe.PeerSnapshot{Refuses: "x", BytesIn: 7}},
-		{Peer: 5, OldestWait: 30, PeerSnapshot: &mpe.PeerSnapshot{}},
-		{Peer: 6, Rates: Rates{Drops: 1}, PeerSnapshot: &mpe.PeerSnapshot{}},
-		{Peer: 7, OldestWait: .5, Rates: Rates{Bytes: 100}, PeerSnapshot: &mpe.PeerSnapshot{}},
-		{Peer: 8, PeerSnapshot: &mpe.PeerSnapshot{}},
+		{Peer: 1, Rates: Rates{Bytes: 5}, State: &state.Peer{Extended: trip(3)}},
+		{Peer: 2, OldestWait: 20, State: &state.Peer{}},
+		{Peer: 3, State: &state.Peer{NetworkError: "x", Extended: trip(9)}},
+		{Peer: 4, State: &state.Peer{Refuses: "x", BytesIn: 7}},
+		{Peer: 5, OldestWait: 30, State: &state.Peer{}},
+		{Peer: 6, Rates: Rates{Drops: 1}, State: &state.Peer{}},
+		{Peer: 7, OldestWait: .5, Rates: Rates{Bytes: 100}, State: &state.Peer{}},
+		{Peer: 8, State: &state.Peer{}},
 	}
 	for _, tt := range []struct {
 		order Order
@@ -47,7 +47,7 @@ func TestSort(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	p := &Peer{Rank: 0, Peer: 17, PeerSnapshot: &mpe.PeerSnapshot{
+	p := &Peer{Rank: 0, Peer: 17, State: &state.Peer{
 		Kind: "fpga", Address: "10.1.2.3:2718", Profile: "cloudfpga", Transport: "udp", NetworkError: "No Route",
 	}}
 	d := &Digest{Peers: []Peer{*p}, Waits: []Wait{

@@ -24,7 +24,7 @@ func (d *Digest) once() []Peer {
 
 // join adds what the other rank of the pair knows. What one side has sent the other has received.
 func (p *Peer) join(other *Peer) {
-	both := *p.PeerSnapshot
+	both := *p.State
 	p.Local = true
 	both.Failed = max(both.Failed, other.Failed)
 	both.Retransmissions += other.Retransmissions
@@ -37,7 +37,7 @@ func (p *Peer) join(other *Peer) {
 	if both.NetworkError == "" {
 		both.NetworkError = other.NetworkError
 	}
-	p.PeerSnapshot = &both
+	p.State = &both
 	p.Drops += other.Drops
 	p.OldestWait = max(p.OldestWait, other.OldestWait)
 	p.Rates.Retransmissions += other.Rates.Retransmissions

@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
+// State is the state of a peer, by a name that is none of a field of Peer.
+type State = state.Peer
+
 // Peer is the state of a local rank and one of its peers.
 type Peer struct {
-	*mpe.PeerSnapshot
+	*State
 	// Rank is the local rank, Peer the remote one.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
@@ -36,7 +38,7 @@ func peers(r *state.Rank) []Peer {
 	ps := make([]Peer, len(r.Engine.Peers))
 	for i := range ps {
 		p := &r.Engine.Peers[i]
-		ps[i] = Peer{PeerSnapshot: p, Rank: r.Rank, Peer: p.Rank}
+		ps[i] = Peer{State: p, Rank: r.Rank, Peer: p.Rank}
 		for _, n := range p.PacketsOut {
 			ps[i].PacketsSent += n
 		}
@@ -48,7 +50,7 @@ func peers(r *state.Rank) []Peer {
 }
 
 // DropReasons returns why packets were dropped, the most frequent reason first.
-func (p *Peer) DropReasons() []Count { return Counts[mpe.DropReason](p.Dropped[:]) }
+func (p *Peer) DropReasons() []Count { return Counts[state.DropReason](p.Dropped[:]) }
 
 // Counts returns the counts above 0 of a table indexed by K, the highest first.
 func Counts[K interface {

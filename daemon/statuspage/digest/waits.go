@@ -8,7 +8,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -166,7 +165,7 @@ func oncePerPair(ws []Wait) []Wait {
 	return once
 }
 
-func waitOf(rank, peer int, direction string, w *mpe.WaitSnapshot, queued int) Wait {
+func waitOf(rank, peer int, direction string, w *state.Wait, queued int) Wait {
 	return Wait{
 		Rank: rank, Peer: peer, Direction: direction, For: w.WaitsFor, Seconds: w.Seconds,
 		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Cancelled: w.Cancelled, Text: w.Text,

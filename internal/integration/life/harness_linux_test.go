@@ -177,7 +177,7 @@ func (p *process) attach(rank int) *attach.Client {
 }
 
 // rank returns what the rank's engine is doing.
-func (p *process) rank(rank int) mpe.Snapshot {
+func (p *process) rank(rank int) state.Engine {
 	p.t.Helper()
 	return p.local(rank).Engine
 }

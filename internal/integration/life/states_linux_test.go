@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // pair is two daemons of one rank each, and a program attached to either. The first one
@@ -62,7 +63,7 @@ func (p *pair) exchange() {
 }
 
 // peer is what the survivor knows of the victim's rank.
-func (p *pair) peer() mpe.PeerSnapshot {
+func (p *pair) peer() state.Peer {
 	p.t.Helper()
 	return p.survivor.rank(0).Peers[0]
 }

@@ -19,7 +19,7 @@ var floorNames = [...]string{"pure", "rank", "evidence", "daemon", "tools", "out
 
 // floors are the floors of folders, with all below them but for those that are named themselves.
 var floors = map[string]floor{
-	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/core": pure, "mpe/coll": pure, "mpe/collective": pure,
+	"protocol": pure, "handshake": pure, "extended": pure, "mpe/match": pure, "mpe/core": pure, "mpe/state": pure, "mpe/coll": pure, "mpe/collective": pure,
 	"capture/pcapng": pure, "internal/bytesize": pure, "internal/version": pure, "internal/words": pure,
 
 	"mpe": rank, "udp": rank, "transport": rank, "mpi": rank, "config": rank, "node": rank, "metrics/phases": rank,

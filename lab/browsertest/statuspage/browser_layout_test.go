@@ -10,7 +10,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage"
 	"github.com/zrlmpi/zrlmpid/lab/browsertest"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -23,8 +22,8 @@ func TestScreens(t *testing.T) {
 	p := m.Value.Ranks[0].Engine.Peers
 	p[6].Refuses = strings.Repeat("verylong", 40)
 	p[7].NetworkError = strings.Repeat("a long text with words ", 20)
-	p[8].Dropped = mpe.DropCounts{mpe.DropSourceRank: 1 << 60, mpe.DropDuplicate: 5}
-	p[9].Extended = &mpe.ExtendedSnapshot{RoundTrip: 1e-3}
+	p[8].Dropped = state.DropCounts{state.DropSourceRank: 1 << 60, state.DropDuplicate: 5}
+	p[9].Extended = &state.Extended{RoundTrip: 1e-3}
 	m.Value.Config = strings.Repeat("/long", 60)
 	m.Value.Ranks = append(m.Value.Ranks, state.Rank{RankInfo: state.RankInfo{Rank: 201, Role: state.RoleStandin, Kernel: strings.Repeat("exec", 30), KernelState: state.KernelFailed, KernelError: "exit status 1", Address: "[2001:db8:85a3:8d3:1319:8a2e:370:7348]:2718"}})
 	server := serve(t, statuspage.New(m.Status, statuspage.Options{Host: strings.Repeat("host", 20)}))

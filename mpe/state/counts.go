@@ -1,0 +1,177 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// DropReason says why something that arrived was not used.
+type DropReason uint8
+
+// Reasons for dropping, of all profiles. Packages handshake and extended describe them.
+const (
+	DropNone DropReason = iota
+	DropShort
+	DropStartMark
+	DropEndMark
+	DropReserved
+	DropCall
+	DropType
+	DropLength
+	DropChecksum
+	DropSourceRank
+	DropDestination
+	DropUnknownAddress
+	DropDirection
+	DropUnsolicited
+	DropDuplicate
+	DropStale
+	// Of the cloudfpga and v0.9 profiles; DropStream of every stream.
+	DropSize
+	DropUnexpectedPayload
+	DropDatatype
+	DropGap
+	DropBarrier
+	DropStream
+	// Of the extended profile.
+	DropSession
+	DropWindow
+	DropAcknowledged
+	DropCredit
+	DropOrder
+	DropMismatch
+	DropCode
+	numDropReasons
+)
+
+// NumDropReasons is the number of DropReasons, for tables indexed by them.
+const NumDropReasons = int(numDropReasons)
+
+var dropNames = [NumDropReasons]string{
+	"none", "short", "start_mark", "end_mark", "reserved", "call", "type", "length", "checksum",
+	"source_rank", "destination", "unknown_address", "direction", "unsolicited", "duplicate", "stale",
+	"size", "unexpected_payload", "datatype", "gap", "barrier", "stream",
+	"session", "window", "acknowledged", "credit", "order", "mismatch", "code",
+}
+
+// String returns the reason's name in snake case.
+func (r DropReason) String() string { return nameOf("reason", dropNames[:], int(r)) }
+
+// Event is something worth counting that is no error.
+type Event uint8
+
+// Events of all profiles. Packages handshake and extended describe them.
+const (
+	EventNone Event = iota
+	EventRetransmitted
+	// Of the cloudfpga and v0.9 profiles.
+	EventReacked
+	EventCrossed
+	EventRequestTakenAsAck
+	EventStaleClearUsed
+	EventRequestWasDuplicate
+	EventClearWasDuplicate
+	EventStartedOver
+	EventRequestRetransmitted
+	EventPadding
+	EventDeliveredDuplicate
+	EventEarlyData
+	EventEarlyAck
+	EventClearAfterDone
+	EventSecondData
+	EventRepeatedContent
+	EventResumed
+	EventWouldWedge
+	EventWithdrawn
+	// EventDiscarded: a message of the peer was received for a program that has ended, and dropped.
+	EventDiscarded
+	// Of the extended profile.
+	EventConnected
+	EventSessionChanged
+	EventClosedByPeer
+	EventProcessEnded
+	EventUnreachable
+	EventTimedOut
+	EventSpurious
+	EventLossDetected
+	EventWindowFull
+	EventCreditExhausted
+	EventEagerExhausted
+	EventRefused
+	EventBlackHole
+	numEvents
+)
+
+// NumEvents is the number of Events, for tables indexed by them.
+const NumEvents = int(numEvents)
+
+var eventNames = [NumEvents]string{
+	"", "retransmitted",
+	"reacked", "crossed", "request_taken_as_ack", "stale_clear_used", "request_was_duplicate", "clear_was_duplicate",
+	"started_over", "request_retransmitted", "padding", "delivered_duplicate",
+	"early_data", "early_ack", "clear_after_done", "second_data", "repeated_content", "resumed", "would_wedge_fpga",
+	"withdrawn", "discarded",
+	"connected", "session_changed", "closed_by_peer", "process_ended", "peer_unreachable", "timed_out", "spurious_time_out", "loss_detected",
+	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
+}
+
+// String returns the event's name in snake case.
+func (e Event) String() string { return nameOf("event", eventNames[:], int(e)) }
+
+func nameOf(kind string, names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%s(%d)", kind, i)
+}
+
+// DropCounts counts drops by reason, and EventCounts events. In JSON they are objects with
+// the names of those that are not 0.
+type (
+	DropCounts  [NumDropReasons]uint64
+	EventCounts [NumEvents]uint64
+)
+
+// Add adds other counts.
+func (c *DropCounts) Add(other *DropCounts) {
+	for i, n := range other {
+		c[i] += n
+	}
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c DropCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], dropNames[:]) }
+
+// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
+func (c *DropCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], dropNames[:], b) }
+
+// MarshalJSON implements json.Marshaler.
+func (c EventCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], eventNames[:]) }
+
+// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
+func (c *EventCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], eventNames[:], b) }
+
+func marshalCounts(counts []uint64, names []string) ([]byte, error) {
+	m := map[string]uint64{}
+	for i, n := range counts {
+		if n > 0 {
+			m[names[i]] = n
+		}
+	}
+	return json.Marshal(m)
+}
+
+func unmarshalCounts(counts []uint64, names []string, b []byte) error {
+	var m map[string]uint64
+	if err := json.Unmarshal(b, &m); err != nil {
+		return err
+	}
+	clear(counts)
+	for name, n := range m {
+		if i := slices.Index(names, name); i >= 0 {
+			counts[i] = n
+		}
+	}
+	return nil
+}
