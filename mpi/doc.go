@@ -2,16 +2,15 @@
 // messages between the ranks of a cluster, FPGAs among them, collective calls,
 // and communicators.
 //
-// Main runs a program as all ranks in one process, or as one rank of a cluster, and
-// gives each rank its world communicator. Init returns the one that the environment
-// describes; New makes one from a device. The calls are those of the MPI standard.
+// Package mpi/job runs a program as all ranks in one process, or as one rank of a cluster, and
+// gives each rank its world communicator. New makes one from any mpe.Device. The calls are those of the MPI standard.
 // Buffers are slices of numbers, whose lengths are the counts. Calls that wait take a
 // context first: when it ends, they are cancelled, the buffers are the caller's again,
 // and the error says who waits for whom.
 //
 // # Examples
 //
-// Whole programs are in the folder examples of this module, from hello, in 22 lines, to jacobi and kmeans:
+// Whole programs are in the folder examples of this module, from hello, in 23 lines, to jacobi and kmeans:
 //
 //	go run github.com/zrlmpi/zrlmpid/examples/hello
 //
@@ -124,6 +123,5 @@
 // with an error of the same class that names the rank, if all members know communicators and the rank is no program attached to a daemon.
 // So do Split and what is like it, also in such programs.
 //
-// The package must never start a goroutine, except Run for its ranks. It must never read a
-// clock, or know what a device is made of.
+// The package must never start a goroutine, read a clock, or know what a device is made of.
 package mpi

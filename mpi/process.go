@@ -118,3 +118,6 @@ func (c *Comm) Finalize(ctx context.Context) error {
 	c.p.freed.sweep()
 	return err
 }
+
+// Finalized reports whether Finalize has been called for the rank (MPI_Finalized).
+func (c *Comm) Finalized() bool { return c.p.over.Load() }
