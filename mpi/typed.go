@@ -13,12 +13,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TypeOf is the datatype of a T, of which package datatype makes others.
-func TypeOf[T Element]() *datatype.Type {
-	var zero T
-	e := elementOf[T]()
-	return datatype.Basic(e.of.String(), int64(e.size), int64(unsafe.Alignof(zero)), e.typ)
-}
+// TypeOf returns the datatype of a T, from which package datatype makes others. That of a named type, such as a
+// time.Duration, is the datatype of the type that it is made of, int64 there.
+func TypeOf[T Element]() *datatype.Type { return predefined(reflect.TypeFor[T]()) }
 
 // StructType is the datatype of a T of a fixed layout, in the memory of Go: a struct or an array of the numbers that
 // are elements of messages, and of such structs and arrays. The bytes between fields, and fields named _, are not part
@@ -36,7 +33,7 @@ func fixedType(t reflect.Type) (*datatype.Type, error) {
 	case kind == reflect.Struct:
 		return structType(t)
 	case isNumber(kind):
-		return datatype.Basic(t.String(), int64(t.Size()), int64(t.Align()), numberTypes[kind]), nil
+		return numberTypes[kind], nil
 	}
 	return nil, fmt.Errorf("%w: a %v has no fixed layout: use numbers of a fixed size, such as int32 and float64, and structs and arrays of them",
 		datatype.ErrArgument, t)
