@@ -25,8 +25,9 @@
 //
 // # Datatypes
 //
-// The type of a slice's elements is the datatype of its message. The methods of Comm transfer buffers whose elements
-// are of derived datatypes (package datatype), such as the columns of a matrix: Typed gives one in a slice. StructType
+// The type of a slice's elements is the datatype of its message. The functions that transfer slices call methods of Comm,
+// which transfer buffers whose elements may be of derived datatypes (package datatype), such as the columns of a matrix:
+// Typed gives one in a slice. StructType
 // is the datatype of a struct. To peers whose wire distinguishes int and float, a datatype of float32 only is float,
 // and every other one int.
 //
@@ -83,7 +84,7 @@
 //
 // Attributes (NewKeyval), topologies (CartCreate, GraphCreate, DistGraphCreate) and their neighbourhood collectives
 // belong to a communicator; Dup keeps them. An intercommunicator (IntercommCreate) is a communicator whose messages go
-// to the ranks of another group. Its collective calls are the methods whose names begin with Inter. They and
+// to the ranks of another group. It has collective calls of its own, but no Scan and no Exscan. They and
 // neighbourhood collectives are messages between pairs of ranks: a rank whose call fails does not notify the others.
 //
 // # Deployed nodes

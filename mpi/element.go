@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"reflect"
-	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
@@ -47,25 +46,14 @@ type Float64Loc struct {
 	_     int32
 }
 
-// element describes a type of elements.
+// element describes the elements of a call's buffers.
 type element struct {
-	of  reflect.Type
 	typ op.Type
 	// size is in bytes.
 	size int
 	// datatype and any are as in mpe.Operation.
 	datatype protocol.Datatype
 	any      bool
-}
-
-func elementOf[T Element]() element {
-	var zero T
-	t := reflect.TypeFor[T]()
-	e := element{of: t, typ: predefined(t).Element(), size: int(unsafe.Sizeof(zero)), datatype: protocol.Int, any: unsafe.Sizeof(zero) == 1}
-	if e.typ == op.Float32 {
-		e.datatype = protocol.Float
-	}
-	return e
 }
 
 // numberTypes are the predefined datatypes of numbers, by kind.

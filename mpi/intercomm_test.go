@@ -186,7 +186,7 @@ func TestIntercommMistakes(t *testing.T) {
 			err   error
 			class mpi.Class
 		}{
-			{mpi.Bcast(ctx, c, []int32{1}, 0), mpi.ErrComm},
+			{mpi.Scan(ctx, c, []int32{1}, []int32{1}, mpi.Sum), mpi.ErrComm},
 			{c.Scan(ctx, one, one, mpi.Sum), mpi.ErrComm},
 			{cart, mpi.ErrComm}, {create, mpi.ErrComm}, {again, mpi.ErrComm}, {kind, mpi.ErrComm},
 			{mpi.Send(ctx, c, []int32{1}, c.RemoteSize(), 0), mpi.ErrRank}, {peer, mpi.ErrRank},
@@ -327,6 +327,9 @@ func TestInterCollectives(t *testing.T) {
 						}
 						check("Bcast", c.Bcast(ctx, buffer(b), given), b, want)
 						check("Ibcast", done(c.Ibcast(buffer(b), given)), b, want)
+						if gap == 1 {
+							check("Bcast of a slice", mpi.Bcast(ctx, c, b, given), b, want)
+						}
 
 						// Gather and Scatter, Gatherv and Scatterv, of k numbers, or rank+1.
 						var all, some []int64

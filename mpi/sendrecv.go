@@ -11,20 +11,12 @@ import (
 // exchanges of edges do not deadlock this way. The buffers must not
 // overlap; the ranks may be the same, or ProcNull.
 func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source, recvtag int) (Status, error) {
-	out := call{comm: c, op: "Sendrecv", kind: mpe.OpSend, peer: dest, tag: sendtag, bytes: view(sendbuf), datatype: datatypeOf[S]()}
-	in := call{comm: c, op: "Sendrecv", kind: mpe.OpRecv, peer: source, tag: recvtag, bytes: view(recvbuf), datatype: datatypeOf[R](), any: takesAny[R]()}
-	var st Status
-	err := sendrecv(ctx, &out, &in, &st)
-	return st, err
+	return c.Sendrecv(ctx, numbersOf(sendbuf), dest, sendtag, numbersOf(recvbuf), source, recvtag)
 }
 
 // SendrecvReplace sends what is in buf and receives into it. It sends a copy.
 func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status, error) {
-	out := call{comm: c, op: "SendrecvReplace", kind: mpe.OpSend, peer: dest, tag: sendtag, bytes: view(buf), datatype: datatypeOf[T]()}
-	in := call{comm: c, op: "SendrecvReplace", kind: mpe.OpRecv, peer: source, tag: recvtag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
-	var st Status
-	err := sendrecvReplace(ctx, &out, &in, &st)
-	return st, err
+	return c.SendrecvReplace(ctx, numbersOf(buf), dest, sendtag, source, recvtag)
 }
 
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {

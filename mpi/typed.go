@@ -111,6 +111,11 @@ func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), of: t, length: int64(len(view(buf)))}
 }
 
+// bufferOf is the buffer of a slice.
+func bufferOf[T Element](buf []T) Buffer {
+	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: TypeOf[T](), length: int64(len(view(buf)))}
+}
+
 // CountOf is the number of elements of a datatype in a message, or Undefined if it is not a whole
 // number of them or not known (MPI_Get_count).
 func CountOf(s Status, t *datatype.Type) int {
@@ -141,6 +146,9 @@ func Elements(s Status, t *datatype.Type) int {
 func (b *Buffer) dense() []byte {
 	if b.of == nil || !b.of.Dense() || b.count <= 0 || b.at == nil {
 		return nil
+	}
+	if b.length == b.count*b.of.Size() && b.length > 0 && b.count <= b.length {
+		return unsafe.Slice((*byte)(b.at), b.length)
 	}
 	high, n := bits.Mul64(uint64(b.count), uint64(b.of.Size()))
 	if high != 0 || n > math.MaxInt || b.length >= 0 && int64(n) > b.length {
@@ -249,8 +257,13 @@ func (k *call) scatter(n int64) {
 
 // giveBack has the copy used for later messages. The device has done with it.
 func (k *call) giveBack() {
-	if s := k.scattered; s != nil {
-		k.scattered, s.Buffer = nil, Buffer{}
-		k.comm.p.scattered.Put(s)
+	if k.scattered != nil {
+		k.giveBackCopy()
 	}
+}
+
+func (k *call) giveBackCopy() {
+	s := k.scattered
+	k.scattered, s.Buffer = nil, Buffer{}
+	k.comm.p.scattered.Put(s)
 }
