@@ -126,7 +126,7 @@ func TestMistakesOfPrograms(t *testing.T) {
 			}
 			soon, stop := context.WithTimeout(within(t), 10*time.Millisecond)
 			defer stop()
-			if _, err := op.Wait(soon); err == nil || !strings.Contains(err.Error(), "; rank 1 is a stand-in of this zrlmpid: ") {
+			if _, err := op.Await(soon); err == nil || !strings.Contains(err.Error(), "; rank 1 is a stand-in of this zrlmpid: ") {
 				t.Error(err)
 			}
 		})

@@ -250,8 +250,7 @@ func (r *Request) release() {
 	}
 }
 
-// Library returns what a library keeps of the operation. It is the library's alone, and stays when the operation is freed, for
-// the next one that has its memory.
+// Library returns where a library keeps what belongs to the operation.
 func (r *Request) Library() *any { return &r.library }
 
 // Cancel cancels the request, if that is still possible.

@@ -111,9 +111,7 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 
 // notifyOthers ends the call of the other members, which wait for this rank.
 func (x *collectiveCall) notifyOthers(why Class) {
-	if e := x.call.comm.p.engine; e != nil {
-		e.RefuseCollective(&x.dev, causeOf(why))
-	}
+	x.call.comm.p.dev.RefuseCollective(&x.dev, causeOf(why))
 }
 
 // refuseCall is Foreign.Refuse.

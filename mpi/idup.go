@@ -74,11 +74,14 @@ func (o *idup) exchange(c *Comm, a *agreement) (*collectiveCall, error) {
 	return x, round.refused()
 }
 
-// Wait implements mpe.Op.
-func (o *idup) Wait(ctx context.Context) (mpe.Status, error) {
-	st, err := o.Op.Wait(ctx)
+// Await implements mpe.Op.
+func (o *idup) Await(ctx context.Context) (*mpe.Status, error) {
+	st, err := o.Op.Await(ctx)
 	return st, o.end(err)
 }
+
+// Ended implements mpe.Op.
+func (o *idup) Ended() (*mpe.Status, error) { return nil, nil }
 
 // Test implements mpe.Op.
 func (o *idup) Test() (mpe.Status, bool, error) {

@@ -98,7 +98,7 @@ func (r Request) Start() error {
 		}
 		c.done = true
 	default:
-		op, err := c.call.comm.p.start(&o)
+		op, err := c.call.comm.p.dev.Start(o)
 		if err != nil {
 			return c.call.fail(err)
 		}

@@ -51,7 +51,7 @@ func (k *call) recv(ctx context.Context, to *Status) error {
 	if err := k.incoming(&o); err != nil {
 		return err
 	}
-	op, err := k.comm.p.start(&o)
+	op, err := k.comm.p.dev.Start(o)
 	if err != nil {
 		return k.fail(err)
 	}

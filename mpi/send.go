@@ -63,10 +63,10 @@ func (k *call) sendWait(ctx context.Context) error {
 	}
 	o.Blocking = true
 	p := k.comm.p
-	if p.engine != nil && p.engine.SendNow(&o) {
+	if p.dev.SendNow(o) {
 		return nil
 	}
-	op, err := p.start(&o)
+	op, err := p.dev.Start(o)
 	if err != nil {
 		return k.fail(err)
 	}
@@ -84,18 +84,18 @@ func (k *call) immediate() (Request, error) {
 		return Request{}, err
 	}
 	p := k.comm.p
-	if k.kind == mpe.OpSend && p.engine != nil && p.engine.SendNow(&o) {
+	if k.kind == mpe.OpSend && p.dev.SendNow(o) {
 		return k.completed(), nil
 	}
-	op, err := p.start(&o)
+	op, err := p.dev.Start(o)
 	if err != nil {
 		return Request{}, k.fail(err)
 	}
 	if k.sends() && atOnce(op) {
 		return k.completed(), nil
 	}
-	if r, ok := op.(*mpe.Request); ok && r.MayRest() && k.scattered == nil {
-		return k.comm.p.resting.add(k, r), nil
+	if q := &p.resting; q.sends != nil && k.scattered == nil && q.sends.MayRest(op) {
+		return q.add(k, op), nil
 	}
 	return k.request(op, false), nil
 }
@@ -108,14 +108,10 @@ func (k *call) completed() Request {
 
 // atOnce frees the operation of a send that succeeded before its call returns.
 func atOnce(op mpe.Op) bool {
-	r, ok := op.(*mpe.Request)
-	if !ok {
+	if st, err := op.Ended(); st == nil || err != nil {
 		return false
 	}
-	if st, err := r.Ended(); st == nil || err != nil {
-		return false
-	}
-	r.Free()
+	op.Free()
 	return true
 }
 

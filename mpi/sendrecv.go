@@ -55,33 +55,29 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		return err
 	}
 	p := out.comm.p
-	recv, err := p.start(&i)
+	recv, err := p.dev.Start(i)
 	if err != nil {
 		return in.fail(err)
 	}
 	if out.peer == ProcNull {
-		got, err := recv.Wait(ctx)
-		recv.Free()
-		return in.end(to, &got, err)
+		return in.wait(ctx, recv, to)
 	}
-	send, err := p.start(&o)
+	send, err := p.dev.Start(o)
 	if err != nil {
 		recv.Cancel()
 		// Cancelled or, too late, received: the send's error is what counts.
-		_, _ = recv.Wait(ctx)
+		_, _ = recv.Await(ctx)
 		recv.Free()
 		return out.fail(err)
 	}
 	if in.deployed() || out.deployed() {
 		ctx = p.awaitBoth(ctx, recv, send)
 	}
-	got, recvErr := recv.Wait(ctx)
-	recv.Free()
-	sent, sendErr := send.Wait(ctx)
-	send.Free()
-	recvErr = in.end(to, &got, recvErr)
-	if sendErr == nil || recvErr != nil && !followsFrom(recvErr, sendErr) {
-		return recvErr
+	recvErr := in.wait(ctx, recv, to)
+	sent, sendErr := send.Await(ctx)
+	if sendErr != nil && (recvErr == nil || followsFrom(recvErr, sendErr)) {
+		recvErr = out.ended(new(Status), sent, sendErr)
 	}
-	return out.ended(new(Status), &sent, sendErr)
+	send.Free()
+	return recvErr
 }

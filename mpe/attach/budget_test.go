@@ -12,15 +12,15 @@ func TestBudgetOfBytes(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{Limits: Limits{Operations: 10, Bytes: 1 << 20}})
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	full := recv(t, b, 0, 1, make([]byte, 1<<20-4))
-	if _, err := recv(t, b, 0, 2, make([]byte, 5)).Wait(within(t)); !errors.Is(err, mpe.ErrFull) {
+	if _, err := recv(t, b, 0, 2, make([]byte, 5)).Await(within(t)); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a receive beyond the budget: %v", err)
 	}
-	if _, err := send(t, b, 0, 2, make([]byte, 5)).Wait(within(t)); !errors.Is(err, mpe.ErrFull) {
+	if _, err := send(t, b, 0, 2, make([]byte, 5)).Await(within(t)); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a send beyond the budget: %v", err)
 	}
 	// One that never fits is distinguished. All of its payload may come.
 	for range 3 {
-		if _, err := send(t, b, 0, 2, make([]byte, 1<<20+1)).Wait(within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
+		if _, err := send(t, b, 0, 2, make([]byte, 1<<20+1)).Await(within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
 			t.Errorf("a send larger than the budget: %v", err)
 		}
 	}
@@ -49,7 +49,7 @@ func TestBudgetOfOperations(t *testing.T) {
 		t.Errorf("a probe: %v", err)
 	}
 	ops[1].Cancel()
-	if _, err := ops[1].Wait(within(t)); !errors.Is(err, mpe.ErrCancelled) {
+	if _, err := ops[1].Await(within(t)); !errors.Is(err, mpe.ErrCancelled) {
 		t.Error(err)
 	}
 	wait(t, send(t, c, 1, 0, nil))

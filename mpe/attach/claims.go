@@ -69,7 +69,7 @@ func (s *session) dropClaims(gone error) {
 		if l, ok := op.(detacher); ok {
 			_, _ = l.Abandon(gone, nil)
 		} else {
-			_, _ = op.Wait(endedContext(gone))
+			_, _ = op.Await(endedContext(gone))
 		}
 		op.Free()
 	}

@@ -41,7 +41,7 @@ func TestMatchedProbe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st, err := op.Wait(within(t))
+		st, err := op.Await(within(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,6 +53,8 @@ type Op struct {
 	waited                bool // a waiting goroutine is to be notified
 	notify                chan<- struct{}
 	outcome               done
+
+	library any // as in Library
 }
 
 var _ mpe.Op = (*Op)(nil)
@@ -93,8 +95,8 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 		return mpe.Status{}, false, err
 	}
 	c.out.putNow(op)
-	st, err := op.Wait(ctx)
-	found := op.outcome.found
+	end, err := op.Await(ctx)
+	st, found := *end, op.outcome.found
 	op.Free()
 	return st, found, err
 }
@@ -263,9 +265,9 @@ func (op *Op) Cancel() {
 	}
 }
 
-// Wait waits for the operation to end. When ctx ends first, the operation is
+// Await waits for the operation to end. When ctx ends first, the operation is
 // canceled, and the error is one that errors.As with *mpe.WaitError finds.
-func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
+func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	op.mu.Lock()
 	ended := op.ended
 	op.waited = !ended
@@ -275,8 +277,21 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 			op.abort(cause)
 		}
 	}
-	return op.outcome.status, op.outcome.err
+	return &op.outcome.status, op.outcome.err
 }
+
+// Ended is Test that does not poll.
+func (op *Op) Ended() (*mpe.Status, error) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if !op.ended {
+		return nil, nil
+	}
+	return &op.outcome.status, op.outcome.err
+}
+
+// Library returns where a library keeps what belongs to the operation.
+func (op *Op) Library() *any { return &op.library }
 
 // abort takes an operation back. The daemon says what it waited for, or how
 // it has ended after all.

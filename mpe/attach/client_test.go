@@ -91,7 +91,7 @@ func TestHostileDaemon(t *testing.T) {
 		}
 		daemon.write(tt.frame(s.id))
 		daemon.conn.CloseWrite()
-		_, err = op.Wait(within(t))
+		_, err = op.Await(within(t))
 		if !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -136,7 +136,7 @@ func TestHostileAnswers(t *testing.T) {
 		}
 		daemon.write(tt.frame(called.id))
 		daemon.conn.CloseWrite()
-		if _, err = op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
+		if _, err = op.Await(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if !bytes.Equal(recv[:8], make([]byte, 8)) || !bytes.Equal(recv[16:], make([]byte, 8)) {
@@ -166,7 +166,7 @@ func TestResultBeforePayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon.write(dataFrame(called.id, []byte("early")))
-	if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "whose payload has not been sent") {
+	if _, err := op.Await(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "whose payload has not been sent") {
 		t.Errorf("%v", err)
 	}
 }
@@ -178,10 +178,10 @@ func TestHungDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	large := send(t, c, 1, 0, make([]byte, 100*chunkLen))
-	if _, err := recv(t, c, 1, 0, make([]byte, 8)).Wait(ctx); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has not answered for 10ms") {
+	if _, err := recv(t, c, 1, 0, make([]byte, 8)).Await(ctx); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has not answered for 10ms") {
 		t.Errorf("%v", err)
 	}
-	if _, err := large.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) {
+	if _, err := large.Await(within(t)); !errors.Is(err, mpe.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestSmallPassesLarge(t *testing.T) {
 	}
 	daemon.conn.Close()
 	for _, op := range []mpe.Op{large, small} {
-		if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) {
+		if _, err := op.Await(within(t)); !errors.Is(err, mpe.ErrClosed) {
 			t.Error(err)
 		}
 	}
@@ -254,7 +254,7 @@ func TestEarlyEnd(t *testing.T) {
 		}
 		pieces <- n
 	}()
-	if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrRank) {
+	if _, err := op.Await(within(t)); !errors.Is(err, mpe.ErrRank) {
 		t.Error(err)
 	}
 	clear(data) // a race, if it is still read
@@ -263,5 +263,5 @@ func TestEarlyEnd(t *testing.T) {
 		t.Errorf("%d pieces were sent", n)
 	}
 	daemon.conn.Close()
-	op.Wait(within(t))
+	op.Await(within(t))
 }

@@ -104,13 +104,13 @@ func TestUserFunctionFails(t *testing.T) {
 			m = userCall(1, 2, 2, 2, ranges)
 			m.Algorithm = "flat"
 			other := call1(t, all[1], m)
-			_, err := failing.Wait(within(t))
+			_, err := failing.Await(within(t))
 			step, ok := errors.AsType[*collective.StepError](err)
 			if !ok || step.Peer != -1 || !strings.HasSuffix(err.Error(), tt.text) {
 				t.Errorf("%v", err)
 			}
 			failing.Free()
-			if _, err := other.Wait(within(t)); !errors.Is(err, collective.ErrCallFailed) {
+			if _, err := other.Await(within(t)); !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("the other rank: %v", err)
 			}
 			other.Free()
@@ -144,11 +144,11 @@ func TestUserFunctionBlocks(t *testing.T) {
 	blocked, recv := start(0, 2, block)
 	other, _ := start(1, 2, ranges)
 	<-called
-	if _, err := blocked.Wait(ctx); !errors.Is(err, errEnough) {
+	if _, err := blocked.Await(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	blocked.Free()
-	_, err := other.Wait(within(t))
+	_, err := other.Await(within(t))
 	if failed, ok := errors.AsType[*collective.CallFailedError](err); !ok || failed.Cause != collective.CauseCancelled {
 		t.Errorf("the other rank: %v", err)
 	}
@@ -158,11 +158,11 @@ func TestUserFunctionBlocks(t *testing.T) {
 	blocked, _ = start(0, 4, block)
 	other, _ = start(1, 4, ranges)
 	<-called
-	if _, err := other.Wait(ctx); !errors.Is(err, errEnough) {
+	if _, err := other.Await(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	if _, err := blocked.Wait(within(t)); !errors.Is(err, collective.ErrCallFailed) {
+	if _, err := blocked.Await(within(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	blocked.Free()
@@ -172,7 +172,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	other, _ = start(1, 6, ranges)
 	<-called
 	all[0].(*Client).hangUp(errEnough)
-	if _, err := other.Wait(within(t)); !errors.Is(err, collective.ErrCallFailed) {
+	if _, err := other.Await(within(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
@@ -352,7 +352,7 @@ func TestEndsInReduced(t *testing.T) {
 	c.write(append(appendReduced(nil, 2, false, 2), 'e'))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errEnough)
-	if _, err := other.Wait(ctx); !errors.Is(err, errEnough) {
+	if _, err := other.Await(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	other.Free()

@@ -193,10 +193,10 @@ func TestDeadEndsCross(t *testing.T) {
 func TestErrorsOfOperations(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{})
 	a, b := h.dial(t, 0), h.dial(t, 1)
-	if _, err := send(t, a, 5, 0, nil).Wait(within(t)); !errors.Is(err, mpe.ErrRank) {
+	if _, err := send(t, a, 5, 0, nil).Await(within(t)); !errors.Is(err, mpe.ErrRank) {
 		t.Errorf("rank 5: %v", err)
 	}
-	if _, err := send(t, a, 1, 5000, nil).Wait(within(t)); !errors.Is(err, mpe.ErrTag) {
+	if _, err := send(t, a, 1, 5000, nil).Await(within(t)); !errors.Is(err, mpe.ErrTag) {
 		t.Errorf("tag 5000: %v", err)
 	}
 	for _, op := range []mpe.Operation{{Kind: mpe.OpSend, Tag: -2}, {Kind: mpe.OpSend, Tag: 1 << 40}, {Kind: mpe.OpSend, Peer: 1 << 40}, {Kind: 9}} {
@@ -207,7 +207,7 @@ func TestErrorsOfOperations(t *testing.T) {
 	buf := make([]byte, 8)
 	op := recv(t, b, 0, 0, buf)
 	wait(t, send(t, a, 1, 0, pattern(3, 100)))
-	st, err := op.Wait(within(t))
+	st, err := op.Await(within(t))
 	e, ok := errors.AsType[*mpe.TruncatedError](err)
 	if !ok || e.Posted != 8 || e.Sent != 100 || st.Bytes != 100 || !errors.Is(err, handshake.ErrTruncated) {
 		t.Errorf("%+v, %v", st, err)
@@ -216,7 +216,7 @@ func TestErrorsOfOperations(t *testing.T) {
 	h.w.mu.Lock()
 	h.w.ranks[0].startErr = fmt.Errorf("rank 0: %w", mpe.ErrClosed)
 	h.w.mu.Unlock()
-	if _, err := send(t, a, 1, 0, nil).Wait(within(t)); !errors.Is(err, mpe.ErrClosed) {
+	if _, err := send(t, a, 1, 0, nil).Await(within(t)); !errors.Is(err, mpe.ErrClosed) {
 		t.Errorf("a closed rank: %v", err)
 	}
 }

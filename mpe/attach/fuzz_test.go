@@ -161,8 +161,8 @@ func FuzzClient(f *testing.F) {
 		go io.Copy(io.Discard, daemon.conn)
 		daemon.conn.Write(b)
 		daemon.conn.Close()
-		op.Wait(within(t))
-		gather.Wait(within(t))
+		op.Await(within(t))
+		gather.Await(within(t))
 		<-probed
 		for i, at := range gaps {
 			if in := i >= 4 && i < 8 || i >= 16 && i < 20; !in && at != 0xee {

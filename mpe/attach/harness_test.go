@@ -191,11 +191,11 @@ func recv(t testing.TB, d mpe.Device, from, tag int, buf []byte) mpe.Op {
 
 func wait(t testing.TB, op mpe.Op) mpe.Status {
 	t.Helper()
-	st, err := op.Wait(within(t))
+	st, err := op.Await(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st
+	return *st
 }
 
 // pattern is data of which no two places look alike.

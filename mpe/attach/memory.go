@@ -191,7 +191,8 @@ func (s *session) detach(op *operation, cause error, gone bool) (mpe.Status, err
 	l, ok := op.dev.(detacher)
 	large := max(cap(op.memory), len(op.buf)) >= anonmem.Least
 	if !ok || !gone && (op.kind == opCall || !large) {
-		return op.dev.Wait(endedContext(cause))
+		st, err := op.dev.Await(endedContext(cause))
+		return *st, err
 	}
 	var keep mpe.Keep
 	if large && op.kind != opCall {

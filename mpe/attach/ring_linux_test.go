@@ -279,7 +279,7 @@ func TestRingsAreUnmapped(t *testing.T) {
 		if err := c.Close(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) {
+		if _, err := r.Await(within(t)); !errors.Is(err, mpe.ErrClosed) {
 			t.Error(err)
 		}
 		cmd := exec.Command(os.Args[0])

@@ -99,7 +99,7 @@ func TestShutDown(t *testing.T) {
 	until(t, "all are under way", func() bool { return h.server.Attached()[0].Operations == 3 })
 	h.shutDown(t)
 	for _, op := range ops {
-		if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "the daemon is shutting down") {
+		if _, err := op.Await(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "the daemon is shutting down") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestClose(t *testing.T) {
 	if err := a.Close(within(t)); err != nil {
 		t.Error(err)
 	}
-	if _, err := op.Wait(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has given it back") {
+	if _, err := op.Await(within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has given it back") {
 		t.Errorf("%v", err)
 	}
 	if n := h.w.openOps(0); n != 0 {

@@ -20,6 +20,7 @@ type device struct {
 func (d *device) Rank() int                      { return 0 }
 func (d *device) Size() int                      { return d.size }
 func (d *device) Peer(int) (mpe.PeerInfo, error) { return mpe.PeerInfo{}, nil }
+func (d *device) Resting() mpe.RestingSends      { return nil }
 func (d *device) Close(context.Context) error    { d.closed++; return nil }
 
 func TestInit(t *testing.T) {
