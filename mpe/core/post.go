@@ -66,7 +66,7 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 	return nil
 }
 
-// Check refuses what the wire cannot carry.
+// Check refuses what the wire cannot carry. It needs no lock.
 func (e *Core) Check(op *Operation) error {
 	recv := op.Kind == OpRecv
 	switch {
