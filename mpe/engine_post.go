@@ -90,8 +90,9 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	c := e.core.Request(op)
-	r := requestOf(c)
+	r := e.requests.get()
+	c := &r.core
+	e.core.Init(c, op)
 	r.e = e
 	short := e.core.SendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {

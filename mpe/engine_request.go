@@ -32,6 +32,10 @@ func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 
 // complete ends the request for its caller, and notifies that. A waiter that sees it may free the request.
 func (r *Request) complete() {
+	if r.waiter == nil && r.then == nil && r.core.Call == nil {
+		r.ended.Store(true)
+		return
+	}
 	waiter, then := r.waiter, r.then
 	if waiter != nil {
 		r.watch(nil)

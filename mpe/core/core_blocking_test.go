@@ -336,7 +336,8 @@ func (d *SimulatedDevice) Start(op Operation) (*SimulatedOp, error) {
 	if op.Kind != OpRecv {
 		d.s.Messages++
 	}
-	r := d.Request(&op)
+	r := new(Request)
+	d.Init(r, &op)
 	var err error
 	d.event(func() { err = d.startRequest(r, op.Blocking) })
 	if err != nil {
