@@ -88,13 +88,8 @@ func silent(socket string, limit time.Duration) *Error {
 	return Errorf(Timeout, "%s: no answer from the daemon for %v: it is stopped or overloaded", socket, limit)
 }
 
-// call makes a request whose answer is one JSON value of at most maxStatus bytes, for which it waits as long as an
-// answer may take that waits for no rank.
-func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
-	return c.callWithin(ctx, c.reply, method, path, nil, body, into)
-}
-
-// callWithin is call with another limit.
+// callWithin makes a request whose answer is one JSON value of at most maxStatus bytes, for which it waits as long as
+// limit says.
 func (c *Client) callWithin(
 	ctx context.Context, limit time.Duration, method, path string, q url.Values, body, into any,
 ) error {

@@ -43,13 +43,13 @@ func flowEnded(e *Core, r *Request) {
 	default:
 		f.recv = nil
 		if f.send != nil && r.Err == nil && r.Status.Bytes == int64(len(f.send.buf)) {
-			flowed(e, f, r.Status.Bytes, true)
+			flowed(f, r.Status.Bytes, true)
 		}
 	}
 }
 
 // flowed lets a flow's send go on, now that there are so many bytes, or all.
-func flowed(e *Core, f *flow, bytes int64, all bool) {
+func flowed(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.ready+f.piece {
 		return
 	}
@@ -62,7 +62,7 @@ func flowed(e *Core, f *flow, bytes int64, all bool) {
 func arriving(e *Core, in *inbound) {
 	if f := in.req.flow; f.send != nil && in.stored == in.got {
 		n := min(in.got, int64(len(in.buf)))
-		flowed(e, f, n, n == int64(len(in.buf)))
+		flowed(f, n, n == int64(len(in.buf)))
 	}
 }
 

@@ -52,7 +52,7 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	finishWait(e, w)
 	s := &state.Wait{
 		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got, Text: w.Text,
-		Cancelled: w.detached(), Envelope: envelope(e, w),
+		Cancelled: w.detached(), Envelope: envelope(w),
 	}
 	if w.HasDeferred {
 		s.Deferred = w.Deferred.String()

@@ -12,7 +12,7 @@ import (
 const maxUnmatched = 4
 
 // envelope returns the envelope of a wait's operation.
-func envelope(e *Core, w *Waiting) state.Envelope {
+func envelope(w *Waiting) state.Envelope {
 	r := w.req
 	if r == nil { // detached, or of a call by shared buffers
 		return state.Envelope{Bytes: UnknownLength}
