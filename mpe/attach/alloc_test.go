@@ -87,6 +87,7 @@ func (m *mirror) Wait(context.Context) (mpe.Status, error) { return mpe.Status{}
 func (m *mirror) Test() (mpe.Status, bool, error)          { return mpe.Status{}, true, nil }
 func (m *mirror) Cancel()                                  {}
 func (m *mirror) Notify(chan<- struct{})                   {}
+func (m *mirror) OnEnd(then func())                        { then() }
 func (m *mirror) Free()                                    {}
 
 // TestCallAllocations: nor for a collective call.

@@ -32,7 +32,7 @@ func TestHostilePlaces(t *testing.T) {
 		{"around the end of numbers", startFrame(placedAt(recvStart(1, 16), math.MaxUint64-7), nil), "START places 16 bytes"},
 		{"all ones", startFrame(placedAt(sendStart(1, math.MaxInt), math.MaxUint64), nil), "of an arena that has"},
 		{"with payload", startFrame(placedAt(sendStart(1, 4), 0), []byte("abcd")), "START has 4 bytes too many"},
-		{"without a place", startFrame(start{id: 1, kind: mpe.OpRecv, peer: 1}, nil), ""},
+		{"without a place", startFrame(start{id: 1, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}}, nil), ""},
 		{"DATA behind it", append(startFrame(placedAt(recvStart(1, 4), 0), nil), dataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
 	} {
 		c := h.attach(t, 0)
@@ -79,7 +79,7 @@ func TestPlaced(t *testing.T) {
 		want := pattern(uint64(i), n)
 		copy(mem[at:], want)
 		s := placedAt(sendStart(1, n), at)
-		s.tag = int32(tag)
+		s.Tag = tag
 		c.write(startFrame(s, nil))
 		if d := c.done(); d.err != nil || d.status.Bytes != int64(n) {
 			t.Fatalf("%d bytes are sent: %+v", n, d)
@@ -91,7 +91,7 @@ func TestPlaced(t *testing.T) {
 		clear(mem)
 		for id, length := range []int{n, n / 2} {
 			s := placedAt(recvStart(uint64(2+id), length), at)
-			s.tag = int32(tag)
+			s.Tag = tag
 			c.write(startFrame(s, nil))
 		}
 		wait(t, send(t, other, 0, tag, want))
@@ -162,7 +162,7 @@ func TestChangedPayload(t *testing.T) {
 		got, want, intact := make([]byte, n), pattern(1, n), make([]byte, n)
 		ops := []mpe.Op{recv(t, one, 0, 0, got), recv(t, one, 2, 0, intact)}
 		c.write(startFrame(placedAt(sendStart(1, n), 0), nil))
-		c.write(startFrame(func() start { s := placedAt(recvStart(2, n), 0); s.peer = 2; return s }(), nil))
+		c.write(startFrame(func() start { s := placedAt(recvStart(2, n), 0); s.Peer = 2; return s }(), nil))
 		ops = append(ops, send(t, two, 1, 0, want), send(t, two, 0, 0, want))
 		for _, op := range ops {
 			wait(t, op)
@@ -212,7 +212,7 @@ func TestPlacedGoesOn(t *testing.T) {
 			ops, _ := h.session(1).underWay()
 			return ops == 1
 		})
-		c.write(startFrame(placedAt(start{id: 1, kind: mpe.OpSendSync, peer: 1, length: n}, 0), nil))
+		c.write(startFrame(placedAt(start{id: 1, Operation: mpe.Operation{Kind: mpe.OpSendSync, Peer: 1}, length: n}, 0), nil))
 		until(t, "it is being transferred", func() bool { return sent.Load() > most })
 		c.write(abortFrame(1, errors.New("enough")))
 		if d := c.done(); d.err == nil || !strings.Contains(d.err.Error(), "enough") {
@@ -254,7 +254,7 @@ func TestMatchedGoesWithItsProgram(t *testing.T) {
 	other := h.dial(t, 0)
 	c := h.attach(t, 1)
 	r := recvStart(1, n)
-	r.peer = 0
+	r.Peer = 0
 	c.write(startFrame(r, nil))
 	until(t, "the receive is posted", func() bool {
 		ops, _ := h.session(1).underWay()

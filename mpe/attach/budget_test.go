@@ -59,7 +59,7 @@ func TestBudgetOfProbes(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	for id := range uint64(maxProbes + 1) {
-		c.write(appendProbe(nil, &probe{id: id, wait: true, source: 1}))
+		c.write(appendProbe(nil, &probe{id: id, Match: mpe.Match{Source: 1}, wait: true}))
 	}
 	if d := c.done(); d.id != maxProbes || !errors.Is(d.err, mpe.ErrFull) {
 		t.Errorf("%+v", d)
@@ -68,7 +68,7 @@ func TestBudgetOfProbes(t *testing.T) {
 	if d := c.done(); d.id != 5 || !errors.Is(d.err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}
-	c.write(appendProbe(nil, &probe{id: 5, wait: true, source: 1}))
+	c.write(appendProbe(nil, &probe{id: 5, Match: mpe.Match{Source: 1}, wait: true}))
 	c.write(cancelFrame(5))
 	if d := c.done(); d.id != 5 || !errors.Is(d.err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)

@@ -42,9 +42,9 @@ type Client struct {
 	oversubscribed bool
 	group          progress.Group
 	source         polled // what the group polls
-	// read belongs to the goroutine that reads: one that polls for the group, or one of its own
+	// done belongs to the goroutine that reads: one that polls for the group, or one of its own
 	// where the stream's Read waits.
-	read reading
+	done done
 
 	mu      sync.Mutex
 	ops     table
@@ -140,8 +140,11 @@ func newClient(socket string, from *source) *Client {
 func (c *Client) open(stream Stream, from *source, source polled) error {
 	c.stream, from.Reader, c.out = stream, stream, newOutbox(stream)
 	if r, ok := stream.(rings); ok {
-		c.out.rings, c.in.ahead = r, directLen
+		c.out.rings = r
+		c.in.fromRings(r)
 		c.arena.open(r.arena())
+	} else if source != nil {
+		c.in.fromSocket()
 	}
 	// A reader receives what the daemon sent before the connection ended, and
 	// then the end.
@@ -158,9 +161,6 @@ func (c *Client) open(stream Stream, from *source, source polled) error {
 	}
 	return err
 }
-
-// source is what is read, by whichever way.
-type source struct{ io.Reader }
 
 func rankName(rank int) string {
 	if rank == AnyRank {
@@ -266,15 +266,8 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// work is what an operation does: one of these.
-type work struct {
-	req   *mpe.Operation
-	probe *probe
-	call  *collective.Operation
-}
-
-// enter makes an operation.
-func (c *Client) enter(w *work) (*Op, error) {
+// enter makes an operation: of a send or a receive, a probe, or a collective call.
+func (c *Client) enter(req mpe.Operation, p probe, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil && c.ops.len() >= c.limits.Operations {
@@ -293,9 +286,20 @@ func (c *Client) enter(w *work) (*Op, error) {
 	} else {
 		op = &Op{c: c, over: make(chan struct{}, 1)}
 	}
-	op.begin(c.ops.add(op), w)
-	if n := len(op.req.Buf); n >= arenaLeast {
+	op.mu.Lock() // the outbox may just be leaving the old one
+	defer op.mu.Unlock()
+	id := c.ops.add(op)
+	op.req, op.probe, op.got, op.opState = start{id: id, Operation: req, length: uint64(len(req.Buf))}, p, 0, opState{queued: true}
+	op.probe.id = id
+	if call != nil {
+		if op.call == nil {
+			op.call = new(collectiveOp)
+		}
+		op.call.begin(id, call, len(c.peers))
+	}
+	if n := len(req.Buf); n >= arenaLeast {
 		op.block = c.arena.take(n)
+		op.req.placed, op.req.place = op.block.n > 0, uint64(op.block.at)
 	}
 	return op, nil
 }
@@ -353,17 +357,14 @@ func (c *Client) find(id uint64) *Op {
 	return c.ops.get(id)
 }
 
-// remove removes an operation from the table and returns it, or nil.
-func (c *Client) remove(id uint64) *Op {
+// remove removes an operation from the table.
+func (c *Client) remove(op *Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	op := c.ops.get(id)
-	if op != nil {
-		c.ops.remove(id)
-		if len(c.fewer) > 0 && c.ops.ended%64 == 0 {
-			c.wakeFewer()
-		}
-		c.arena.put(op.block)
+	c.ops.remove(op.req.id)
+	if len(c.fewer) > 0 && c.ops.ended%64 == 0 {
+		c.wakeFewer()
 	}
-	return op
+	c.arena.put(op.block)
+	op.block = span{}
 }

@@ -11,14 +11,6 @@ import (
 // A goroutine that waits for an operation reads the daemon's frames meanwhile: see
 // package progress.
 
-var clockStart = time.Now()
-
-// clock is the time that waits are measured by.
-func clock() time.Duration { return time.Since(clockStart) }
-
-// noDescriptor is that of a stream that cannot be polled: its Read waits.
-const noDescriptor = -1
-
 // start has the connection read from now on: source is polled, unless there is none.
 func (c *Client) start(source polled) error {
 	c.group.Init((*owner)(c), c.oversubscribed)

@@ -19,35 +19,33 @@ const answerTime = 10 * time.Second
 
 // Op is an operation of a Client. When it has been freed it becomes another one.
 type Op struct {
-	c   *Client
-	id  uint64
-	req mpe.Operation
+	c *Client
+	// req is what was posted, whose kind says whether probe or call has the rest. call is kept for the next one.
+	req   start
+	probe probe
+	call  *collectiveOp
 	// block is where in the arena its payload is, if there is one.
 	block span
-	// probe is what to probe for, instead of req, if probing is set; call is the call
-	// to make, if calls is: it is kept for the next one.
-	probe   probe
-	probing bool
-	call    *collectiveOp
-	calls   bool
-
-	// got is how much of a receive's payload, or of a call's result, has arrived,
-	// or is about to. It belongs to the goroutine that polls for the group.
+	// got is how much of a receive's payload, or of a call's result, has arrived, or is about to. It belongs to the
+	// goroutine that polls for the group.
 	got int
-
 	// over has a value when the operation has ended while it was waited for.
 	over chan struct{}
 
 	mu sync.Mutex
-	// begun and sent record for the outbox what it has written of the operation;
-	// writing is set while it reads the buffer. queued: it may come back to
-	// it.
+	opState
+}
+
+// opState is how far an operation is. The Op is locked.
+type opState struct {
+	// begun and sent record for the outbox what it has written of the operation; writing is set while it reads the
+	// buffer. queued: it may come back to it.
 	begun, writing, queued bool
 	sent                   int
 	// unread has a value when writing has ended, if a goroutine waits for that.
 	unread chan struct{}
-	// replied: the outcome is here. ended: and the buffer is the caller's.
-	// freed: the operation is for another one, when it is not queued.
+	// replied: the outcome is here. ended: and the buffer is the caller's. freed: the operation is for another one,
+	// when it is not queued.
 	replied, ended, freed bool
 	cancelled             bool
 	waited                bool // a waiting goroutine is to be notified
@@ -69,11 +67,11 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag < mpe.AnyTag || req.Tag > math.MaxInt32:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(&work{req: &req})
+	op, err := c.enter(req, probe{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if op.block.n > 0 && req.Kind != mpe.OpRecv {
+	if op.req.placed && req.Kind != mpe.OpRecv {
 		c.arena.write(op.block, req.Buf)
 	}
 	c.out.putNow(op)
@@ -88,7 +86,7 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	case m.Tag != int(int32(m.Tag)):
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(&work{probe: &probe{wait: wait, claim: m.Claim, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm}})
+	op, err := c.enter(mpe.Operation{Kind: opProbe}, probe{Match: m, wait: wait}, nil)
 	if err != nil {
 		return mpe.Status{}, false, err
 	}
@@ -97,29 +95,6 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	found := op.outcome.found
 	op.Free()
 	return st, found, err
-}
-
-// begin makes a new operation of an unused one.
-func (op *Op) begin(id uint64, w *work) {
-	op.mu.Lock() // the outbox may just be leaving the old one
-	defer op.mu.Unlock()
-	op.id, op.probing, op.calls, op.got = id, w.probe != nil, w.call != nil, 0
-	op.req, op.block = mpe.Operation{}, span{}
-	switch {
-	case op.probing:
-		op.probe = *w.probe
-		op.probe.id = id
-	case op.calls:
-		if op.call == nil {
-			op.call = new(collectiveOp)
-		}
-		op.call.begin(id, w.call, len(op.c.peers))
-	default:
-		op.req = *w.req
-	}
-	op.begun, op.queued, op.sent, op.unread = false, true, 0, nil
-	op.replied, op.ended, op.freed = false, false, false
-	op.cancelled, op.waited, op.notify = false, false, nil
 }
 
 // Free lets the operation's memory become another operation.
@@ -147,34 +122,26 @@ func (op *Op) frame(b []byte) (head, payload []byte, more bool) {
 }
 
 func (op *Op) next(b []byte) (head, payload []byte, more bool) {
+	r, begun := &op.req, op.begun
 	if op.replied {
 		return b, nil, false
 	}
-	if op.probing {
+	switch op.begun = true; {
+	case r.Kind == opProbe:
 		return appendProbe(b, &op.probe), nil, false
-	}
-	if op.calls {
-		begun := op.begun
-		op.begun, op.writing = true, true
+	case r.Kind == opCall:
+		op.writing = true
 		return op.call.next(b, begun, op.c.chunk)
-	}
-	r := &op.req
-	if r.Kind != mpe.OpRecv && op.block.n == 0 {
+	case r.Kind != mpe.OpRecv && !r.placed:
 		payload = r.Buf[op.sent:min(len(r.Buf), op.sent+op.c.chunk)]
 		op.sent += len(payload)
 		op.writing = true
 		more = op.sent < len(r.Buf)
 	}
-	if op.begun {
-		return appendData(b, op.id, len(payload)), payload, more
+	if begun {
+		return appendData(b, r.id, len(payload)), payload, more
 	}
-	op.begun = true
-	s := start{
-		id: op.id, kind: r.Kind, datatype: r.Datatype, anyDatatype: r.AnyDatatype,
-		peer: int32(r.Peer), tag: int32(r.Tag), comm: r.Comm, length: uint64(len(r.Buf)),
-		placed: op.block.n > 0, place: uint64(op.block.at),
-	}
-	return appendStart(b, &s, len(payload)), payload, more
+	return appendStart(b, r, len(payload)), payload, more
 }
 
 // written ends an operation whose outcome came while its last payload was being
@@ -214,14 +181,6 @@ func (op *Op) complete() {
 	}
 }
 
-// notify sends a value to n, if it has room.
-func notify(n chan<- struct{}) {
-	select {
-	case n <- struct{}{}:
-	default:
-	}
-}
-
 // Test reports whether the operation has ended, and how.
 func (op *Op) Test() (mpe.Status, bool, error) {
 	if st, ended, err := op.test(); ended {
@@ -255,7 +214,7 @@ func (op *Op) Notify(n chan<- struct{}) {
 // would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
-	again, id := op.replied || op.cancelled || op.calls, op.id
+	again, id := op.replied || op.cancelled || op.req.Kind == opCall, op.req.id
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
@@ -281,7 +240,7 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 // abort takes an operation back. The daemon says what it waited for, or how
 // it has ended after all.
 func (op *Op) abort(cause error) {
-	op.c.out.putNow(raw(abortFrame(op.id, cause)))
+	op.c.out.putNow(raw(abortFrame(op.req.id, cause)))
 	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
 	defer stop()
 	if op.c.Await(spin, op.over) != nil {
@@ -301,10 +260,10 @@ func (op *Op) because(err, cause error) error {
 		return err
 	}
 	_, waited := errors.AsType[*mpe.WaitError](err)
-	if op.calls { // one that waited for no rank has the cause alone
+	if op.req.Kind == opCall { // one that waited for no rank has the cause alone
 		waited = waited || strings.HasSuffix(e.text, clip(cause.Error()))
 	}
-	if !waited && !op.probing {
+	if !waited && op.req.Kind != opProbe {
 		return err // it had failed before it was aborted
 	}
 	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}

@@ -24,7 +24,7 @@ func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	if err := c.check(m); err != nil {
 		return nil, err
 	}
-	op, err := c.enter(&work{call: m})
+	op, err := c.enter(mpe.Operation{Kind: opCall}, probe{}, m)
 	if err != nil {
 		return nil, err
 	}

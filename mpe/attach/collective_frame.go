@@ -210,3 +210,26 @@ func (c *call) readDescription(b []byte, x *coll.Call, ints []int) (d descriptio
 	d.name, b = b[:c.name], b[c.name:]
 	return d, ints, !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }
+
+const (
+	// operandLen is the most bytes of an operand in REDUCE. Longer vectors are combined
+	// in pieces.
+	operandLen = chunkLen / 2
+	// reducedLen is the length in bytes of what REDUCED begins with.
+	reducedLen = 16
+	// flagFailed of REDUCED: the text of an error follows instead of the result.
+	flagFailed = 1
+)
+
+// appendReduce appends REDUCE, whose operands of piece bytes together follow.
+func appendReduce(b []byte, id uint64, piece int) []byte {
+	b = appendHeader(b, frameReduce, idLen+piece)
+	return order.AppendUint64(b, id)
+}
+
+// appendReduced appends REDUCED, whose result, or text, of piece bytes follows.
+func appendReduced(b []byte, id uint64, failed bool, piece int) []byte {
+	b = appendHeader(b, frameReduced, reducedLen+piece)
+	b = order.AppendUint64(b, id)
+	return append(b, bit(failed, flagFailed), 0, 0, 0, 0, 0, 0, 0)
+}

@@ -209,7 +209,7 @@ func TestHostileReduced(t *testing.T) {
 		h := serve(t, newWorld(2, 0), Options{})
 		c := h.attach(t, 0)
 		c.write(callFrame(userRoot(1), "ab"))
-		c.write(startFrame(start{id: 2, kind: mpe.OpRecv, peer: 1, length: 4}, nil))
+		c.write(startFrame(start{id: 2, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}, length: 4}, nil))
 		send := begin(t, h.w.ranks[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: 1, Comm: 3, Buf: []byte("cd")})
 		c.expect(frameReduce)
 		if err := c.in.skip(); err != nil {

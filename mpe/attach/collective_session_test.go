@@ -227,9 +227,9 @@ func TestBudgetOfCalls(t *testing.T) {
 			c.conn.Write(callFrame(alone, strings.Repeat("\x00", 16)))
 		}
 	}()
-	for i := range most + 1 {
-		if d := c.done(); i < most-1 && d.err != nil || i == most && !errors.Is(d.err, mpe.ErrFull) {
-			t.Fatalf("communicator %d: %v", i, d.err)
+	for range most + 1 {
+		if d := c.done(); d.id < most-1 && d.err != nil || d.id == most && !errors.Is(d.err, mpe.ErrFull) {
+			t.Fatalf("communicator %d: %v", d.id, d.err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -156,4 +157,24 @@ func mul(a, b uint64) uint64 {
 		return low
 	}
 	return math.MaxUint64
+}
+
+// room is how much memory is taken for what crosses the socket, in bytes.
+func (c *call) room() uint64 {
+	if c.result == 0 {
+		return c.length
+	}
+	return add(c.length, add(c.result, alignLen)) // the result is aligned
+}
+
+func (c *call) refuse(format string, args ...any) error {
+	return &coll.CallError{Collective: c.collective, Problem: fmt.Sprintf(format, args...)}
+}
+
+// operands is how much memory the REDUCE of a call may take, in bytes.
+func (c *call) operands() uint64 {
+	if c.flags&flagUser == 0 {
+		return 0
+	}
+	return mul(3, min(c.length, operandLen))
 }

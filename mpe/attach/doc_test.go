@@ -83,7 +83,7 @@ func TestDocumentFields(t *testing.T) {
 	abort := abortFrame(0x61, mpe.ErrCancelled)
 	c := call{id: 0x81, collective: 0x82, datatype: 1, flags: 0x3f, comm: 0x83, tag: 0x84, ranks: 0x85, rank: 0x86, root: 0x87, op: 0x88, typ: 0x89, name: 0x8a,
 		elem: 0x8b, bytes: 0x8c, segment: 0x8d, length: 0x8e, result: 0x8f}
-	st := start{id: 0x31, kind: mpe.OpRecv, datatype: 1, anyDatatype: true, peer: 0x32, tag: 0x33, comm: 0x34, length: 0x35}
+	st := start{id: 0x31, Operation: mpe.Operation{Kind: mpe.OpRecv, Datatype: 1, AnyDatatype: true, Peer: 0x32, Tag: 0x33, Comm: 0x34}, length: 0x35}
 	for _, tt := range []struct {
 		heading string
 		frame   []byte
@@ -105,7 +105,7 @@ func TestDocumentFields(t *testing.T) {
 			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53), "retransmissions": le(4, 0x5b),
 			"start": le(8, 0x56), "request": le(8, 0x57), "clear": le(8, 0x58), "data": le(8, 0x59), "ack": le(8, 0x5a)}},
 		{"**CANCEL**", abort[frameHeaderLen:], map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
-		{"**PROBE**", appendProbe(nil, &probe{id: 0x71, wait: true, claim: true, source: 0x72, tag: 0x73, comm: 0x74})[frameHeaderLen:], map[string]string{
+		{"**PROBE**", appendProbe(nil, &probe{id: 0x71, Match: mpe.Match{Claim: true, Source: 0x72, Tag: 0x73, Comm: 0x74}, wait: true})[frameHeaderLen:], map[string]string{
 			"id": le(8, 0x71), "flags": "\x03", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
 		{"**CALL**", append(appendCall(nil, &c, 2), "ab"...)[frameHeaderLen:], map[string]string{
 			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x3f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),

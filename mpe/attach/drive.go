@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,11 +52,6 @@ type polling struct {
 	asleep atomic.Bool
 	wake   chan struct{} // has a value for its goroutine
 
-	// first to last are the operations that have ended and have not been answered; some
-	// is set if there are any.
-	mu          sync.Mutex
-	first, last *operation
-	some        atomic.Bool
 }
 
 // pollDevice is a device whose messages can be carried by any goroutine.
@@ -67,9 +61,6 @@ type pollDevice interface {
 	PollOnce()
 	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
 }
-
-// ender is an operation that reports its end.
-type ender interface{ OnEnd(then func()) }
 
 func newPolling(r rings, s *session, oversubscribed bool) (*polling, error) {
 	p := &polling{s: s, rings: r, pause: time.NewTimer(pauseTime), wake: make(chan struct{}, 1)}
@@ -156,7 +147,7 @@ func (p *polling) poll() bool {
 	if p.pumped = n > 0 && !p.pumped; !p.pumped && p.dev != nil {
 		p.dev.PollOnce()
 	}
-	found := p.answer()
+	found := p.s.ends.answer(false)
 	p.s.flushDeferred()
 	p.s.out.advance()
 	if !errors.Is(err, errNothing) {
@@ -173,7 +164,7 @@ func (p *polling) pump() (frames int, err error) {
 		if p.s.full() { // only the end of the connection matters
 			return frames, p.rings.ready(math.MaxInt)
 		}
-		err := p.s.in.whole(p.rings)
+		err := p.s.in.whole()
 		if err == nil {
 			err = p.s.frame()
 		}
@@ -194,7 +185,7 @@ func (p *polling) sleep(polled time.Duration) {
 	}
 	idle := !p.over && !p.poll() && p.rings.Sleep() && (!p.s.out.stalled.Load() || p.rings.waits())
 	p.owned.Store(false)
-	if !idle || p.some.Load() || p.watch.Arm() != nil {
+	if !idle || p.s.ends.some.Load() || p.watch.Arm() != nil {
 		return
 	}
 	ctx := context.Background() // which never ends
@@ -205,93 +196,9 @@ func (p *polling) sleep(polled time.Duration) {
 	}
 }
 
-// watchEnd has an operation answered when it ends, unless it does not report that.
-func (p *polling) watchEnd(op *operation) bool {
-	e, ok := op.dev.(ender)
-	if !ok {
-		return false
-	}
-	if op.onEnd == nil {
-		op.onEnd = func() { p.add(op) }
-	}
-	op.watched = true
-	e.OnEnd(op.onEnd)
-	return true
-}
-
-// add adds an operation that has ended, unless it was taken.
-func (p *polling) add(op *operation) {
-	p.mu.Lock()
-	if op.watched {
-		if op.over = true; p.first == nil {
-			p.first = op
-		} else {
-			p.last.behind = op
-		}
-		p.last = op
-		p.some.Store(true)
-	}
-	p.mu.Unlock()
+// ended has the session polled, as an operation has ended.
+func (p *polling) ended() {
 	if p.asleep.Load() {
 		p.awaken()
 	}
-}
-
-// answer answers operations that have ended, and reports whether there were any.
-func (p *polling) answer() (found bool) {
-	for p.some.Load() {
-		op := p.next()
-		if op == nil {
-			break
-		}
-		st, _, err := op.dev.Test()
-		op.end(&st, false, err)
-		found = true
-	}
-	return found
-}
-
-// next removes the first operation that has ended and returns it, or nil.
-func (p *polling) next() *operation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	op := p.first
-	if op != nil {
-		op.over, op.watched = false, false
-		p.first, op.behind = op.behind, nil
-	}
-	p.some.Store(p.first != nil)
-	return op
-}
-
-// take removes an operation and reports whether it has not been answered. Nothing else ends
-// it from then on.
-func (p *polling) take(op *operation) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !op.watched {
-		return false
-	}
-	op.watched = false
-	if op.over {
-		p.unlink(op)
-	}
-	return true
-}
-
-// unlink removes an operation that has ended.
-func (p *polling) unlink(op *operation) {
-	var before *operation
-	for at := p.first; at != op; at = at.behind {
-		before = at
-	}
-	if before == nil {
-		p.first = op.behind
-	} else {
-		before.behind = op.behind
-	}
-	if p.last == op {
-		p.last = before
-	}
-	op.behind, op.over = nil, false
 }

@@ -96,6 +96,7 @@ type fakeOp struct {
 	st     mpe.Status
 	err    error
 	notify chan<- struct{}
+	then   func()
 }
 
 // use wants an operation that has not been freed. The world is locked.
@@ -214,6 +215,19 @@ func (op *fakeOp) end(st mpe.Status, err error) {
 		case op.notify <- struct{}{}:
 		default:
 		}
+	}
+	if op.then != nil {
+		op.then()
+	}
+}
+
+func (op *fakeOp) OnEnd(then func()) {
+	op.r.w.mu.Lock()
+	defer op.r.w.mu.Unlock()
+	op.use()
+	op.then = then
+	if op.ended {
+		then()
 	}
 }
 

@@ -88,6 +88,9 @@ type frameReader struct {
 	br   *bufio.Reader
 	// ahead is how many bytes are read at a time that may be payload.
 	ahead int
+	// ready returns nil if n bytes more than are buffered can be read, errNothing if they may come, and otherwise why
+	// they never will. It is nil where reads wait.
+	ready func(n int) error
 	typ   frameType
 	left  int // of the body of the frame
 }
@@ -138,85 +141,46 @@ func (r *frameReader) next() error {
 	return err
 }
 
-// have waits for n bytes, or reports errNothing where reads do not wait. It is
-// for the beginning of a frame.
-func (r *frameReader) have(n int) error {
-	b, err := r.br.Peek(n)
-	switch {
-	case len(b) == n:
-		return nil
-	case len(b) > 0:
-		return cutOff(err)
+// fromRings has frames read from memory, where they are left until they have come as a whole, and fromSocket from a
+// socket whose reads do not wait: there, they are buffered.
+func (r *frameReader) fromRings(from rings) { r.ready, r.ahead = from.ready, directLen }
+
+func (r *frameReader) fromSocket() {
+	r.br = bufio.NewReaderSize(r.br, frameHeaderLen+maxBody)
+	r.ready = func(n int) error {
+		_, err := r.br.Peek(r.br.Buffered() + n)
+		return err
 	}
-	return err
 }
 
-// haveHead does so for as much of the next frame from a daemon as is examined as
-// a whole: all but payload. Its callers check the rules.
-func (r *frameReader) haveHead() error {
-	b, err := r.br.Peek(frameHeaderLen)
-	if err != nil {
-		return err
-	}
-	typ, length, n := frameType(b[4]), int(min(order.Uint32(b), maxBody+1)), 0
-	switch typ {
-	case frameData, frameReduce:
-		n = idLen
-	case frameRefused:
-		n = min(length, 2+maxText)
-	case frameDone:
-		n = doneLen
-	}
-	if n > length || length > maxBody {
+// whole returns nil if the next frame can be read without waiting, because it has come as a whole or breaks a rule, and
+// otherwise errNothing, or why it will not come.
+func (r *frameReader) whole() error {
+	if r.ready == nil {
 		return nil
 	}
-	if err := r.have(frameHeaderLen + n); err != nil || typ != frameDone {
-		return err
-	}
-	if b, err = r.br.Peek(frameHeaderLen + n); err != nil {
-		return err
-	}
-	failure := order.Uint32(b[frameHeaderLen+12:])
-	if failure > maxFailure || int(failure) > length-n {
-		return nil
-	}
-	return r.have(frameHeaderLen + n + int(failure))
-}
-
-// whole returns nil if the next frame can be read without waiting, because it has come as a
-// whole or is too long, and otherwise what the reads of from return.
-func (r *frameReader) whole(from rings) error {
-	if n := frameHeaderLen - r.br.Buffered(); n > 0 {
-		if err := from.ready(n); err != nil {
-			if r.br.Buffered() > 0 {
-				err = cutOff(err)
-			}
-			return err
+	if err := r.have(frameHeaderLen); err != nil {
+		if r.br.Buffered() > 0 {
+			err = cutOff(err)
 		}
+		return err
 	}
 	b, err := r.br.Peek(frameHeaderLen)
 	if err != nil {
 		return err
 	}
-	length := order.Uint32(b)
-	if length > maxBody {
-		return nil
-	}
-	if n := frameHeaderLen + int(length) - r.br.Buffered(); n > 0 {
-		return cutOff(from.ready(n))
+	if length := order.Uint32(b); length <= maxBody {
+		return cutOff(r.have(frameHeaderLen + int(length)))
 	}
 	return nil
 }
 
-// some reads a part of the body into dst, as much as there is.
-func (r *frameReader) some(dst []byte) (int, error) {
-	from := r.from
-	if r.br.Buffered() > 0 || len(dst) < directLen {
-		from = r.br
+// have returns nil if n bytes can be read without waiting.
+func (r *frameReader) have(n int) error {
+	if n -= r.br.Buffered(); n > 0 {
+		return r.ready(n)
 	}
-	n, err := from.Read(dst)
-	r.left -= n
-	return n, cutOff(err)
+	return nil
 }
 
 // end checks that all of the frame has been read.
@@ -251,9 +215,14 @@ func (r *frameReader) read(dst []byte) error {
 		return violation("%v is %d bytes too short", r.typ, len(dst)-r.left)
 	}
 	for len(dst) > 0 {
-		n, err := r.some(dst)
+		from := r.from
+		if r.br.Buffered() > 0 || len(dst) < directLen {
+			from = r.br
+		}
+		n, err := from.Read(dst)
+		r.left -= n
 		if err != nil {
-			return err
+			return cutOff(err)
 		}
 		dst = dst[n:]
 	}
@@ -292,3 +261,6 @@ func clip(s string) string {
 	}
 	return s
 }
+
+// errBye: the program has sent BYE.
+var errBye = errors.New("detached cleanly")

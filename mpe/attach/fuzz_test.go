@@ -21,9 +21,9 @@ func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 	f.Add(join(startFrame(recvStart(1, 4), nil), startFrame(sendStart(2, 4), []byte("abcd")), cancelFrame(1)))
 	f.Add(join(startFrame(sendStart(2, 8), []byte("abcd")), dataFrame(2, []byte("efgh")), appendHeader(nil, frameBye, 0)))
-	f.Add(join(appendProbe(nil, &probe{id: 3, source: 1, wait: true}), abortFrame(3, io.EOF)))
-	f.Add(join(startFrame(sendStart(2, 4), []byte("abcd")), appendProbe(nil, &probe{id: 3, source: -1, tag: -1, claim: true}), appendProbe(nil, &probe{id: 4, wait: true, claim: true}),
-		startFrame(start{id: 5, kind: mpe.OpRecv, tag: 1, comm: mpe.ClaimComm, length: 4}, nil), cancelFrame(4)))
+	f.Add(join(appendProbe(nil, &probe{id: 3, Match: mpe.Match{Source: 1}, wait: true}), abortFrame(3, io.EOF)))
+	f.Add(join(startFrame(sendStart(2, 4), []byte("abcd")), appendProbe(nil, &probe{id: 3, Match: mpe.Match{Source: -1, Tag: -1, Claim: true}}), appendProbe(nil, &probe{id: 4, Match: mpe.Match{Claim: true}, wait: true}),
+		startFrame(start{id: 5, Operation: mpe.Operation{Kind: mpe.OpRecv, Tag: 1, Comm: mpe.ClaimComm}, length: 4}, nil), cancelFrame(4)))
 	f.Add(join(startFrame(sendStart(2, 8), nil), abortFrame(2, context.Canceled), dataFrame(2, []byte("x"))))
 	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), dataFrame(2, []byte("cd")), cancelFrame(1), abortFrame(2, io.EOF)))
 	for _, c := range []coll.Call{

@@ -111,9 +111,9 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	const length, sends = 1 << 20, 8
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
-	send := func(id uint64, to int32, n int) {
+	send := func(id uint64, to int, n int) {
 		st := sendStart(id, n)
-		st.peer = to
+		st.Peer = to
 		c.write(startFrame(st, nil))
 		for range n / chunkLen {
 			c.write(dataFrame(id, make([]byte, chunkLen)))
@@ -121,7 +121,7 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	}
 	// A message that it does not read keeps all answers behind it.
 	r := recvStart(1000, 8*length)
-	r.peer = 0
+	r.Peer = 0
 	c.write(startFrame(r, nil))
 	send(1001, 0, 8*length)
 	ses := h.session(0)
@@ -167,10 +167,10 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 			idle := h.common()
 			c := h.attach(t, 0)
 			r := recvStart(1000, length)
-			r.peer = 0
+			r.Peer = 0
 			c.write(startFrame(r, nil))
 			s := sendStart(1001, length)
-			s.peer = 0
+			s.Peer = 0
 			c.write(startFrame(s, nil))
 			for range length / chunkLen {
 				c.write(dataFrame(1001, make([]byte, chunkLen)))

@@ -212,18 +212,20 @@ func (r *frameReader) readPeer(rank int) (p mpe.PeerInfo, err error) {
 	return p, nil
 }
 
+// The kinds of operations that package mpe has none for.
+const (
+	opProbe mpe.OpKind = 254
+	opCall  mpe.OpKind = 255
+)
+
 // start posts an operation. Payload of a send follows in the frame, unless it is placed: then it
-// is in the arena at place, and so will be that of a receive.
+// is in the arena at place, and so will be that of a receive. Buf of the operation does not travel.
 type start struct {
-	id          uint64
-	kind        mpe.OpKind
-	datatype    protocol.Datatype
-	anyDatatype bool
-	peer, tag   int32
-	comm        uint32
-	length      uint64
-	placed      bool
-	place       uint64
+	id uint64
+	mpe.Operation
+	length uint64
+	placed bool
+	place  uint64
 }
 
 const (
@@ -239,15 +241,24 @@ func appendStart(b []byte, s *start, piece int) []byte {
 	}
 	b = appendHeader(b, frameStart, n)
 	b = order.AppendUint64(b, s.id)
-	b = append(b, byte(s.kind), byte(s.datatype), bit(s.anyDatatype, flagAnyDatatype)|bit(s.placed, flagPlaced), 0)
-	b = order.AppendUint32(b, uint32(s.peer))
-	b = order.AppendUint32(b, uint32(s.tag))
-	b = order.AppendUint32(b, s.comm)
+	b = append(b, byte(s.Kind), byte(s.Datatype), bit(s.AnyDatatype, flagAnyDatatype)|bit(s.placed, flagPlaced), 0)
+	b = appendMatch(b, s.Peer, s.Tag, s.Comm)
 	b = order.AppendUint64(b, s.length)
 	if s.placed {
 		b = order.AppendUint64(b, s.place)
 	}
 	return b
+}
+
+// appendMatch appends what START and PROBE are matched by, which readMatch reads.
+func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
+	b = order.AppendUint32(b, uint32(peer))
+	b = order.AppendUint32(b, uint32(tag))
+	return order.AppendUint32(b, comm)
+}
+
+func readMatch(b []byte) (peer, tag int, comm uint32) {
+	return int(int32(order.Uint32(b))), int(int32(order.Uint32(b[4:]))), order.Uint32(b[8:])
 }
 
 // readStart reads START up to its payload.
@@ -256,22 +267,21 @@ func (r *frameReader) readStart() (s start, err error) {
 	if err != nil {
 		return s, err
 	}
-	s = start{
-		id: order.Uint64(b), kind: mpe.OpKind(b[8]), datatype: protocol.Datatype(b[9]), anyDatatype: b[10]&flagAnyDatatype != 0, placed: b[10]&flagPlaced != 0,
-		peer: int32(order.Uint32(b[12:])), tag: int32(order.Uint32(b[16:])), comm: order.Uint32(b[20:]), length: order.Uint64(b[24:]),
-	}
+	s.id, s.Kind, s.Datatype, s.length = order.Uint64(b), mpe.OpKind(b[8]), protocol.Datatype(b[9]), order.Uint64(b[24:])
+	s.AnyDatatype, s.placed = b[10]&flagAnyDatatype != 0, b[10]&flagPlaced != 0
+	s.Peer, s.Tag, s.Comm = readMatch(b[12:])
 	switch {
-	case s.kind < mpe.OpSend || s.kind > mpe.OpRecv:
-		err = violation("START of kind %d: 1 is send, 2 synchronous send, 3 receive", s.kind)
-	case s.datatype > protocol.Float:
-		err = violation("START with datatype %d: 0 is int, 1 is float", s.datatype)
+	case s.Kind < mpe.OpSend || s.Kind > mpe.OpRecv:
+		err = violation("START of kind %d: 1 is send, 2 synchronous send, 3 receive", s.Kind)
+	case s.Datatype > protocol.Float:
+		err = violation("START with datatype %d: 0 is int, 1 is float", s.Datatype)
 	case b[10]&^(flagAnyDatatype|flagPlaced) != 0 || b[11] != 0:
 		err = violation("START with flags %#02x%02x", b[11], b[10])
 	case s.placed:
 		if b, err = r.take(placeLen); err == nil {
 			s.place = order.Uint64(b)
 		}
-	case s.kind == mpe.OpRecv && r.left > 0:
+	case s.Kind == mpe.OpRecv && r.left > 0:
 		err = violation("START of a receive is followed by %d bytes of payload", r.left)
 	case uint64(r.left) > s.length || r.left > chunkLen:
 		err = violation("START of a send of %d bytes is followed by %d bytes of payload", s.length, r.left)
@@ -321,11 +331,9 @@ func (r *frameReader) readAbort() (id uint64, cause error, err error) {
 
 // probe probes for a message.
 type probe struct {
-	id          uint64
-	wait        bool
-	claim       bool // take the message out of the matching
-	source, tag int32
-	comm        uint32
+	id uint64
+	mpe.Match
+	wait bool
 }
 
 const (
@@ -336,10 +344,8 @@ const (
 func appendProbe(b []byte, p *probe) []byte {
 	b = appendHeader(b, frameProbe, probeLen)
 	b = order.AppendUint64(b, p.id)
-	b = append(b, bit(p.wait, flagWait)|bit(p.claim, flagClaim), 0, 0, 0)
-	b = order.AppendUint32(b, uint32(p.source))
-	b = order.AppendUint32(b, uint32(p.tag))
-	return order.AppendUint32(b, p.comm)
+	b = append(b, bit(p.wait, flagWait)|bit(p.Claim, flagClaim), 0, 0, 0)
+	return appendMatch(b, p.Source, p.Tag, p.Comm)
 }
 
 func (r *frameReader) readProbe() (p probe, err error) {
@@ -350,12 +356,10 @@ func (r *frameReader) readProbe() (p probe, err error) {
 	if b[8]&^(flagWait|flagClaim) != 0 {
 		return p, violation("PROBE with flags %#02x", b[8])
 	}
-	p = probe{
-		id: order.Uint64(b), wait: b[8]&flagWait != 0, claim: b[8]&flagClaim != 0,
-		source: int32(order.Uint32(b[12:])), tag: int32(order.Uint32(b[16:])), comm: order.Uint32(b[20:]),
-	}
-	if p.comm == mpe.ClaimComm {
-		return p, violation("PROBE in communicator %d, which has the messages of matched probes", p.comm)
+	p.id, p.wait, p.Claim = order.Uint64(b), b[8]&flagWait != 0, b[8]&flagClaim != 0
+	p.Source, p.Tag, p.Comm = readMatch(b[12:])
+	if p.Comm == mpe.ClaimComm {
+		return p, violation("PROBE in communicator %d, which has the messages of matched probes", p.Comm)
 	}
 	return p, nil
 }
@@ -366,3 +370,6 @@ func bit(set bool, mask byte) byte {
 	}
 	return 0
 }
+
+// AnyRank asks for the lowest rank that no program has.
+const AnyRank = -1

@@ -121,9 +121,9 @@ func dataFrame(id uint64, payload []byte) []byte {
 }
 
 func sendStart(id uint64, length int) start {
-	return start{id: id, kind: mpe.OpSend, peer: 1, length: uint64(length)}
+	return start{id: id, Operation: mpe.Operation{Kind: mpe.OpSend, Peer: 1}, length: uint64(length)}
 }
 
 func recvStart(id uint64, length int) start {
-	return start{id: id, kind: mpe.OpRecv, peer: 1, length: uint64(length)}
+	return start{id: id, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}, length: uint64(length)}
 }

@@ -19,6 +19,10 @@ const (
 	ringCounters = countersLen / 2
 	// Each counter and flag has two cache lines of its own, as processors fetch them in pairs.
 	writtenAt, readAt, readerSleepsAt, writerSleepsAt, processorAt = 0, 128, 256, 384, 512
+	// arenaLen is how long an arena is that a daemon makes, in bytes.
+	arenaLen = 16 << 20
+	// maxArena is the longest that a program accepts.
+	maxArena = 1 << 40
 	// wakePart is which part of a ring is free at least when a writer that sleeps is woken.
 	wakePart = 2
 )

@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/progress"
-	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
@@ -208,130 +206,4 @@ func (r *ringLink) Close() {
 	r.link.Close() // nothing writes any longer
 	sharedmem.Unmap(r.mem)
 	r.mem, r.in, r.out = nil, ringReader{}, ringWriter{}
-}
-
-// offer is memory that goes to a program.
-type offer struct {
-	mem []byte
-	fd  int
-}
-
-// newOffer makes the memory of two rings, and of an arena of so many bytes.
-func newOffer(arena int) (*offer, error) {
-	n := memoryLen(ringLen) + arena
-	fd, err := sharedmem.Create(n)
-	if err != nil {
-		return nil, err
-	}
-	mem, err := sharedmem.Map(fd, n)
-	if err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return &offer{mem, fd}, nil
-}
-
-// write writes b with the descriptor, which it closes.
-func (o *offer) write(conn *net.UnixConn, b []byte) error {
-	defer o.close()
-	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
-	if err == nil && n < len(b) {
-		_, err = conn.Write(b[n:])
-	}
-	return err
-}
-
-// greeting is a connection to a daemon that has not been asked for a rank, or has not
-// answered. It keeps the descriptor that the daemon sends.
-type greeting struct {
-	*net.UnixConn
-	fd int
-}
-
-func newGreeting(conn *net.UnixConn) *greeting { return &greeting{conn, -1} }
-
-// Read implements io.Reader.
-func (g *greeting) Read(b []byte) (int, error) {
-	var oob [64]byte
-	n, used, flags, _, err := g.ReadMsgUnix(b, oob[:])
-	if err == nil && n == 0 && len(b) > 0 {
-		err = io.EOF
-	}
-	messages, _ := unix.ParseSocketControlMessage(oob[:used]) // the system made them
-	for i := range messages {
-		fds, _ := unix.ParseUnixRights(&messages[i])
-		for _, fd := range fds {
-			if g.fd >= 0 {
-				unix.Close(g.fd)
-			}
-			g.fd = fd
-		}
-	}
-	if err == nil && flags&unix.MSG_CTRUNC != 0 {
-		return 0, rlimit.Received()
-	}
-	return max(n, 0), err // -1 after an error
-}
-
-// Close implements io.Closer.
-func (g *greeting) Close() error {
-	if g.fd >= 0 {
-		unix.Close(g.fd)
-		g.fd = -1
-	}
-	return g.UnixConn.Close()
-}
-
-// stream returns what the connection is from WELCOME on, whose rings and arena have those
-// lengths. It closes the connection unless it fails.
-func (g *greeting) stream(length, arena uint64) (polled, error) {
-	var mem []byte
-	if length > 0 {
-		switch {
-		case length > maxRing || !ringSize(int(length)):
-			return nil, violation("WELCOME with rings of %d bytes", length)
-		case arena > maxArena:
-			return nil, violation("WELCOME with an arena of %d bytes", arena)
-		}
-		var err error
-		if mem, err = sharedmem.Map(g.fd, memoryLen(int(length))+int(arena)); err != nil {
-			return nil, fmt.Errorf("the memory for rings of %d bytes and an arena of %d: %w", length, arena, err)
-		}
-	}
-	l, err := newLink(g.UnixConn)
-	if err != nil {
-		sharedmem.Unmap(mem)
-		return nil, err
-	}
-	if g.fd >= 0 {
-		unix.Close(g.fd)
-		g.fd = -1
-	}
-	if mem == nil {
-		return l, nil
-	}
-	return newRingLink(l, mem, int(length), true), nil
-}
-
-// stream returns what the connection is from WELCOME on. It closes conn unless it fails.
-func (o *offer) stream(conn *net.UnixConn) (rings, error) {
-	l, err := newLink(conn)
-	if err != nil {
-		return nil, err
-	}
-	return newRingLink(l, o.mem, ringLen, false), nil
-}
-
-// release gives the memory back.
-func (o *offer) release() {
-	o.close()
-	sharedmem.Unmap(o.mem)
-}
-
-// close closes the descriptor.
-func (o *offer) close() {
-	if o.fd >= 0 {
-		unix.Close(o.fd)
-		o.fd = -1
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -17,9 +18,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
-
-// AnyRank asks for the lowest rank that no program has.
-const AnyRank = -1
 
 // Ranks are the ranks that a daemon offers. Its methods are called concurrently.
 type Ranks interface {
@@ -58,8 +56,6 @@ const (
 	defaultBytes      = 256 << 20
 	defaultMemory     = 1 << 30
 	defaultHelloTime  = 5 * time.Second
-	// farewellTime is how long a program has to read why it is disconnected.
-	farewellTime = time.Second
 	// acceptPause comes after a failure to accept, as when the process has no
 	// more file descriptors.
 	acceptPause = 100 * time.Millisecond
@@ -353,6 +349,7 @@ func (s *Server) welcome(ses *session, flags uint32) ([]byte, error) {
 	if w.asked = flags&flagArena != 0; w.asked && ses.offer != nil {
 		w.arena = arenaLen
 	}
+	ses.queues.of = make([][]*operation, size+1)
 	b := appendWelcome(nil, w)
 	for rank := range size {
 		p, err := ses.dev.Peer(rank)
@@ -360,7 +357,7 @@ func (s *Server) welcome(ses *session, flags uint32) ([]byte, error) {
 			return nil, refused(Failed, "rank %d: %v", rank, err)
 		}
 		if p.NoComms && rank != ses.rank {
-			ses.byOrder = append(ses.byOrder, int32(rank))
+			ses.queues.byOrder = append(ses.queues.byOrder, rank)
 		}
 		b = appendPeer(b, rank, p)
 	}
@@ -443,5 +440,15 @@ func (s *Server) release(ses *session, clean bool) {
 	delete(s.attached, ses.rank)
 	if d, ok := ses.dev.(programDevice); ok {
 		d.ProgramEnded(clean)
+	}
+}
+
+// returnKept has all sessions return the memory that they keep.
+func (s *Server) returnKept() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.attached))
+	s.mu.Unlock()
+	for _, ses := range all {
+		ses.returnKept()
 	}
 }

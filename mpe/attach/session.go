@@ -16,84 +16,52 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// session is one program that has a rank. One goroutine reads its frames and
-// starts its operations; watchers see them end; the outbox writes the answers.
+// session is one program that has a rank. One goroutine reads its frames and starts its operations; another one, or the
+// one that polls, sees them end; the outbox writes the answers.
 type session struct {
+	ledger
 	server *Server
 	stream Stream
 	in     *frameReader
 	out    *outbox
 	who    Credentials
-	rank   int
 	dev    mpe.Device
 	since  time.Time
-	// offer is memory for the program, if frames go through rings, and polling is how that
-	// is polled then.
+	// offer is memory for the program, if frames go through rings, and polling is how that is polled then.
 	offer   *offer
 	polling *polling
 	// arena is where payload may lie, which the program may change at any time.
 	arena []byte
 
-	// ctx ends with the session. idle has a value when the last one of its goroutines, of
-	// which there are running, has ended.
+	// ctx ends with the session. idle has a value when the last one of its goroutines, of which there are running, has
+	// ended.
 	ctx     context.Context
 	running atomic.Int32
 	idle    chan struct{}
 
-	// byOrder are the peers that know no communicators.
-	byOrder []int32
+	// ends are the operations that run. Without polling, ended has a value when there may be some to be answered.
+	ends  ends
+	ended chan struct{}
 
-	// sendQueues are of sends and calls that have not been started, by peer, and turns
-	// those of them that are first; groups are the members of the communicators of
-	// calls, and posting is memory to post one; current is the watcher that has most
-	// likely room; deferredAnswers is set while answers are deferred. All of them belong
-	// to the reading goroutine.
-	sendQueues      map[int32]sendQueue
+	// What follows belongs to the reading goroutine: groups are the members of the communicators of calls, and posting is
+	// memory to post one; deferredAnswers is set while answers are deferred.
+	queues          queues
 	unsent          unsent
-	ready           []*operation
 	groups          groups
 	posting         collective.Operation
-	watchers        []*watcher
-	current         *watcher
 	deferredAnswers bool
 
-	// spare are operations that are over, by the length in bits of the sizes
-	// of their memories.
+	// spare are operations that are over, by the length in bits of the sizes of their memories.
 	spare [65]sync.Pool
-
-	mu    sync.Mutex
-	ops   map[uint64]*operation
-	bytes int64
-	// work is how much memory calls may need beside their bytes, and listed what the
-	// communicators of calls take; drawn is what the session has of what is common to
-	// all.
-	work, listed, drawn int64
-	// kept are large buffers for later operations, the oldest first.
-	kept      [][]byte
-	keptBytes int64
-	ending    bool
-	probes    int
-	// claims are the sources of the messages that matched probes have taken, by number.
-	claims map[int32]int32
-	// refusals counts answers to operations that were refused and that the
-	// program has not read; less has a value when it does.
-	refusals int
-	less     chan struct{}
-	gone     bool
 }
-
-// maxRefusals is how many answers to refused operations may wait for the
-// program. They are the only answers that are not bounded by its operations.
-const maxRefusals = 1024
-
-// maxProbes is how many probes of a program may wait at once: each costs a
-// goroutine.
-const maxProbes = 64
 
 func newSession(s *Server, in *frameReader, who Credentials) *session {
 	return &session{
-		server: s, in: in, who: who, idle: make(chan struct{}, 1), less: make(chan struct{}, 1),
-		sendQueues: make(map[int32]sendQueue), ops: make(map[uint64]*operation),
+		server: s, in: in, who: who, idle: make(chan struct{}, 1), ended: make(chan struct{}, 1),
+		ledger: ledger{
+			limits: s.opts.Limits, memory: &s.memory, less: make(chan struct{}, 1),
+			ops: make(map[uint64]*operation), claims: make(map[int]int),
+		},
 	}
 }
 
@@ -102,9 +70,10 @@ func (s *session) open(stream Stream, from *source) {
 	s.stream = stream
 	from.Reader = (*incoming)(s)
 	s.out = newOutbox(stream)
-	if s.polling != nil {
-		s.out.rings, s.in.ahead = s.polling.rings, directLen
-		s.arena = s.polling.rings.arena()
+	s.ends.added = func() { notify(s.ended) }
+	if p := s.polling; p != nil {
+		s.out.rings, s.arena, s.ends.added = p.rings, p.rings.arena(), p.ended
+		s.in.fromRings(p.rings)
 	}
 	s.out.failed = func() {
 		stream.HangUp()
@@ -145,9 +114,6 @@ func (s *session) flushDeferred() {
 	}
 }
 
-// errBye: the program has sent BYE.
-var errBye = errors.New("detached cleanly")
-
 // run serves the program until it goes, breaks a rule, or ctx is done, and says
 // why it has ended.
 func (s *session) run(ctx context.Context) (why error) {
@@ -155,6 +121,9 @@ func (s *session) run(ctx context.Context) (why error) {
 	s.ctx = session
 	writing, written := context.WithCancel(context.Background())
 	s.spawn(func() { s.out.run(writing) })
+	if s.polling == nil {
+		s.spawn(s.answerEnds)
+	}
 	stop := context.AfterFunc(ctx, func() {
 		s.stream.StopReading()
 		s.wakeReader()
@@ -173,13 +142,13 @@ func (s *session) run(ctx context.Context) (why error) {
 	cancel(gone)
 	// A goroutine that writes to a program that does not read is stuck until then.
 	stopHangUp := s.stream.After(farewellTime, s.stream.HangUp)
-	if last := farewell(why); last == nil {
+	last := farewell(why)
+	if last == nil {
 		s.stream.HangUp()
-		s.cancelAll(gone)
-		s.server.release(s, errors.Is(why, errBye))
-	} else {
-		s.cancelAll(gone)
-		s.server.release(s, errors.Is(why, errBye))
+	}
+	s.cancelAll(gone)
+	s.server.release(s, errors.Is(why, errBye))
+	if last != nil {
 		s.out.closeWith(last)
 	}
 	written()
@@ -188,7 +157,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	}
 	stopHangUp()
 	s.dropClaims(gone)
-	s.returnMemory(true)
+	s.ledger.close(true)
 	s.stream.Close()
 	return why
 }
@@ -211,12 +180,24 @@ func farewell(why error) item {
 
 // wakeReader wakes the reading goroutine, if it waits for room.
 func (s *session) wakeReader() {
-	s.mu.Lock()
-	s.gone = true
-	s.mu.Unlock()
-	notify(s.less)
+	s.leave()
 	if s.polling != nil {
 		notify(s.polling.wake)
+	}
+}
+
+// answerEnds answers operations that have ended, and carries messages while there are any to wait for, until the session
+// ends.
+func (s *session) answerEnds() {
+	for {
+		await := s.dev.Await
+		if s.ends.idle() {
+			await = s.stream.Await
+		}
+		if await(s.ctx, s.ended) != nil {
+			return
+		}
+		s.ends.answer(true)
 	}
 }
 
@@ -250,55 +231,30 @@ func (s *session) frame() error {
 	return s.in.end()
 }
 
-func (s *session) handle(t frameType) error {
-	switch t {
-	case frameStart:
-		return s.readStart()
-	case frameCall:
-		return s.readCall()
-	case frameData:
-		return s.readData()
-	case frameReduced:
-		return s.readReduced()
-	case frameProbe:
-		return s.readProbe()
-	case frameCancel:
-		id, err := s.in.readID()
-		if err == nil {
-			s.cancel(s.find(id))
-		}
-		return err
-	case frameAbort:
-		id, cause, err := s.in.readAbort()
-		if err == nil {
-			s.abort(s.find(id), cause)
-		}
-		return err
-	case frameBye:
-		return errBye
-	}
-	return violation("%v is not a frame that a program sends once it has a rank", t)
-}
-
 // cancelAll ends everything that is under way for a program that has gone.
 func (s *session) cancelAll(cause error) {
 	s.mu.Lock()
 	ops := slices.SortedFunc(maps.Values(s.ops), func(a, b *operation) int { return cmp.Compare(a.id, b.id) })
 	s.mu.Unlock()
 	for _, op := range ops {
-		if op.runs() && op.take() {
+		if op.begun && s.ends.take(op) {
 			// Whether it could be canceled or had gone too far is the
 			// rank's business, which may go on with the buffer.
-			_, _ = s.detach(op, cause, true)
+			_, _ = op.detach(cause, true)
 			op.dev.Free()
 		}
 	}
-	s.returnMemory(false)
+	s.ledger.close(false)
 }
 
-// endedContext returns a context that ended with a cause.
-func endedContext(cause error) context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(cause)
-	return ctx
+// dropClaims drops the messages of matched probes that the program has not received, as it is gone.
+func (s *session) dropClaims(gone error) {
+	for tag, peer := range s.claims {
+		dev, err := s.dev.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: tag, Comm: mpe.ClaimComm, AnyDatatype: true})
+		if err != nil {
+			continue // the rank has closed
+		}
+		_, _ = (&operation{s: s, dev: dev.(ender)}).detach(gone, true)
+		dev.Free()
+	}
 }

@@ -16,7 +16,7 @@ func TestSendsKeepTheirOrder(t *testing.T) {
 	h := serve(t, newWorld(3, 0), Options{})
 	c := h.attach(t, 0)
 	elsewhere := sendStart(4, 0)
-	elsewhere.peer = 2
+	elsewhere.Peer = 2
 	c.write(startFrame(sendStart(1, 4), []byte("ab")))
 	c.write(startFrame(sendStart(2, 4), nil))
 	c.write(startFrame(sendStart(3, 2), []byte("xy")))

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -72,3 +73,28 @@ func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
 		return ctxerr.Of(ctx)
 	}
 }
+
+// source is what is read, by whichever way.
+type source struct{ io.Reader }
+
+// notify sends a value to n, if it has room.
+func notify(n chan<- struct{}) {
+	select {
+	case n <- struct{}{}:
+	default:
+	}
+}
+
+var clockStart = time.Now()
+
+// clock is the time that waits are measured by.
+func clock() time.Duration { return time.Since(clockStart) }
+
+// noDescriptor is that of a stream that cannot be polled: its Read waits.
+const noDescriptor = -1
+
+// errNothing: nothing more has come.
+var errNothing = errors.New("nothing has come")
+
+// farewellTime is how long a program has to read why it is disconnected.
+const farewellTime = time.Second

@@ -308,7 +308,7 @@ var mutations = []mutation{
 	{"E51: the messages of an agreement can be cancelled", "mpe/collective/step.go",
 		"Sync: x.Tag == agreementTag", "Sync: false", []test{killed}},
 	{"attach: a program that is gone has its memory returned", "mpe/attach/session.go",
-		"\ts.returnMemory(true)\n", "", []test{unread}},
+		"\ts.ledger.close(true)\n", "", []test{unread}},
 	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
 		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)", "for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},
 	{"shared buffers: a half is written to when all have ended the call before the last", "mpe/collective/shared.go",

@@ -31,7 +31,7 @@ func init() {
 			"now.Sub(w.since) >= ReportAfter", "true", []test{naming}},
 		{"limits: a program is notified that the daemon has no descriptor for it", "mpe/attach/server.go",
 			"reserve.Spend(func() { refuseNext(sockets, err) })", "_ = sockets", []test{starving}},
-		{"limits: memory that does not arrive at a program names the limit", "mpe/attach/ring_linux.go",
+		{"limits: memory that does not arrive at a program names the limit", "mpe/attach/greeting_linux.go",
 			"flags&unix.MSG_CTRUNC != 0", "flags&unix.MSG_CTRUNC < 0", []test{starving}},
 		{"limits: a rank without descriptors answers tools later", "internal/jobs/serve_linux.go",
 			"case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:", "case unix.ENOTTY:", []test{starving}},

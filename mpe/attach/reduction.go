@@ -2,9 +2,7 @@ package attach
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
@@ -13,29 +11,6 @@ import (
 // The operation of a reduction may be a function of the program. The daemon then carries
 // the call out as any other and has the program combine elements: REDUCE has the
 // operands, REDUCED the result. A call has one REDUCE at a time.
-
-const (
-	// operandLen is the most bytes of an operand in REDUCE. Longer vectors are combined
-	// in pieces.
-	operandLen = chunkLen / 2
-	// reducedLen is the length in bytes of what REDUCED begins with.
-	reducedLen = 16
-	// flagFailed of REDUCED: the text of an error follows instead of the result.
-	flagFailed = 1
-)
-
-// appendReduce appends REDUCE, whose operands of piece bytes together follow.
-func appendReduce(b []byte, id uint64, piece int) []byte {
-	b = appendHeader(b, frameReduce, idLen+piece)
-	return order.AppendUint64(b, id)
-}
-
-// appendReduced appends REDUCED, whose result, or text, of piece bytes follows.
-func appendReduced(b []byte, id uint64, failed bool, piece int) []byte {
-	b = appendHeader(b, frameReduced, reducedLen+piece)
-	b = order.AppendUint64(b, id)
-	return append(b, bit(failed, flagFailed), 0, 0, 0, 0, 0, 0, 0)
-}
 
 // reduction has the program combine the elements of a call. It is an item of the outbox:
 // its REDUCE.
@@ -159,7 +134,7 @@ func (s *session) readReduced() error {
 	if op == nil { // the call has ended
 		return s.in.skip()
 	}
-	if op.kind != opCall || op.call.reduction == nil {
+	if op.Kind != opCall || op.call.reduction == nil {
 		return violation("REDUCED for operation %d, which is no call with a function of the program", id)
 	}
 	return op.call.reduction.answer(s.in, flags&flagFailed != 0)
@@ -201,78 +176,6 @@ func (r *reduction) reply(err error) {
 	defer r.mu.Unlock()
 	r.answered, r.err = true, err
 	notify(r.changed)
-}
-
-// operands is how much memory the REDUCE of a call may take, in bytes.
-func (c *call) operands() uint64 {
-	if c.flags&flagUser == 0 {
-		return 0
-	}
-	return mul(3, min(c.length, operandLen))
-}
-
-// reducing is the memory of a REDUCE. In the program it is an item of the outbox: REDUCED.
-type reducing struct {
-	c    *Client
-	id   uint64
-	user func(in, inout []byte) error
-	// operands are in and inout, one behind the other, and in the daemon the result.
-	operands []byte
-	err      error
-}
-
-// reserve makes room for n bytes.
-func (x *reducing) reserve(n int) { x.operands = slices.Grow(x.operands[:0], n)[:n] }
-
-// reducings are for reuse.
-var reducings = sync.Pool{New: func() any { return new(reducing) }}
-
-// readReduce begins REDUCE, whose operands are read next.
-func (c *Client) readReduce() error {
-	id, err := c.in.readID()
-	if err != nil {
-		return err
-	}
-	op, n := c.find(id), c.in.left
-	switch {
-	case op == nil || !op.calls || op.call.user == nil:
-		return violation("REDUCE for operation %#x, which is no call with a function of the program", id)
-	case n == 0 || n%(2*int(op.call.elem)) != 0:
-		return violation("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.elem)
-	}
-	x := reducings.Get().(*reducing)
-	x.c, x.id, x.user = c, id, op.call.user
-	x.reserve(n)
-	c.read.into, c.read.more, c.read.reducing = x.operands, 0, x
-	return nil
-}
-
-// run calls the program's function. It has a goroutine of its own: it may take as long as
-// it likes, and the caller of the collective call can still end that.
-func (x *reducing) run() {
-	x.err = errors.New("it has not returned")
-	defer func() {
-		if v := recover(); v != nil {
-			x.err = fmt.Errorf("panic: %v", v)
-		}
-		x.c.out.putNow(x)
-	}()
-	half := len(x.operands) / 2
-	x.err = x.user(x.operands[:half], x.operands[half:])
-}
-
-// frame returns REDUCED.
-func (x *reducing) frame(b []byte) (head, payload []byte, more bool) {
-	payload = x.operands[len(x.operands)/2:]
-	if x.err != nil {
-		payload = []byte(clip(x.err.Error()))
-	}
-	return appendReduced(b, x.id, x.err != nil, len(payload)), payload, false
-}
-
-func (x *reducing) written() {
-	*x = reducing{operands: x.operands}
-	reducings.Put(x)
 }
 
 // startReduction gives a call that is about to be posted its operation, if that is a

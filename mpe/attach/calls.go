@@ -24,36 +24,20 @@ func (s *session) readCall() error {
 	if err != nil {
 		return err
 	}
-	op := s.operation(start{
-		id: c.id, kind: opCall, datatype: c.datatype, anyDatatype: c.flags&flagAnyDatatype != 0,
-		peer: mpe.AnySource, tag: c.tag, comm: c.comm, length: c.length,
-	}, c.room())
+	op := s.operation(start{id: c.id, Operation: mpe.Operation{Kind: opCall}, length: c.length}, c.room())
 	if op.call == nil {
 		op.call = new(called)
 	}
 	op.call.call, op.call.reduction = c, nil
-	answer, err := s.admit(op, add(c.length, c.result), add(c.work(), c.operands()), c.room())
-	if err != nil {
+	ok, err := s.admit(op, add(c.length, c.result), add(c.work(), c.operands()), c.room(), c.length-uint64(s.in.left))
+	if !ok {
 		return err
-	}
-	if answer != nil {
-		s.unsent.add(c.id, c.length-uint64(s.in.left))
-		s.refuse(op, answer)
-		return s.in.skip()
 	}
 	if err := s.collect(op); err != nil {
 		return err
 	}
-	s.enter(op)
+	s.enqueue(op)
 	return nil
-}
-
-// room is how much memory is taken for what crosses the socket, in bytes.
-func (c *call) room() uint64 {
-	if c.result == 0 {
-		return c.length
-	}
-	return add(c.length, add(c.result, alignLen)) // the result is aligned
 }
 
 // postCall hands a call to the rank, all of whose payload is there.
@@ -62,7 +46,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	defer func() { s.posting = collective.Operation{} }()
 	*x = collective.Operation{
 		Call: c.asked(), Comm: c.comm, Tag: int(c.tag), Op: c.op, Type: c.typ,
-		Datatype: op.datatype, AnyDatatype: op.anyDatatype,
+		Datatype: c.datatype, AnyDatatype: c.flags&flagAnyDatatype != 0,
 	}
 	if c.comm == 0 {
 		return nil, c.refuse("it is in communicator 0, which has the messages between two ranks: give calls another one")
@@ -74,7 +58,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, c.refuse("there are %d ranks in the world, and %d in the communicator", size, c.ranks)
 	}
 	length := int(c.description())
-	d, ints, ok := c.readDescription(op.buf[:length], &x.Call, op.call.ints[:0])
+	d, ints, ok := c.readDescription(op.Buf[:length], &x.Call, op.call.ints[:0])
 	if op.call.ints = ints; !ok {
 		return nil, c.refuse("its description does not end with zeros")
 	}
@@ -83,7 +67,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, err
 	}
 	m := shapeOf(&x.Call)
-	if given := len(op.buf) - length; given != m.payload || c.result != uint64(m.result) {
+	if given := len(op.Buf) - length; given != m.payload || c.result != uint64(m.result) {
 		return nil, c.refuse("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given, c.result, c.rank, m.payload, m.result)
 	}
 	members, err := s.members(c, d.members)
@@ -111,9 +95,9 @@ func (op *operation) lay(x *collective.Operation, description int, m shape) {
 	default:
 		begin = (payload + alignLen - 1) / alignLen * alignLen
 	}
-	op.buf = op.memory[:begin+m.recv]
-	recv := op.buf[begin : begin+m.recv : begin+m.recv]
-	given := op.buf[description:payload:payload]
+	op.Buf = op.memory[:begin+m.recv]
+	recv := op.Buf[begin : begin+m.recv : begin+m.recv]
+	given := op.Buf[description:payload:payload]
 	switch {
 	case whole:
 	case m.inRecv:
@@ -122,11 +106,7 @@ func (op *operation) lay(x *collective.Operation, description int, m shape) {
 		x.Send = given
 	}
 	x.Recv = recv
-	op.buf = recv[:m.result]
-}
-
-func (c *call) refuse(format string, args ...any) error {
-	return &coll.CallError{Collective: c.collective, Problem: fmt.Sprintf(format, args...)}
+	op.Buf = recv[:m.result]
 }
 
 // algorithmName is a name as a string, which costs no memory if there is such an
@@ -204,20 +184,6 @@ func (s *session) members(c *call, listed []byte) ([]int, error) {
 	}
 	g.of[c.comm] = group{listed: bytes.Clone(listed), members: members}
 	return members, nil
-}
-
-// list counts what is kept of a communicator, and reports whether it may be.
-func (s *session) list(cost int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listed+cost > groupsLen {
-		return false
-	}
-	if _, ok := s.charge(cost); !ok {
-		return false
-	}
-	s.listed += cost
-	return true
 }
 
 // readMembers reads a list of members. Each must be there once.

@@ -16,9 +16,9 @@ func TestOrderOfCalls(t *testing.T) {
 	w.byOrder = 1
 	h := serve(t, w, Options{})
 	c := h.attach(t, 0)
-	to := func(peer int32, id uint64, n int) start {
+	to := func(peer int, id uint64, n int) start {
 		s := sendStart(id, n)
-		s.peer = peer
+		s.Peer = peer
 		return s
 	}
 	bcast := func(id uint64, n int) call { c := root(id, n); c.ranks = 3; return c }
