@@ -49,7 +49,6 @@ type Client struct {
 	mu      sync.Mutex
 	ops     table
 	fewer   []chan struct{} // of callers that wait for operations to complete
-	spare   []*Op           // that have been freed
 	leaving bool
 	hung    error // why this side has closed the connection
 	err     error // why no operation can be started
@@ -64,16 +63,16 @@ const attachTime = 30 * time.Second
 // Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if that is AnyRank. The error is
 // a *RefusedError if the daemon refuses the program, and a *ForeignError if CheckServer refuses the daemon.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
-	return dial(ctx, socket, rank, flagRings|flagArena)
+	return dial(ctx, socket, rank, flagRings|flagArena, attachTime)
 }
 
-// dial is Dial with the flags of HELLO.
-func dial(ctx context.Context, socket string, rank int, flags uint32) (*Client, error) {
-	return dialFor(ctx, socket, rank, flags, attachTime)
+// DialSocket is Dial for a program that shares no memory with the daemon.
+func DialSocket(ctx context.Context, socket string, rank int) (*Client, error) {
+	return dial(ctx, socket, rank, 0, attachTime)
 }
 
-// dialFor is dial with the time that the daemon may take.
-func dialFor(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
+// dial is Dial with the flags of HELLO and the time that the daemon may take.
+func dial(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("no answer for %v: the daemon is stopped or overloaded, or no zrlmpid listens there: %w",
 			limit, context.DeadlineExceeded))
@@ -279,17 +278,11 @@ func (c *Client) enter(req mpe.Operation, p probe, call *collective.Operation) (
 	if c.ops.len() >= c.limits.Operations {
 		return nil, fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.limits.Operations)
 	}
-	var op *Op
-	if last := len(c.spare) - 1; last >= 0 {
-		op, c.spare[last] = c.spare[last], nil
-		c.spare = c.spare[:last]
-	} else {
-		op = &Op{c: c, over: make(chan struct{}, 1)}
-	}
+	op := spareOps.Get().(*Op)
 	op.mu.Lock() // the outbox may just be leaving the old one
 	defer op.mu.Unlock()
 	id := c.ops.add(op)
-	op.req, op.probe, op.got, op.opState = start{id: id, Operation: req, length: uint64(len(req.Buf))}, p, 0, opState{queued: true}
+	op.c, op.req, op.probe, op.got, op.opState = c, start{id: id, Operation: req, length: uint64(len(req.Buf))}, p, 0, opState{queued: true}
 	op.probe.id = id
 	if call != nil {
 		if op.call == nil {
@@ -338,17 +331,8 @@ func (c *Client) wakeFewer() {
 	c.fewer = nil
 }
 
-// maxSpare is how many operations are kept to be used again. A rush leaves more.
-const maxSpare = 1024
-
-// forget recycles an operation that is no longer used.
-func (c *Client) forget(op *Op) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.spare) < maxSpare {
-		c.spare = append(c.spare, op)
-	}
-}
+// spareOps are operations that have been freed.
+var spareOps = sync.Pool{New: func() any { return &Op{over: make(chan struct{}, 1)} }}
 
 // find returns the operation with an id, or nil.
 func (c *Client) find(id uint64) *Op {

@@ -104,7 +104,7 @@ func (op *Op) Free() {
 	op.freed = op.ended
 	op.mu.Unlock()
 	if idle {
-		op.c.forget(op)
+		spareOps.Put(op)
 	}
 }
 
@@ -116,7 +116,7 @@ func (op *Op) frame(b []byte) (head, payload []byte, more bool) {
 	idle := op.freed && !more
 	op.mu.Unlock()
 	if idle {
-		op.c.forget(op)
+		spareOps.Put(op)
 	}
 	return head, payload, more
 }

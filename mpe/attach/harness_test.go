@@ -114,7 +114,11 @@ func TestOverSocket(t *testing.T) {
 
 func (h *harness) dial(t testing.TB, rank int) *Client {
 	t.Helper()
-	c, err := dial(within(t), h.socket, rank, dialFlags)
+	attach := Dial
+	if dialFlags == 0 {
+		attach = DialSocket
+	}
+	c, err := attach(within(t), h.socket, rank)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/poller"
@@ -19,12 +20,19 @@ type input struct {
 	spin  progress.SpinPolicy
 }
 
-func newInput(l *link, oversubscribed bool) (*input, error) {
+// newSocket returns the stream of a connection to a program. It closes conn unless it fails.
+func newSocket(conn *net.UnixConn, oversubscribed bool) (Stream, error) {
+	l, err := newLink(conn)
+	if err != nil {
+		return nil, err
+	}
 	in := &input{link: l, wake: make(chan struct{}, 1)}
 	in.spin.Init(oversubscribed)
-	var err error
-	in.watch, err = poller.Add(l.descriptor(), in)
-	return in, err
+	if in.watch, err = poller.Add(l.descriptor(), in); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return in, nil
 }
 
 // Close implements Stream.

@@ -1,20 +1,10 @@
 package attach
 
-import (
-	"net"
-
-	"golang.org/x/sys/unix"
-)
+import "net"
 
 // ownerOf returns the user of the process that listens at the other end of a connection, as it was when it began to
-// listen. Source: SO_PEERCRED.
+// listen.
 func ownerOf(conn *net.UnixConn) (uid int, err error) {
-	err = getsockopt(conn, func(fd int) error {
-		u, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil {
-			uid = int(u.Uid)
-		}
-		return err
-	})
-	return uid, err
+	c, err := CredentialsOf(conn)
+	return c.UID, err
 }

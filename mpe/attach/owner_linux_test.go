@@ -126,7 +126,7 @@ func TestSilentServer(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline/4)
 	defer cancel()
-	_, err = dialFor(ctx, path, 0, 0, 50*time.Millisecond)
+	_, err = dial(ctx, path, 0, 0, 50*time.Millisecond)
 	if !errors.Is(err, context.DeadlineExceeded) ||
 		!strings.Contains(err.Error(), "no answer for 50ms: the daemon is stopped or overloaded") {
 		t.Error(err)

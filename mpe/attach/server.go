@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net"
@@ -198,17 +197,47 @@ func (s *Server) admit(conn *net.UnixConn, from *source) (*session, Stream, erro
 	if err != nil {
 		return nil, nil, refused(Permission, "%v", err)
 	}
-	ses, err := s.greet(from, conn, who)
+	ses, flags, err := s.greet(from, who)
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = conn.SetDeadline(time.Time{})
-	stream, err := s.stream(ses, conn)
+	stream, err := s.welcome(ses, conn, flags)
 	if err != nil {
 		s.release(ses, true)
-		return nil, nil, err
 	}
-	return ses, stream, nil
+	return ses, stream, err
+}
+
+// welcome answers a program that has a rank, and hands memory over if it is asked for, and there is some: otherwise
+// frames go through the socket. It closes conn unless it fails.
+func (s *Server) welcome(ses *session, conn *net.UnixConn, flags uint32) (Stream, error) {
+	b, err := s.describe(ses, flags, true)
+	if err != nil {
+		return nil, err
+	}
+	if flags&flagRings != 0 {
+		arena := 0
+		if flags&flagArena != 0 {
+			arena = arenaLen
+		}
+		if o, err := newOffer(arena); err == nil {
+			r, err := o.stream(conn, b)
+			if err != nil {
+				return nil, err
+			}
+			if ses.polling, err = newPolling(r, ses, s.opts.Oversubscribed); err != nil {
+				r.Close()
+			}
+			return r, err
+		}
+		if b, err = s.describe(ses, flags, false); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := conn.Write(b); err != nil {
+		return nil, err
+	}
+	return newSocket(conn, s.opts.Oversubscribed)
 }
 
 // ServeStream serves one program, of which the caller knows who runs it, until it is gone or
@@ -216,7 +245,16 @@ func (s *Server) admit(conn *net.UnixConn, from *source) (*session, Stream, erro
 func (s *Server) ServeStream(ctx context.Context, stream Stream, who Credentials) {
 	s.begun.Do(s.begin)
 	from := &source{stream}
-	ses, err := s.greet(from, stream, who)
+	ses, flags, err := s.greet(from, who)
+	if err == nil {
+		var b []byte
+		if b, err = s.describe(ses, flags, false); err == nil {
+			_, err = stream.Write(b)
+		}
+		if err != nil {
+			s.release(ses, true)
+		}
+	}
 	if err != nil {
 		if answer := s.refusal(err); answer != nil {
 			_, _ = stream.Write(refusedFrame(answer)) // it may have gone
@@ -232,36 +270,6 @@ func (s *Server) run(ctx context.Context, ses *session, stream Stream, from *sou
 	ses.open(stream, from)
 	s.opts.Log(ses.event(EventAttached, nil))
 	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
-}
-
-// stream returns the stream of a connection to a program. It closes conn unless it fails.
-func (s *Server) stream(ses *session, conn *net.UnixConn) (Stream, error) {
-	if ses.offer == nil {
-		return newSocket(conn, s.opts.Oversubscribed)
-	}
-	r, err := ses.offer.stream(conn)
-	if err != nil {
-		ses.offer.release()
-		return nil, err
-	}
-	if ses.polling, err = newPolling(r, ses, s.opts.Oversubscribed); err != nil {
-		r.Close()
-	}
-	return r, err
-}
-
-// newSocket returns the stream of a connection to a program. It closes conn.
-func newSocket(conn *net.UnixConn, oversubscribed bool) (Stream, error) {
-	l, err := newLink(conn)
-	if err != nil {
-		return nil, err
-	}
-	in, err := newInput(l, oversubscribed)
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	return in, nil
 }
 
 // refusal logs and returns what a program is sent that may not attach, if it has not gone.
@@ -283,73 +291,39 @@ func (s *Server) refusal(err error) (answer *RefusedError) {
 	return answer
 }
 
-// greet checks a program and gives it its rank.
-func (s *Server) greet(from *source, to io.Writer, who Credentials) (*session, error) {
+// greet reads HELLO, whose flags it returns, and gives a program its rank.
+func (s *Server) greet(from *source, who Credentials) (ses *session, flags uint32, err error) {
 	hosts := s.ranks.Hosts()
 	// Without a host rank the answer to HELLO says so.
 	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
-		return nil, s.denied(who, AnyRank)
+		return nil, 0, s.denied(who, AnyRank)
 	}
 	in := newFrameReader(from)
 	h, err := in.readHello()
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	case h.flags&^(flagRings|flagArena) != 0:
-		return nil, violation("HELLO with flags %#x: there are bits 0 and 1", h.flags)
+		return nil, 0, violation("HELLO with flags %#x: there are bits 0 and 1", h.flags)
 	}
-	ses := newSession(s, in, who)
-	if err := s.claim(ses, int(h.rank)); err != nil {
-		return nil, err
-	}
-	if err := s.grant(ses, to, h.flags); err != nil {
-		s.release(ses, true)
-		return nil, err
-	}
-	return ses, nil
+	ses = newSession(s, in, who)
+	return ses, h.flags, s.claim(ses, int(h.rank))
 }
 
-// grant answers a program that it has the rank, and hands memory over if it is asked for, and
-// there is some.
-func (s *Server) grant(ses *session, to io.Writer, flags uint32) error {
-	conn, ok := to.(*net.UnixConn)
-	arena := 0
-	if flags&flagArena != 0 {
-		arena = arenaLen
-	}
-	if ok && flags&flagRings != 0 {
-		ses.offer, _ = newOffer(arena) // otherwise frames go through the socket
-	}
-	answer, err := s.welcome(ses, flags)
-	if ses.offer == nil {
-		if err == nil {
-			_, err = to.Write(answer)
-		}
-		return err
-	}
-	if err == nil {
-		err = ses.offer.write(conn, answer)
-	}
-	if err != nil {
-		ses.offer.release()
-	}
-	return err
-}
-
-// welcome returns WELCOME, the answer to HELLO with those flags, and the PEERs.
-func (s *Server) welcome(ses *session, flags uint32) ([]byte, error) {
+// describe returns WELCOME, the answer to HELLO with those flags, and the PEERs. rings says whether there is memory.
+func (s *Server) describe(ses *session, flags uint32, rings bool) ([]byte, error) {
 	size := ses.dev.Size()
-	w := welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits}
+	w := welcome{version: Version, rank: uint32(ses.rank), size: uint32(size), chunk: chunkLen, limits: s.opts.Limits, asked: flags&flagArena != 0}
 	if s.opts.Oversubscribed {
 		w.flags |= flagOversubscribed
 	}
-	if ses.offer != nil {
+	if rings && flags&flagRings != 0 {
 		w.ring = ringLen
+		if w.asked {
+			w.arena = arenaLen
+		}
 	}
-	if w.asked = flags&flagArena != 0; w.asked && ses.offer != nil {
-		w.arena = arenaLen
-	}
-	ses.queues.of = make([][]*operation, size+1)
+	ses.queues = queues{of: make([][]*operation, size+1)}
 	b := appendWelcome(nil, w)
 	for rank := range size {
 		p, err := ses.dev.Peer(rank)

@@ -27,8 +27,7 @@ type session struct {
 	who    Credentials
 	dev    mpe.Device
 	since  time.Time
-	// offer is memory for the program, if frames go through rings, and polling is how that is polled then.
-	offer   *offer
+	// polling is how the session is polled, if its frames go through rings.
 	polling *polling
 	// arena is where payload may lie, which the program may change at any time.
 	arena []byte

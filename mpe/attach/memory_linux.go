@@ -5,13 +5,54 @@ import (
 	"io"
 	"net"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
-	"golang.org/x/sys/unix"
 )
 
-// greeting is a connection to a daemon that has not been asked for a rank, or has not
-// answered. It keeps the descriptor that the daemon sends.
+// offer is memory that goes to a program.
+type offer struct {
+	mem []byte
+	fd  int
+}
+
+// newOffer makes the memory of two rings, and of an arena of so many bytes.
+func newOffer(arena int) (*offer, error) {
+	n := memoryLen(ringLen) + arena
+	fd, err := sharedmem.Create(n)
+	if err != nil {
+		return nil, err
+	}
+	mem, err := sharedmem.Map(fd, n)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &offer{mem, fd}, nil
+}
+
+// stream writes b with the memory's descriptor, and returns what the connection is from then on. Unless it fails, it
+// closes conn. Otherwise it gives the memory back.
+func (o *offer) stream(conn *net.UnixConn, b []byte) (rings, error) {
+	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
+	unix.Close(o.fd)
+	if err == nil && n < len(b) {
+		_, err = conn.Write(b[n:])
+	}
+	var l *link
+	if err == nil {
+		l, err = newLink(conn)
+	}
+	if err != nil {
+		sharedmem.Unmap(o.mem)
+		return nil, err
+	}
+	return newRingLink(l, o.mem, ringLen, false), nil
+}
+
+// greeting is a connection to a daemon that has not been asked for a rank, or has not answered. It keeps the descriptor
+// that the daemon sends.
 type greeting struct {
 	*net.UnixConn
 	fd int
@@ -30,10 +71,7 @@ func (g *greeting) Read(b []byte) (int, error) {
 	for i := range messages {
 		fds, _ := unix.ParseUnixRights(&messages[i])
 		for _, fd := range fds {
-			if g.fd >= 0 {
-				unix.Close(g.fd)
-			}
-			g.fd = fd
+			g.setFD(fd)
 		}
 	}
 	if err == nil && flags&unix.MSG_CTRUNC != 0 {
@@ -42,17 +80,22 @@ func (g *greeting) Read(b []byte) (int, error) {
 	return max(n, 0), err // -1 after an error
 }
 
-// Close implements io.Closer.
-func (g *greeting) Close() error {
+// setFD closes the descriptor and keeps another one, or -1.
+func (g *greeting) setFD(fd int) {
 	if g.fd >= 0 {
 		unix.Close(g.fd)
-		g.fd = -1
 	}
+	g.fd = fd
+}
+
+// Close implements io.Closer.
+func (g *greeting) Close() error {
+	g.setFD(-1)
 	return g.UnixConn.Close()
 }
 
-// stream returns what the connection is from WELCOME on, whose rings and arena have those
-// lengths. It closes the connection unless it fails.
+// stream returns what the connection is from WELCOME on, whose rings and arena have those lengths. It closes the
+// connection unless it fails.
 func (g *greeting) stream(length, arena uint64) (polled, error) {
 	var mem []byte
 	if length > 0 {
@@ -72,11 +115,7 @@ func (g *greeting) stream(length, arena uint64) (polled, error) {
 		sharedmem.Unmap(mem)
 		return nil, err
 	}
-	if g.fd >= 0 {
-		unix.Close(g.fd)
-		g.fd = -1
-	}
-	if mem == nil {
+	if g.setFD(-1); mem == nil {
 		return l, nil
 	}
 	return newRingLink(l, mem, int(length), true), nil
