@@ -6,27 +6,28 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/progress"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // A goroutine that waits for an operation reads the daemon's frames meanwhile: see
 // package progress.
 
 // start has the connection read from now on: source is polled, unless there is none.
-func (c *Client) start(source polled) error {
+func (c *Client) start(source wire.Polled) error {
 	c.group.Init((*owner)(c), c.oversubscribed)
 	var avoided func() int // the daemon's processor
-	if r, ok := source.(rings); ok {
-		avoided = r.otherProcessor
+	if r, ok := source.(wire.Rings); ok {
+		avoided = r.OtherProcessor
 	}
 	c.group.PollAlone(avoided) // a program may use several ranks, each with a ring
-	if c.source = source; source == nil || source.descriptor() == noDescriptor {
+	if c.source = source; source == nil || source.Descriptor() == wire.NoDescriptor {
 		c.stream.Go(func() {
 			_, err := c.pump()
 			c.end(err)
 		})
 		return nil
 	}
-	if err := c.group.Add(source.descriptor(), (*frames)(c), progress.Network); err != nil {
+	if err := c.group.Add(source.Descriptor(), (*frames)(c), progress.Network); err != nil {
 		return err
 	}
 	c.group.Watch()
@@ -52,9 +53,9 @@ type frames Client
 // Poll handles what has come. When the connection ends, so does the client.
 func (f *frames) Poll() (int, error) {
 	c := (*Client)(f)
-	c.out.advance()
+	c.out.Advance()
 	n, err := c.pump()
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, wire.ErrNothing) {
 		return n, nil
 	}
 	go c.end(err)
@@ -63,14 +64,14 @@ func (f *frames) Poll() (int, error) {
 
 // Sleep implements progress.Source.
 func (f *frames) Sleep() bool {
-	return f.source.Sleep() && (!f.out.stalled.Load() || f.out.rings.waits())
+	return f.source.Sleep() && (!f.out.Stalled.Load() || f.out.Rings.Waits())
 }
 
 // owner is what a client is to its group. Nothing is ever due.
 type owner Client
 
 // Now implements progress.Owner.
-func (o *owner) Now() time.Duration { return clock() }
+func (o *owner) Now() time.Duration { return wire.Clock() }
 
 // Tick implements progress.Owner.
 func (o *owner) Tick(time.Duration) {}

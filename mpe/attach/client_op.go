@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // answerTime is how long the daemon may take to answer a caller whose context
@@ -21,8 +22,8 @@ const answerTime = 10 * time.Second
 type Op struct {
 	c *Client
 	// req is what was posted, whose kind says whether probe or call has the rest. call is kept for the next one.
-	req   start
-	probe probe
+	req   wire.Start
+	probe wire.Probe
 	call  *collectiveOp
 	// block is where in the arena its payload is, if there is one.
 	block span
@@ -50,7 +51,7 @@ type opState struct {
 	cancelled             bool
 	waited                bool // a waiting goroutine is to be notified
 	notify                chan<- struct{}
-	outcome               done
+	outcome               wire.Done
 }
 
 var _ mpe.Op = (*Op)(nil)
@@ -67,14 +68,14 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag < mpe.AnyTag || req.Tag > math.MaxInt32:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(req, probe{}, nil)
+	op, err := c.enter(req, wire.Probe{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if op.req.placed && req.Kind != mpe.OpRecv {
+	if op.req.Placed && req.Kind != mpe.OpRecv {
 		c.arena.write(op.block, req.Buf)
 	}
-	c.out.putNow(op)
+	c.out.PutNow(op)
 	return op, nil
 }
 
@@ -86,13 +87,13 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	case m.Tag != int(int32(m.Tag)):
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(mpe.Operation{Kind: opProbe}, probe{Match: m, wait: wait}, nil)
+	op, err := c.enter(mpe.Operation{Kind: wire.OpProbe}, wire.Probe{Match: m, Wait: wait}, nil)
 	if err != nil {
 		return mpe.Status{}, false, err
 	}
-	c.out.putNow(op)
+	c.out.PutNow(op)
 	st, err := op.Wait(ctx)
-	found := op.outcome.found
+	found := op.outcome.Found
 	op.Free()
 	return st, found, err
 }
@@ -109,7 +110,7 @@ func (op *Op) Free() {
 }
 
 // frame is the outbox's: the operation's next frame, or nothing if it has ended.
-func (op *Op) frame(b []byte) (head, payload []byte, more bool) {
+func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
 	head, payload, more = op.next(b)
 	op.queued = more
@@ -127,37 +128,37 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 		return b, nil, false
 	}
 	switch op.begun = true; {
-	case r.Kind == opProbe:
-		return appendProbe(b, &op.probe), nil, false
-	case r.Kind == opCall:
+	case r.Kind == wire.OpProbe:
+		return wire.AppendProbe(b, &op.probe), nil, false
+	case r.Kind == wire.OpCall:
 		op.writing = true
 		return op.call.next(b, begun, op.c.chunk)
-	case r.Kind != mpe.OpRecv && !r.placed:
+	case r.Kind != mpe.OpRecv && !r.Placed:
 		payload = r.Buf[op.sent:min(len(r.Buf), op.sent+op.c.chunk)]
 		op.sent += len(payload)
 		op.writing = true
 		more = op.sent < len(r.Buf)
 	}
 	if begun {
-		return appendData(b, r.id, len(payload)), payload, more
+		return wire.AppendData(b, r.ID, len(payload)), payload, more
 	}
-	return appendStart(b, r, len(payload)), payload, more
+	return wire.AppendStart(b, r, len(payload)), payload, more
 }
 
 // written ends an operation whose outcome came while its last payload was being
 // written.
-func (op *Op) written() {
+func (op *Op) Written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.writing = false
 	if op.unread != nil {
-		notify(op.unread)
+		wire.Notify(op.unread)
 	}
 	op.complete()
 }
 
 // reply is the operation's outcome.
-func (op *Op) reply(d *done) {
+func (op *Op) reply(d *wire.Done) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.replied, op.outcome = true, *d
@@ -176,7 +177,7 @@ func (op *Op) complete() {
 		op.waited = false
 	}
 	if op.notify != nil {
-		notify(op.notify)
+		wire.Notify(op.notify)
 		op.notify = nil
 	}
 }
@@ -196,7 +197,7 @@ func (op *Op) test() (mpe.Status, bool, error) {
 	if !op.ended {
 		return mpe.Status{}, false, nil
 	}
-	return op.outcome.status, true, op.outcome.err
+	return op.outcome.Status, true, op.outcome.Err
 }
 
 // Notify sends a value to n when the operation ends, if n has room.
@@ -206,7 +207,7 @@ func (op *Op) Notify(n chan<- struct{}) {
 	op.notify = n
 	if op.ended && n != nil {
 		op.notify = nil
-		notify(n)
+		wire.Notify(n)
 	}
 }
 
@@ -214,11 +215,11 @@ func (op *Op) Notify(n chan<- struct{}) {
 // would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
-	again, id := op.replied || op.cancelled || op.req.Kind == opCall, op.req.id
+	again, id := op.replied || op.cancelled || op.req.Kind == wire.OpCall, op.req.ID
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
-		op.c.out.putNow(raw(cancelFrame(id)))
+		op.c.out.PutNow(wire.Raw(wire.CancelFrame(id)))
 	}
 }
 
@@ -234,13 +235,13 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 			op.abort(cause)
 		}
 	}
-	return op.outcome.status, op.outcome.err
+	return op.outcome.Status, op.outcome.Err
 }
 
 // abort takes an operation back. The daemon says what it waited for, or how
 // it has ended after all.
 func (op *Op) abort(cause error) {
-	op.c.out.putNow(raw(abortFrame(op.req.id, cause)))
+	op.c.out.PutNow(wire.Raw(wire.AbortFrame(op.req.ID, cause)))
 	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
 	defer stop()
 	if op.c.Await(spin, op.over) != nil {
@@ -249,22 +250,22 @@ func (op *Op) abort(cause error) {
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.outcome.err = op.because(op.outcome.err, cause)
+	op.outcome.Err = op.because(op.outcome.Err, cause)
 }
 
 // because makes the error of a caller that waits no longer be the cause in the
 // caller's own terms, too: the daemon knows its text only.
 func (op *Op) because(err, cause error) error {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	_, waited := errors.AsType[*mpe.WaitError](err)
-	if op.req.Kind == opCall { // one that waited for no rank has the cause alone
-		waited = waited || strings.HasSuffix(e.text, clip(cause.Error()))
+	if op.req.Kind == wire.OpCall { // one that waited for no rank has the cause alone
+		waited = waited || strings.HasSuffix(e.Text, wire.Clip(cause.Error()))
 	}
-	if !waited && op.req.Kind != opProbe {
+	if !waited && op.req.Kind != wire.OpProbe {
 		return err // it had failed before it was aborted
 	}
-	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}
+	return &wire.Error{Text: e.Text, Set: e.Set, Parts: append(slices.Clip(e.Parts), cause)}
 }

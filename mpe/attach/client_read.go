@@ -9,13 +9,14 @@ import (
 	"syscall"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // pump handles the daemon's frames until there are no more, which is errNothing, or the connection ends. The caller is
 // the one that polls.
 func (c *Client) pump() (frames int, err error) {
 	for {
-		if err = c.in.whole(); err == nil {
+		if err = c.in.Whole(); err == nil {
 			err = c.frame()
 		}
 		if err != nil {
@@ -27,75 +28,75 @@ func (c *Client) pump() (frames int, err error) {
 
 // frame handles a frame.
 func (c *Client) frame() error {
-	if err := c.in.next(); err != nil {
+	if err := c.in.Next(); err != nil {
 		return err
 	}
-	switch c.in.typ {
-	case frameDone:
+	switch c.in.Type {
+	case wire.FrameDone:
 		return c.readDone()
-	case frameData:
-		id, err := c.in.readID()
+	case wire.FrameData:
+		id, err := c.in.ReadID()
 		if err == nil {
 			_, err = c.store(id)
 		}
 		return err
-	case frameReduce:
+	case wire.FrameReduce:
 		return c.readReduce()
-	case frameRefused:
-		return c.in.readRefused()
-	case frameBye:
-		return errBye
+	case wire.FrameRefused:
+		return c.in.ReadRefused()
+	case wire.FrameBye:
+		return wire.ErrBye
 	}
-	return violation("%v is not a frame that a daemon sends to a program that has a rank", c.in.typ)
+	return wire.Violationf("%v is not a frame that a daemon sends to a program that has a rank", c.in.Type)
 }
 
 // readDone ends an operation.
 func (c *Client) readDone() error {
 	d := &c.done
-	if err := c.in.readDone(d); err != nil {
+	if err := c.in.ReadDone(d); err != nil {
 		return err
 	}
-	op, err := c.store(d.id)
+	op, err := c.store(d.ID)
 	if err != nil {
 		return err
 	}
 	switch most := uint64(len(op.req.Buf)); {
-	case op.req.Kind == opCall && d.err == nil && d.stored != op.call.result:
-		return violation("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.id, op.call.result, d.stored)
-	case op.req.placed && (d.stored > most || d.stored > 0 && op.req.Kind != mpe.OpRecv):
-		return violation("DONE of operation %#x says that %d bytes were stored, where there is room for %d", d.id, d.stored, most)
-	case op.req.placed:
-		copy(op.req.Buf[:d.stored], c.arena.mem[op.req.place:])
-	case op.req.Kind == opProbe && op.probe.Claim:
-		if d.stored > math.MaxInt32 {
-			return violation("DONE of operation %#x, a matched probe, says that it is message %d", d.id, d.stored)
+	case op.req.Kind == wire.OpCall && d.Err == nil && d.Stored != op.call.Result:
+		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.ID, op.call.Result, d.Stored)
+	case op.req.Placed && (d.Stored > most || d.Stored > 0 && op.req.Kind != mpe.OpRecv):
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, where there is room for %d", d.ID, d.Stored, most)
+	case op.req.Placed:
+		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.Place:])
+	case op.req.Kind == wire.OpProbe && op.probe.Claim:
+		if d.Stored > math.MaxInt32 {
+			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", d.ID, d.Stored)
 		}
-		d.status.Claim = int(d.stored)
-	case uint64(op.got) != d.stored:
-		return violation("DONE of operation %#x says that %d bytes were stored, but %d have come", d.id, d.stored, op.got)
+		d.Status.Claim = int(d.Stored)
+	case uint64(op.got) != d.Stored:
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d have come", d.ID, d.Stored, op.got)
 	}
 	c.remove(op)
 	op.reply(d)
-	d.err = nil
+	d.Err = nil
 	return nil
 }
 
 // store reads the rest of the frame into a receive's buffer, or to where the result of a call goes.
 func (c *Client) store(id uint64) (*Op, error) {
-	op, n := c.find(id), c.in.left
+	op, n := c.find(id), c.in.Left
 	switch {
 	case op == nil:
-		return nil, violation("%v for operation %#x, which is not under way", c.in.typ, id)
+		return nil, wire.Violationf("%v for operation %#x, which is not under way", c.in.Type, id)
 	case n > op.room():
-		return nil, violation("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.typ, n, op.got, id)
+		return nil, wire.Violationf("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.Type, n, op.got, id)
 	}
 	op.got += n
-	if n == 0 || op.req.Kind != opCall {
-		return op, c.in.read(op.req.Buf[op.got-n : op.got])
+	if n == 0 || op.req.Kind != wire.OpCall {
+		return op, c.in.Read(op.req.Buf[op.got-n : op.got])
 	}
 	err := op.given()
-	for err == nil && c.in.left > 0 {
-		err = c.in.read(op.call.take.next(c.in.left))
+	for err == nil && c.in.Left > 0 {
+		err = c.in.Read(op.call.take.next(c.in.Left))
 	}
 	return op, err
 }
@@ -116,7 +117,7 @@ func (op *Op) given() error {
 		writing = op.c.stream.Await(within, unread) != nil
 	}
 	if writing || left > 0 {
-		return violation("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.typ, op.req.id)
+		return wire.Violationf("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.Type, op.req.ID)
 	}
 	return nil
 }
@@ -124,9 +125,9 @@ func (op *Op) given() error {
 // room is how many bytes more the daemon may send for an operation.
 func (op *Op) room() int {
 	switch {
-	case op.req.Kind == opCall:
+	case op.req.Kind == wire.OpCall:
 		return op.call.take.left
-	case op.req.Kind != mpe.OpRecv || op.req.placed:
+	case op.req.Kind != mpe.OpRecv || op.req.Placed:
 		return 0
 	}
 	return len(op.req.Buf) - op.got

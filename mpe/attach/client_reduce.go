@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // reducing is the memory of a REDUCE. In the program it is an item of the outbox: REDUCED.
@@ -25,21 +27,21 @@ var reducings = sync.Pool{New: func() any { return new(reducing) }}
 
 // readReduce begins REDUCE, whose operands are read next.
 func (c *Client) readReduce() error {
-	id, err := c.in.readID()
+	id, err := c.in.ReadID()
 	if err != nil {
 		return err
 	}
-	op, n := c.find(id), c.in.left
+	op, n := c.find(id), c.in.Left
 	switch {
-	case op == nil || op.req.Kind != opCall || op.call.user == nil:
-		return violation("REDUCE for operation %#x, which is no call with a function of the program", id)
-	case n == 0 || n%(2*int(op.call.elem)) != 0:
-		return violation("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.elem)
+	case op == nil || op.req.Kind != wire.OpCall || op.call.user == nil:
+		return wire.Violationf("REDUCE for operation %#x, which is no call with a function of the program", id)
+	case n == 0 || n%(2*int(op.call.Elem)) != 0:
+		return wire.Violationf("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.Elem)
 	}
 	x := reducings.Get().(*reducing)
 	x.c, x.id, x.user = c, id, op.call.user
 	x.reserve(n)
-	if err := c.in.read(x.operands); err != nil {
+	if err := c.in.Read(x.operands); err != nil {
 		return err
 	}
 	c.stream.Go(x.run)
@@ -54,22 +56,22 @@ func (x *reducing) run() {
 		if v := recover(); v != nil {
 			x.err = fmt.Errorf("panic: %v", v)
 		}
-		x.c.out.putNow(x)
+		x.c.out.PutNow(x)
 	}()
 	half := len(x.operands) / 2
 	x.err = x.user(x.operands[:half], x.operands[half:])
 }
 
 // frame returns REDUCED.
-func (x *reducing) frame(b []byte) (head, payload []byte, more bool) {
+func (x *reducing) Frame(b []byte) (head, payload []byte, more bool) {
 	payload = x.operands[len(x.operands)/2:]
 	if x.err != nil {
-		payload = []byte(clip(x.err.Error()))
+		payload = []byte(wire.Clip(x.err.Error()))
 	}
-	return appendReduced(b, x.id, x.err != nil, len(payload)), payload, false
+	return wire.AppendReduced(b, x.id, x.err != nil, len(payload)), payload, false
 }
 
-func (x *reducing) written() {
+func (x *reducing) Written() {
 	*x = reducing{operands: x.operands}
 	reducings.Put(x)
 }

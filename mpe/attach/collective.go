@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
@@ -24,11 +25,11 @@ func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	if err := c.check(m); err != nil {
 		return nil, err
 	}
-	op, err := c.enter(mpe.Operation{Kind: opCall}, probe{}, m)
+	op, err := c.enter(mpe.Operation{Kind: wire.OpCall}, wire.Probe{}, m)
 	if err != nil {
 		return nil, err
 	}
-	c.out.putNow(op)
+	c.out.PutNow(op)
 	return op, nil
 }
 
@@ -64,7 +65,7 @@ func (c *Client) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(c.P
 
 // collectiveOp is a collective call that the daemon carries out.
 type collectiveOp struct {
-	call
+	wire.Call
 	// text is the description.
 	text []byte
 	// give is what goes out: the description, and blocks of the program's buffers;
@@ -77,48 +78,35 @@ type collectiveOp struct {
 
 // begin describes a call that can be.
 func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
-	c, s := &m.Call, shapeOf(&m.Call)
-	x.call = call{
-		id: id, collective: c.Collective, datatype: m.Datatype, comm: m.Comm, tag: int32(m.Tag),
-		ranks: uint32(c.Ranks), rank: uint32(c.Rank), root: uint32(c.Root), op: m.Op, typ: m.Type,
-		name: uint8(len(m.Algorithm)), elem: uint32(c.Elem), bytes: uint64(c.Bytes), segment: uint64(c.Segment), result: uint64(s.result),
-	}
-	for _, f := range [...]struct {
-		set  bool
-		flag uint16
-	}{{m.AnyDatatype, flagAnyDatatype}, {c.InPlace, flagInPlace}, {c.Ordered, flagOrdered}, {c.Vector, flagVector}, {!isWorld(m.Members, size), flagListed}, {m.User != nil, flagUser}} {
-		if f.set {
-			x.flags |= f.flag
-		}
-	}
-	x.text = x.appendDescription(x.text[:0], c, m.Members, m.Algorithm)
-	x.length, x.user = uint64(len(x.text)+s.payload), m.User
+	var sh wire.Shape
+	x.text, sh = x.Describe(id, m, size, x.text[:0])
+	x.user = m.User
 	x.give.reset()
 	x.take.reset()
 	x.give.add(x.text)
-	x.blocks(m, &s)
+	x.blocks(m, &sh)
 }
 
 // blocks adds the blocks that go out and come back.
-func (x *collectiveOp) blocks(m *collective.Operation, s *shape) {
+func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	c := &m.Call
 	switch c.Collective {
 	case coll.Gather, coll.Allgather:
-		if s.inRecv {
+		if s.InRecv {
 			x.give.addBlock(m.Recv, c, &c.Recv, c.Rank)
 		} else {
-			x.give.add(m.Send[:s.payload])
+			x.give.add(m.Send[:s.Payload])
 		}
-		if s.result > 0 {
+		if s.Result > 0 {
 			x.take.addBlocks(m.Recv, c, &c.Recv)
 		}
 	case coll.Scatter:
-		if s.payload > 0 {
+		if s.Payload > 0 {
 			x.give.addBlocks(m.Send, c, &c.Send)
 		}
-		x.take.add(m.Recv[:s.result])
+		x.take.add(m.Recv[:s.Result])
 	case coll.Alltoall:
-		if s.inRecv {
+		if s.InRecv {
 			x.give.addBlocks(m.Recv, c, &c.Recv)
 		} else {
 			x.give.addBlocks(m.Send, c, &c.Send)
@@ -126,34 +114,21 @@ func (x *collectiveOp) blocks(m *collective.Operation, s *shape) {
 		x.take.addBlocks(m.Recv, c, &c.Recv)
 	default:
 		from := m.Send
-		if s.inRecv {
+		if s.InRecv {
 			from = m.Recv
 		}
-		x.give.add(from[:s.payload])
-		x.take.add(m.Recv[:s.result])
+		x.give.add(from[:s.Payload])
+		x.take.add(m.Recv[:s.Result])
 	}
-}
-
-// isWorld reports whether the members are all ranks of the world in their order.
-func isWorld(members []int, size int) bool {
-	if len(members) != size {
-		return false
-	}
-	for i, m := range members {
-		if i != m {
-			return false
-		}
-	}
-	return true
 }
 
 // next makes the next frame of a call. Small pieces are copied behind each other.
 func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
 	begin := len(b)
 	if begun {
-		b = appendData(b, x.id, 0)
+		b = wire.AppendData(b, x.ID, 0)
 	} else {
-		b = appendCall(b, &x.call, 0)
+		b = wire.AppendCall(b, &x.Call, 0)
 	}
 	body := len(b)
 	for room := chunk; room > 0 && payload == nil; {
@@ -161,13 +136,13 @@ func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []by
 		switch {
 		case len(piece) == 0:
 			room = 0
-		case len(piece) > copyLen-(len(b)-body):
+		case len(piece) > wire.CopyLen-(len(b)-body):
 			payload = piece
 		default:
 			b = append(b, piece...)
 			room -= len(piece)
 		}
 	}
-	order.PutUint32(b[begin:], uint32(len(b)-begin-frameHeaderLen+len(payload)))
+	wire.Order.PutUint32(b[begin:], uint32(len(b)-begin-wire.FrameHeaderLen+len(payload)))
 	return b, payload, x.give.left > 0
 }

@@ -1,6 +1,9 @@
 package attach
 
-import "github.com/zrlmpi/zrlmpid/mpe/coll"
+import (
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
 
 // pieces are places in memory that are one run of bytes on the socket.
 type pieces struct {
@@ -27,7 +30,7 @@ func (p *pieces) add(b []byte) {
 
 // addBlock adds a rank's block of a buffer.
 func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
-	off, size := block(c, l, i)
+	off, size := wire.Block(c, l, i)
 	if c.Vector && l.Offsets != nil {
 		off = l.Offsets[i]
 	}
@@ -39,7 +42,7 @@ func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
 // addBlocks adds all blocks of a buffer. Those that lie one after another are one piece.
 func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
 	if !c.Vector || l.Offsets == nil {
-		p.add(buf[:extent(c, l)])
+		p.add(buf[:wire.Extent(c, l)])
 		return
 	}
 	begin, end := 0, 0
