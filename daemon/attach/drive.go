@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
@@ -34,7 +33,7 @@ type polling struct {
 	s     *session
 	rings wire.Rings
 	dev   pollDevice
-	watch *poller.Watch
+	watch *progress.Watch
 	spin  progress.SpinPolicy
 	pause *time.Timer
 
@@ -68,21 +67,9 @@ func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polling, error)
 	p.spin.Init(oversubscribed)
 	p.dev, _ = s.dev.(pollDevice)
 	var err error
-	p.watch, err = poller.Add(r.Descriptor(), (*waker)(p))
+	p.watch, err = progress.NewWatch(r.Descriptor(), p.awaken)
 	return p, err
 }
-
-// waker is what the poller knows of it.
-type waker polling
-
-// Ready implements poller.Handler.
-func (w *waker) Ready() time.Duration {
-	(*polling)(w).awaken()
-	return 0
-}
-
-// PollAgain implements poller.Handler.
-func (w *waker) PollAgain() time.Duration { return 0 }
 
 // awaken has the session polled: by a goroutine that polls anyway, or by its own one.
 func (p *polling) awaken() {
@@ -96,7 +83,7 @@ func (p *polling) run() error {
 	progress.Share(p)
 	for {
 		finds := p.finds.Load()
-		polled, ok := p.spin.PollShared(wire.Clock, p.wake)
+		polled, ok := p.spin.PollShared(progress.Clock, p.wake)
 		woken := false
 		select {
 		case <-p.wake:

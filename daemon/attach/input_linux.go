@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
@@ -16,7 +14,7 @@ import (
 // poller wakes it.
 type input struct {
 	*wire.Link
-	watch *poller.Watch
+	watch *progress.Watch
 	wake  chan struct{}
 	spin  progress.SpinPolicy
 }
@@ -29,7 +27,7 @@ func newSocket(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
 	}
 	in := &input{Link: l, wake: make(chan struct{}, 1)}
 	in.spin.Init(oversubscribed)
-	if in.watch, err = poller.Add(l.Descriptor(), in); err != nil {
+	if in.watch, err = progress.NewWatch(l.Descriptor(), func() { wire.Notify(in.wake) }); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -42,25 +40,15 @@ func (in *input) Close() {
 	in.Link.Close()
 }
 
-// Ready implements poller.Handler.
-func (in *input) Ready() time.Duration {
-	wire.Notify(in.wake)
-	return 0
-}
-
-// PollAgain implements poller.Handler.
-func (in *input) PollAgain() time.Duration { return 0 }
-
 // Read reads what is there, and waits until there is something.
-func (in *input) Read(b []byte) (int, error) {
-	n, err := in.Link.Read(b)
-	if !errors.Is(err, wire.ErrNothing) {
+func (in *input) Read(b []byte) (n int, err error) {
+	if n, err = in.Link.Read(b); !errors.Is(err, wire.ErrNothing) {
 		return n, err
 	}
-	n, polled, err := in.poll(b)
-	if !errors.Is(err, wire.ErrNothing) {
-		return n, err
-	}
+	polled := in.spin.Poll(func() bool {
+		n, err = in.Link.Read(b)
+		return !errors.Is(err, wire.ErrNothing)
+	})
 	for errors.Is(err, wire.ErrNothing) {
 		if err := in.watch.Arm(); err != nil {
 			return 0, err
@@ -70,19 +58,4 @@ func (in *input) Read(b []byte) (int, error) {
 		n, err = in.Link.Read(b)
 	}
 	return n, err
-}
-
-// poll reads for as long as that is better than to be woken. If the caller is to sleep now, polled is
-// for how long it has polled.
-func (in *input) poll(b []byte) (n int, polled time.Duration, err error) {
-	var s progress.Spin
-	if !in.spin.Begin(&s) {
-		return 0, 0, wire.ErrNothing
-	}
-	for {
-		n, err = in.Link.Read(b)
-		if !errors.Is(err, wire.ErrNothing) || s.Polled() && !s.Continue(wire.Clock()) {
-			return n, s.End(), err
-		}
-	}
 }

@@ -252,7 +252,7 @@ func TestSleepsWhileOthersPoll(t *testing.T) {
 			var p progress.SpinPolicy
 			p.Init(false)
 			for !stop.Load() {
-				p.PollShared(wire.Clock, nil)
+				p.PollShared(progress.Clock, nil)
 			}
 		})
 	}

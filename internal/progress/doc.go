@@ -3,7 +3,7 @@
 // To be woken by the kernel takes longer than most messages do. So a caller that
 // waits polls, for as long as that is likely to be better than to be woken, and then
 // sleeps. While no caller polls, the process's poller is woken by the first thing that
-// arrives. A Group has the sources of one owner, such as the transports of an engine;
+// arrives: one goroutine, which waits for all descriptors and holds no thread. A Group has the sources of one owner, such as the transports of an engine;
 // each has a Driver, which says which goroutine owns the right to poll it.
 //
 // The package knows when to poll, for how long and which goroutine does, and nothing of

@@ -3,8 +3,6 @@ package progress
 import (
 	"runtime"
 	"time"
-
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
 // pause is about how long a caller polls between two times that it yields to other
@@ -19,6 +17,9 @@ const (
 )
 
 var begun = time.Now()
+
+// Clock is the time by which the process's waits are measured.
+func Clock() time.Duration { return time.Since(begun) }
 
 // mostBetween is how much of the time between two polls a caller on an oversubscribed host is
 // charged for. The rest is that of processes that it has yielded to.
@@ -87,7 +88,7 @@ func (s *Spin) Polled() bool {
 func (s *Spin) yieldToOthers() bool {
 	// A caller that polls keeps the runtime from waiting for descriptors, and so the
 	// poller from waking sleepers.
-	if asleep.Load() > 0 && poller.PollOnce() > 0 {
+	if asleep.Load() > 0 && serveWatches() > 0 {
 		s.found, s.polls = true, s.every+1
 	} else if s.p.oversubscribed {
 		s.yield()

@@ -3,7 +3,6 @@ package attach
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
@@ -14,7 +13,7 @@ import (
 
 // start has the connection read from now on: source is polled, unless there is none.
 func (c *Client) start(source wire.Polled) error {
-	c.group.Init((*owner)(c), c.oversubscribed)
+	c.group.Init(nil, c.oversubscribed)
 	var avoided func() int // the daemon's processor
 	if r, ok := source.(wire.Rings); ok {
 		avoided = r.OtherProcessor
@@ -66,21 +65,3 @@ func (f *frames) Poll() (int, error) {
 func (f *frames) Sleep() bool {
 	return f.source.Sleep() && (!f.out.Stalled.Load() || f.out.Rings.Waits())
 }
-
-// owner is what a client is to its group. Nothing is ever due.
-type owner Client
-
-// Now implements progress.Owner.
-func (o *owner) Now() time.Duration { return wire.Clock() }
-
-// Tick implements progress.Owner.
-func (o *owner) Tick(time.Duration) {}
-
-// Calls implements progress.Owner. What has come is for callers that poll, or wait.
-func (o *owner) Calls() uint32 { return 0 }
-
-// Armed implements progress.Owner.
-func (o *owner) Armed() {}
-
-// Failed implements progress.Owner. Poll returns no error that is not the end.
-func (o *owner) Failed(error) {}

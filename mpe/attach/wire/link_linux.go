@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/internal/poller"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
 // link is a program's connection, on a descriptor that Go's network poller does
@@ -26,7 +26,7 @@ type Link struct {
 
 // newLink makes a link of a connection, and closes conn.
 func NewLink(conn *net.UnixConn) (*Link, error) {
-	fd, err := poller.Take(conn)
+	fd, err := progress.Take(conn)
 	return &Link{fd: fd}, err
 }
 

@@ -85,11 +85,6 @@ func Notify(n chan<- struct{}) {
 	}
 }
 
-var clockStart = time.Now()
-
-// clock is the time that waits are measured by.
-func Clock() time.Duration { return time.Since(clockStart) }
-
 // noDescriptor is that of a stream that cannot be polled: its Read waits.
 const NoDescriptor = -1
 

@@ -1,4 +1,4 @@
-package poller
+package progress
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// recorder is a Handler that records its calls.
+// recorder records how its watch is called.
 type recorder struct {
 	ready, tend chan time.Duration // what to answer, taken when called
 }
@@ -17,8 +17,12 @@ func newRecorder() *recorder {
 	return &recorder{make(chan time.Duration), make(chan time.Duration)}
 }
 
-func (r *recorder) Ready() time.Duration     { return <-r.ready }
-func (r *recorder) PollAgain() time.Duration { return <-r.tend }
+func (r *recorder) due(readable bool) time.Duration {
+	if readable {
+		return <-r.ready
+	}
+	return <-r.tend
+}
 
 // within receives what a handler is asked, or fails.
 func answer(t *testing.T, c chan time.Duration, d time.Duration) {
@@ -48,7 +52,7 @@ func quiet(t *testing.T, c chan time.Duration) {
 	}
 }
 
-func watched(t *testing.T, h Handler, readable bool) (*Watch, *os.File) {
+func watched(t *testing.T, h interface{ due(bool) time.Duration }, readable bool) (*Watch, *os.File) {
 	t.Helper()
 	r, in, err := os.Pipe()
 	if err != nil {
@@ -58,7 +62,7 @@ func watched(t *testing.T, h Handler, readable bool) (*Watch, *os.File) {
 	if readable {
 		in.WriteString("x")
 	}
-	w, err := Add(int(r.Fd()), h)
+	w, err := newWatch(int(r.Fd()), h.due)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +132,10 @@ type slowHandler struct {
 	done, removed bool
 }
 
-func (h *slowHandler) Ready() time.Duration {
+func (h *slowHandler) due(readable bool) time.Duration {
+	if !readable {
+		return h.again()
+	}
 	close(h.begun) // panics if it is called twice
 	<-h.end
 	h.mu.Lock()
@@ -137,7 +144,7 @@ func (h *slowHandler) Ready() time.Duration {
 	return time.Nanosecond
 }
 
-func (h *slowHandler) PollAgain() time.Duration {
+func (h *slowHandler) again() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.removed {
@@ -146,8 +153,8 @@ func (h *slowHandler) PollAgain() time.Duration {
 	return time.Nanosecond
 }
 
-// PollOnce calls handlers itself, also while the poller is blocked.
-func TestPollOnce(t *testing.T) {
+// serveWatches calls handlers itself, also while the poller is blocked.
+func TestServeWatches(t *testing.T) {
 	holder := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
 	w, _ := watched(t, holder, true)
 	defer w.Remove()
@@ -163,21 +170,21 @@ func TestPollOnce(t *testing.T) {
 	if err := x.Arm(); err != nil {
 		t.Fatal(err)
 	}
-	if n := PollOnce(); n != 0 {
+	if n := serveWatches(); n != 0 {
 		t.Errorf("%d are readable, and none should be", n)
 	}
 	in.WriteString("x")
 	h.ready <- 0
-	if n := PollOnce(); n != 1 || len(h.ready) != 0 {
+	if n := serveWatches(); n != 1 || len(h.ready) != 0 {
 		t.Errorf("%d are readable, %d calls are missing", n, len(h.ready))
 	}
-	if n := PollOnce(); n != 0 {
+	if n := serveWatches(); n != 0 {
 		t.Errorf("%d are called twice", n)
 	}
 }
 
-func TestAddRefusesWhatCannotBeWatched(t *testing.T) {
-	if w, err := Add(-1, newRecorder()); err == nil || w != nil {
+func TestWatchRefusesWhatCannotBeWatched(t *testing.T) {
+	if w, err := newWatch(-1, newRecorder().due); err == nil || w != nil {
 		t.Errorf("%v, %v", w, err)
 	}
 }
@@ -187,8 +194,8 @@ func TestUnregister(t *testing.T) {
 	h := newRecorder()
 	w, in := watched(t, h, false)
 	for range 3 {
-		w.Unregister()
-		w.Unregister()
+		w.unregister()
+		w.unregister()
 		in.WriteString("a")
 		quiet(t, h.ready)
 		if err := w.Arm(); err != nil {
@@ -196,24 +203,24 @@ func TestUnregister(t *testing.T) {
 		}
 		answer(t, h.ready, 0)
 	}
-	w.Unregister()
+	w.unregister()
 	w.Remove()
 }
 
-// due returns when PollAgain is due, and whether the timer expires then.
-func (w *Watch) due() (at time.Duration, next bool) {
+// dueAt returns when a watch is to be called again, and whether the timer expires then.
+func (w *Watch) dueAt() (at time.Duration, next bool) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	return w.again, w.again == w.p.timer.next
 }
 
-// Postpone moves the time of PollAgain, if it is to be called.
-func TestPostpone(t *testing.T) {
+// postpone moves the time of the next call, if it is to be called.
+func TestPostponeWatch(t *testing.T) {
 	h, other := newRecorder(), newRecorder()
 	w, _ := watched(t, h, true)
 	defer w.Remove()
 	v, _ := watched(t, other, true)
-	w.Postpone(time.Microsecond)
+	w.postpone(time.Microsecond)
 	quiet(t, h.tend) // it was not to be called
 	for _, x := range []*Watch{w, v} {
 		if err := x.Arm(); err != nil {
@@ -223,23 +230,23 @@ func TestPostpone(t *testing.T) {
 	answer(t, h.ready, time.Hour)
 	answer(t, other.ready, 2*time.Hour)
 	quiet(t, h.tend)
-	first, next := w.due()
+	first, next := w.dueAt()
 	if !next {
 		t.Error("the timer does not expire when the first call is due")
 	}
-	w.Postpone(3 * time.Hour)
-	later, next := w.due()
+	w.postpone(3 * time.Hour)
+	later, next := w.dueAt()
 	if later < first+time.Hour || next {
 		t.Errorf("due at %v, and then at %v; first %v", first, later, next)
 	}
-	if _, next := v.due(); !next {
+	if _, next := v.dueAt(); !next {
 		t.Error("the timer does not expire when the other one is due")
 	}
 	v.Remove()
-	w.Postpone(time.Microsecond)
+	w.postpone(time.Microsecond)
 	answer(t, h.tend, 0)
 	quiet(t, h.tend)
-	if at, _ := w.due(); at != 0 {
+	if at, _ := w.dueAt(); at != 0 {
 		t.Errorf("due at %v again", at)
 	}
 }

@@ -1,4 +1,4 @@
-package poller
+package progress
 
 import (
 	"slices"
@@ -10,12 +10,12 @@ import (
 // timerID is the timer's number in the epoll instance; no watch has it.
 const timerID = 0
 
-// timer calls PollAgain. It is a timer of the kernel and not of the Go runtime: to move it takes a system
-// call, and no thread is woken as long as it is moved before it expires. A thread that waits
-// for the next timer of the runtime wakes up when that was due, although it has been moved.
+// timer has watches called again. It is a timer of the kernel and not of the Go runtime: to move it takes a system call,
+// and no thread is woken as long as it is moved before it expires. A thread that waits for the next timer of the runtime
+// wakes up when that was due, although it has been moved.
 type timer struct {
 	fd      int
-	pending []*Watch      // those with a time at which PollAgain is due
+	pending []*Watch      // those that are to be called again
 	next    time.Duration // when it expires, or 0
 }
 
@@ -27,30 +27,37 @@ func (t *timer) init(epfd int) (err error) {
 	return unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, t.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: timerID})
 }
 
-var begun = time.Now()
-
-// clock returns the time since begun.
-func clock() time.Duration { return time.Since(begun) }
-
-// add has PollAgain called after d.
-func (t *timer) add(w *Watch, d time.Duration) {
+// after has a watch called after d, and returns when that is.
+func (w *Watch) after(d time.Duration) time.Duration {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
 	if w.again == 0 {
-		t.pending = append(t.pending, w)
+		w.p.timer.pending = append(w.p.timer.pending, w)
 	}
-	t.move(w, d)
+	w.p.timer.move(w, d)
+	return w.again
 }
 
-// move has PollAgain called after d, and not when it was due before.
+// postpone has a watch called after d, if it is to be called again at all.
+func (w *Watch) postpone(d time.Duration) {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	if w.again != 0 {
+		w.p.timer.move(w, d)
+	}
+}
+
+// move has a watch called after d, and not when it was due before.
 func (t *timer) move(w *Watch, d time.Duration) {
 	first := w.again != 0 && w.again == t.next
-	now := clock()
+	now := Clock()
 	w.again = now + d
 	if first || t.next == 0 || w.again < t.next {
 		t.set(now)
 	}
 }
 
-// remove has PollAgain not called.
+// remove has a watch not called again.
 func (t *timer) remove(w *Watch) {
 	if w.again != 0 {
 		w.again = 0
@@ -73,38 +80,19 @@ func (t *timer) set(now time.Duration) {
 	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // it is a timer, and the time is valid
 }
 
-// due removes one that was due before now, and returns it, or nil.
-func (t *timer) due(now time.Duration) *Watch {
-	for _, w := range t.pending {
-		if w.again <= now {
-			t.remove(w)
-			return w
-		}
-	}
-	return nil
-}
-
-// expired calls PollAgain of all that are due.
+// expired calls all watches that are due.
 func (p *poller) expired() {
-	for now := clock(); ; {
+	for now := Clock(); ; {
 		p.mu.Lock()
-		w := p.timer.due(now)
-		if w == nil {
+		i := slices.IndexFunc(p.timer.pending, func(w *Watch) bool { return w.again <= now })
+		if i < 0 {
 			p.timer.set(now)
-		}
-		p.mu.Unlock()
-		if w == nil {
+			p.mu.Unlock()
 			return
 		}
-		w.call(Handler.PollAgain)
-	}
-}
-
-// Postpone has PollAgain called after d from now, if it is due at all.
-func (w *Watch) Postpone(d time.Duration) {
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	if w.again != 0 {
-		w.p.timer.move(w, d)
+		w := p.timer.pending[i]
+		p.timer.remove(w)
+		p.mu.Unlock()
+		w.call(false)
 	}
 }

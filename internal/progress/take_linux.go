@@ -1,6 +1,7 @@
-package poller
+package progress
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"syscall"
@@ -19,11 +20,10 @@ func Take(conn interface {
 	if err != nil {
 		return -1, err
 	}
-	if ctl := raw.Control(func(of uintptr) { fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) }); ctl != nil {
-		return -1, ctl
-	}
-	if err != nil {
-		return -1, os.NewSyscallError("fcntl", err)
+	var failed error
+	err = raw.Control(func(of uintptr) { fd, failed = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = cmp.Or(err, os.NewSyscallError("fcntl", failed)); err != nil {
+		return -1, err
 	}
 	if err := conn.Close(); err != nil {
 		unix.Close(fd)

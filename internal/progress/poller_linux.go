@@ -1,4 +1,4 @@
-package poller
+package progress
 
 import (
 	"errors"
@@ -13,34 +13,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch is a descriptor that is watched.
+// Watch is a descriptor that the process's poller watches: from Arm until it has become readable once. It is for
+// descriptors that are read by callers that wait for what they bring, and have to be watched in the meantime only. Go's own
+// poller has no such thing: it wakes a thread for all that arrives, also while a caller polls for it anyway.
 type Watch struct {
-	p     *poller
-	id    int32
-	fd    int
-	h     Handler
+	p  *poller
+	id int32
+	fd int
+	// due is called when the descriptor is readable, once after each Arm, and when the time is over that due has
+	// returned last, if that was more than 0. It must take little time: other descriptors wait.
+	due   func(readable bool) (again time.Duration)
 	armed atomic.Bool
-	again time.Duration // when PollAgain is due, or 0; guarded by p.mu
+	again time.Duration // when due is to be called again, or 0; guarded by p.mu
 	// registered: the kernel knows it, and calls the epoll instance for all that arrives.
 	registered bool
 
-	// busy is held while h is called, and guards removed.
+	// busy is held while due is called, and guards removed.
 	busy    sync.Mutex
 	removed bool
 }
 
-// poller is the process's only one. It is made when it is first needed, and
-// stays; its goroutine runs while there are watches. Go's poller waits for its epoll
-// instance, which is itself a descriptor, so that it needs no thread. The runtime would
-// check a goroutine in a blocking system call every 20 µs.
+// poller is the process's only one. It is made when it is first needed, and stays; its goroutine runs while there are
+// watches. Go's poller waits for its epoll instance, which is itself a descriptor, so that it needs no thread. The
+// runtime would check a goroutine in a blocking system call every 20 µs. It reads no descriptor but its timer's.
 type poller struct {
 	epfd  int
 	file  *os.File
 	raw   syscall.RawConn
 	armed atomic.Int32 // counts the watches that are
 	mu    sync.Mutex
-	// watches are known to the kernel by a number, and not by their address or
-	// by a descriptor that may have been closed.
+	// watches are known to the kernel by a number, and not by their address or by a descriptor that may have been closed.
 	watches map[int32]*Watch
 	running bool // the goroutine; guarded by mu
 	lastID  int32
@@ -49,28 +51,29 @@ type poller struct {
 
 var process = sync.OnceValues(func() (*poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err == nil {
+		err = unix.SetNonblock(fd, true) // has os.NewFile hand it to Go's poller
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // has os.NewFile hand it to Go's poller
-		unix.Close(fd)
-		return nil, fmt.Errorf("making an epoll instance: %w", err)
+	p := &poller{epfd: fd, file: os.NewFile(uintptr(fd), "epoll"), watches: map[int32]*Watch{}}
+	if p.raw, err = p.file.SyscallConn(); err == nil {
+		err = p.timer.init(fd)
 	}
-	file := os.NewFile(uintptr(fd), "epoll")
-	raw, err := file.SyscallConn()
 	if err != nil {
-		return nil, fmt.Errorf("making an epoll instance: %w", err)
-	}
-	p := &poller{epfd: fd, file: file, raw: raw, watches: map[int32]*Watch{}}
-	if err := p.timer.init(fd); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("making a timer: %w", err)
+		return nil, fmt.Errorf("making the timer of an epoll instance: %w", err)
 	}
 	return p, nil
 })
 
-// Add makes a descriptor known. It is not watched before Arm.
-func Add(fd int, h Handler) (*Watch, error) {
+// NewWatch makes a descriptor known, of which ready is called when it is readable, once after each Arm. It is not watched
+// before.
+func NewWatch(fd int, ready func()) (*Watch, error) {
+	return newWatch(fd, func(bool) time.Duration { ready(); return 0 })
+}
+
+func newWatch(fd int, due func(readable bool) time.Duration) (*Watch, error) {
 	p, err := process()
 	if err != nil {
 		return nil, err
@@ -81,8 +84,8 @@ func Add(fd int, h Handler) (*Watch, error) {
 	for p.watches[p.lastID] != nil || p.lastID == timerID { // after 2³² of them
 		p.lastID++
 	}
-	w := &Watch{p: p, id: p.lastID, fd: fd, h: h, registered: true}
-	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: w.id}); err != nil {
+	w := &Watch{p: p, id: p.lastID, fd: fd, due: due, registered: true}
+	if err := w.control(unix.EPOLL_CTL_ADD, 0); err != nil {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
 	}
 	p.watches[w.id] = w
@@ -94,8 +97,12 @@ func Add(fd int, h Handler) (*Watch, error) {
 	return w, nil
 }
 
-// Arm has Ready called when the descriptor is readable, at once if it is. It must
-// not be called after Remove, nor at the same time as itself or Unregister.
+func (w *Watch) control(op int, events uint32) error {
+	return unix.EpollCtl(w.p.epfd, op, w.fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: w.id})
+}
+
+// Arm has the descriptor watched until it is readable. It must not be called after Remove, nor at the same time as itself
+// or unregister.
 func (w *Watch) Arm() error {
 	if !w.armed.Swap(true) {
 		w.p.armed.Add(1)
@@ -104,8 +111,7 @@ func (w *Watch) Arm() error {
 	if !w.registered {
 		op = unix.EPOLL_CTL_ADD
 	}
-	err := unix.EpollCtl(w.p.epfd, op, w.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: w.id})
-	if err != nil {
+	if err := w.control(op, unix.EPOLLIN); err != nil {
 		w.disarmed()
 		return err
 	}
@@ -113,12 +119,12 @@ func (w *Watch) Arm() error {
 	return nil
 }
 
-// Unregister has the kernel forget a descriptor that is not armed, until the next Arm. As long as it is
-// registered, each datagram takes its sender 0.2 µs more on loopback, also if nothing waits for it.
-func (w *Watch) Unregister() {
+// unregister has the kernel forget a descriptor that is not armed, until the next Arm. As long as it is registered, each
+// datagram takes its sender 0.2 µs more on loopback, also if nothing waits for it.
+func (w *Watch) unregister() {
 	if w.registered {
 		w.registered = false
-		_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // it was added
+		_ = w.control(unix.EPOLL_CTL_DEL, 0) // it was added
 	}
 }
 
@@ -129,8 +135,8 @@ func (w *Watch) disarmed() {
 	}
 }
 
-// Remove ends it. When it returns, the handler is not being called, and never
-// will be. The descriptor must still be open, and the handler must not call it.
+// Remove ends it. When it returns, due is not being called, and never will be. The descriptor must still be open, and due
+// must not call it.
 func (w *Watch) Remove() {
 	w.p.mu.Lock()
 	delete(w.p.watches, w.id)
@@ -139,7 +145,7 @@ func (w *Watch) Remove() {
 		_ = w.p.file.SetReadDeadline(time.Unix(1, 0)) // run ends
 	}
 	w.p.mu.Unlock()
-	_ = unix.EpollCtl(w.p.epfd, unix.EPOLL_CTL_DEL, w.fd, nil) // unless it is unregistered
+	_ = w.control(unix.EPOLL_CTL_DEL, 0) // unless it is unregistered
 	w.disarmed()
 	w.busy.Lock()
 	defer w.busy.Unlock()
@@ -184,10 +190,9 @@ func (p *poller) unused() bool {
 	return !p.running
 }
 
-// PollOnce calls the handlers of readable descriptors, on the caller's goroutine, and returns
-// how many. It is for callers that keep a processor from the goroutine that would
-// call them.
-func PollOnce() int {
+// serveWatches serves the watches whose descriptors are readable, on the caller's goroutine, and returns how many. It is
+// for callers that keep a processor from the goroutine that would.
+func serveWatches() int {
 	p, err := process()
 	if err != nil || p.armed.Load() == 0 {
 		return 0
@@ -198,7 +203,7 @@ func PollOnce() int {
 	return max(n, 0)
 }
 
-// serve calls the handlers of what is readable.
+// serve serves what is readable.
 func (p *poller) serve(events []unix.EpollEvent) {
 	for _, ev := range events {
 		if ev.Fd == timerID {
@@ -210,21 +215,19 @@ func (p *poller) serve(events []unix.EpollEvent) {
 		p.mu.Unlock()
 		if w != nil {
 			w.disarmed()
-			w.call(Handler.Ready)
+			w.call(true)
 		}
 	}
 }
 
-// call calls the handler, unless the watch was removed.
-func (w *Watch) call(what func(Handler) time.Duration) {
+// call calls due, unless the watch was removed.
+func (w *Watch) call(readable bool) {
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	if w.removed {
 		return
 	}
-	if again := what(w.h); again > 0 {
-		w.p.mu.Lock()
-		w.p.timer.add(w, again)
-		w.p.mu.Unlock()
+	if again := w.due(readable); again > 0 {
+		w.after(again)
 	}
 }
