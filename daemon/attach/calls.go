@@ -14,8 +14,7 @@ import (
 type called struct {
 	wire.Call
 	ints []int // memory for layouts
-	// reduction is the operation of a call that has begun, if it is a function of the
-	// program.
+	// reduction is the operation of a call that has begun, if it is a function of the program.
 	reduction *reduction
 }
 
@@ -110,8 +109,7 @@ func (op *operation) lay(x *collective.Operation, description int, m wire.Shape)
 	op.Buf = recv[:m.Result]
 }
 
-// algorithmName is a name as a string, which costs no memory if there is such an
-// algorithm.
+// algorithmName is a name as a string, which costs no memory if there is such an algorithm.
 func algorithmName(c coll.Collective, name []byte) string {
 	for _, known := range algorithmNames[min(c, coll.Exscan)] {
 		if string(name) == known {

@@ -11,11 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// A session whose frames come through a ring has no goroutine that reads, and none that sees
-// operations end. It is polled: its ring, its rank, and what has ended, by whichever caller
-// of the process polls (progress.Shared), which may be that of another program's session, or
-// a kernel that waits for a message. So a message from one program to another is carried by
-// one goroutine of the daemon, without a switch. The session's own goroutine polls while no
+// A session whose frames come through a ring has no goroutine that reads, and none that sees operations end. It is
+// polled: its ring, its rank, and what has ended, by whichever caller of the process polls (progress.Shared), which
+// may be that of another program's session, or a kernel that waits for a message. So a message from one program to
+// another is carried by one goroutine of the daemon, without a switch. The session's own goroutine polls while no
 // other one does, and sleeps when nothing comes: then no other one polls the session, either.
 
 // pauseTime is how long the session's goroutine sleeps while others poll.
@@ -77,8 +76,7 @@ func (p *polling) awaken() {
 	wire.Notify(p.wake)
 }
 
-// run has the session polled until it has ended, and says why it has. Nothing polls it any
-// longer then.
+// run has the session polled until it has ended, and says why it has. Nothing polls it any longer then.
 func (p *polling) run() error {
 	progress.Share(p)
 	for {
@@ -145,8 +143,7 @@ func (p *polling) poll() bool {
 	return found || n > 0
 }
 
-// pump handles frames that have come as a whole. The error is errNothing as long as more may
-// come.
+// pump handles frames that have come as a whole. The error is errNothing as long as more may come.
 func (p *polling) pump() (frames int, err error) {
 	for ; frames < maxPumped; frames++ {
 		if p.s.full() { // only the end of the connection matters

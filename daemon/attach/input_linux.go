@@ -9,9 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// input is a link whose Read waits where there is nothing to read: for a while it
-// polls, as a program does that waits for the daemon, and then the process's
-// poller wakes it.
+// input is a link whose Read waits where there is nothing to read: for a while it polls, as a program does that waits
+// for the daemon, and then the process's poller wakes it.
 type input struct {
 	*wire.Link
 	watch *progress.Watch

@@ -138,7 +138,7 @@ func (op *operation) stored(st *mpe.Status, err error) int {
 	return int(min(st.Bytes, int64(len(op.Buf))))
 }
 
-// frame returns the next frame of the answer. The operation is over when the program can know of it.
+// Frame returns the next frame of the answer. The operation is over when the program can know of it.
 func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	left := op.Buf[op.sent:]
 	if len(left) > wire.ChunkLen {
@@ -153,7 +153,7 @@ func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendDone(b, &op.done, len(left)), left, false
 }
 
-// written makes room for another operation when all of the answer is out.
+// Written makes room for another operation when all of the answer is out.
 func (op *operation) Written() {
 	if !op.answered {
 		return

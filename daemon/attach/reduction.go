@@ -10,19 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// The operation of a reduction may be a function of the program. The daemon then carries
-// the call out as any other and has the program combine elements: REDUCE has the
-// operands, REDUCED the result. A call has one REDUCE at a time.
+// The operation of a reduction may be a function of the program. The daemon then carries the call out as any other
+// and has the program combine elements: REDUCE has the operands, REDUCED the result. A call has one REDUCE at a time.
 
-// reduction has the program combine the elements of a call. It is an item of the outbox:
-// its REDUCE.
+// reduction has the program combine the elements of a call. It is an item of the outbox: its REDUCE.
 type reduction struct {
 	s    *session
 	id   uint64
 	elem int
 
-	// free has a value while no REDUCE is under way, and changed when one of the next three
-	// has changed.
+	// free has a value while no REDUCE is under way, and changed when one of the next three has changed.
 	free, changed chan struct{}
 
 	mu sync.Mutex
@@ -108,7 +105,7 @@ func (r *reduction) outcome(gone error) (over bool, err error) {
 	return true, cmp.Or(err, r.err)
 }
 
-// frame returns REDUCE, or nothing if the call has ended.
+// Frame returns REDUCE, or nothing if the call has ended.
 func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,8 +180,7 @@ func (r *reduction) reply(err error) {
 	wire.Notify(r.changed)
 }
 
-// startReduction gives a call that is about to be posted its operation, if that is a
-// function of the program.
+// startReduction gives a call that is about to be posted its operation, if that is a function of the program.
 func (s *session) startReduction(c *wire.Call, x *collective.Operation) (*reduction, error) {
 	if c.Flags&wire.FlagUser == 0 {
 		return nil, nil

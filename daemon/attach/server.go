@@ -28,8 +28,7 @@ type Ranks interface {
 	Device(rank int) (mpe.Device, error)
 }
 
-// Options configure a server beside its ranks. The zero value has the
-// defaults.
+// Options configure a server beside its ranks. The zero value has the defaults.
 type Options struct {
 	// Access returns who may attach to one of Hosts, beside root and the daemon's own user.
 	// It is called concurrently. Nil allows no others.
@@ -41,8 +40,7 @@ type Options struct {
 	// Oversubscribed says that the host has more ranks and programs than cores:
 	// goroutines that poll, here and in the programs, let other processes run.
 	Oversubscribed bool
-	// HelloTime is how long a program may take to say HELLO and to read the
-	// answer. 0 is 5 s.
+	// HelloTime is how long a program may take to say HELLO and to read the answer. 0 is 5 s.
 	HelloTime time.Duration
 	// Log is called with every event, concurrently; nil is not called.
 	Log func(Event)
@@ -56,8 +54,7 @@ const (
 	defaultBytes      = 256 << 20
 	defaultMemory     = 1 << 30
 	defaultHelloTime  = 5 * time.Second
-	// acceptPause comes after a failure to accept, as when the process has no
-	// more file descriptors.
+	// acceptPause comes after a failure to accept, as when the process has no more file descriptors.
 	acceptPause = 100 * time.Millisecond
 	// maxGreeting is how many connections may be without a rank at once.
 	maxGreeting = 64
@@ -103,9 +100,8 @@ func (s *Server) begin() {
 	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, s.memory.common+s.memory.share-operationLen)
 }
 
-// Serve lets programs attach through l, which listens on a Unix stream socket
-// and which it closes, until ctx is done. It returns nil then, when every
-// program has been disconnected and its operations have been canceled.
+// Serve lets programs attach through l, which listens on a Unix stream socket and which it closes, until ctx is done.
+// It returns nil then, when every program has been disconnected and its operations have been canceled.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.begun.Do(s.begin)
 	var reserve rlimit.Reserve // spent when the process has no other descriptor left
@@ -241,8 +237,7 @@ func (s *Server) welcome(ses *session, conn *net.UnixConn, flags uint32) (wire.S
 	return newSocket(conn, s.opts.Oversubscribed)
 }
 
-// ServeStream serves one program, of which the caller knows who runs it, until it is gone or
-// ctx is done.
+// ServeStream serves one program, of which the caller knows who runs it, until it is gone or ctx is done.
 func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.Credentials) {
 	s.begun.Do(s.begin)
 	from := &wire.Source{Reader: stream}

@@ -97,8 +97,7 @@ func (s *session) wait(c <-chan struct{}) {
 	_ = s.stream.Await(context.Background(), c) // which never ends
 }
 
-// incoming is what the program sends. Read first flushes the
-// answers that are deferred.
+// incoming is what the program sends. Read first flushes the answers that are deferred.
 type incoming session
 
 func (in *incoming) Read(b []byte) (int, error) {
@@ -114,8 +113,7 @@ func (s *session) flushDeferred() {
 	}
 }
 
-// run serves the program until it goes, breaks a rule, or ctx is done, and says
-// why it has ended.
+// run serves the program until it goes, breaks a rule, or ctx is done, and says why it has ended.
 func (s *session) run(ctx context.Context) (why error) {
 	session, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.ctx = session
@@ -136,8 +134,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	s.wakeReader()
 
 	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
-	// What ends from here on ends because the session does, which the last
-	// frame says.
+	// What ends from here on ends because the session does, which the last frame says.
 	s.out.Seal()
 	cancel(gone)
 	// A goroutine that writes to a program that does not read is stuck until then.

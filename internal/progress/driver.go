@@ -6,21 +6,17 @@ import (
 	"time"
 )
 
-// Source is what is polled. Its methods are called by one goroutine at a time:
-// the owner.
+// Source is what is polled. Its methods are called by one goroutine at a time: the owner.
 type Source interface {
-	// Poll takes what has arrived, and returns how much that was. It does not
-	// wait. The error ErrEnded ends the source; after any other one it is not
-	// polled for a while.
+	// Poll takes what has arrived, and returns how much that was. It does not wait. The error ErrEnded ends the
+	// source; after any other one it is not polled for a while.
 	Poll() (int, error)
-	// Sleep announces that Poll will not be called before the descriptor is
-	// readable. It reports false if something has arrived already that Poll has
-	// not returned.
+	// Sleep announces that Poll will not be called before the descriptor is readable. It reports false if something
+	// has arrived already that Poll has not returned.
 	Sleep() bool
 }
 
-// ErrEnded is what Poll returns when nothing will ever arrive again. Nothing polls
-// the source any longer.
+// ErrEnded is what Poll returns when nothing will ever arrive again. Nothing polls the source any longer.
 var ErrEnded = errors.New("the source has ended")
 
 // ended is what poll returns then.
@@ -52,9 +48,8 @@ const (
 // backgroundPolls bounds how often the poller polls at a time, and Drain.
 const backgroundPolls = 16
 
-// Driver says which goroutine polls a source: its owner, which is a caller that
-// waits, or the poller. The poller either watches the source's descriptor (armed),
-// or polls it at intervals.
+// Driver says which goroutine polls a source: its owner, which is a caller that waits, or the poller. The poller
+// either watches the source's descriptor (armed), or polls it at intervals.
 type Driver struct {
 	g     *Group
 	src   Source
@@ -161,8 +156,7 @@ func (d *Driver) failed(n int, err error) int {
 	return n
 }
 
-// watchUnowned has the poller watch the source, unless it has an owner, which does
-// so on release.
+// watchUnowned has the poller watch the source, unless it has an owner, which does so on release.
 func (d *Driver) watchUnowned() {
 	if !d.armed.Load() && d.acquire() {
 		d.arm()

@@ -10,8 +10,7 @@ import (
 // MaxDrivers is how many sources a group may have.
 const MaxDrivers = 64 // bits of a mask
 
-// Owner is what the sources of a group belong to. Its methods are called
-// concurrently.
+// Owner is what the sources of a group belong to. Its methods are called concurrently.
 type Owner interface {
 	// Now is the time on the owner's clock.
 	Now() time.Duration
@@ -28,8 +27,7 @@ type Owner interface {
 	Failed(err error)
 }
 
-// Group has sources that are polled together. Set it up with Init and Add before any
-// caller waits.
+// Group has sources that are polled together. Set it up with Init and Add before any caller waits.
 type Group struct {
 	// Waiting counts the callers that wait and do not poll. While there are any, the
 	// poller watches the sources that have no owner.
@@ -107,9 +105,8 @@ func (g *Group) Watch() {
 	}
 }
 
-// Poll polls the sources until done is set or c has a value, for as long as that
-// is better than to be woken, and while ctx lasts. Done or c may be nil. It returns for how long it
-// has polled if the caller is to sleep now.
+// Poll polls the sources until done is set or c has a value, for as long as that is better than to be woken, and
+// while ctx lasts. Done or c may be nil. It returns for how long it has polled if the caller is to sleep now.
 func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) (polled time.Duration) {
 	if len(g.drivers) == 0 || ctx.Err() != nil {
 		return 0
@@ -210,8 +207,7 @@ func (g *Group) PollOnce() {
 	}
 }
 
-// Drain polls until nothing is left, but not too often: there may be a flood. It skips
-// sources that have an owner.
+// Drain polls until nothing is left, but not too often: there may be a flood. It skips sources that have an owner.
 func (g *Group) Drain() {
 	for _, d := range g.drivers {
 		if d.acquire() && d.drain() {
@@ -220,9 +216,8 @@ func (g *Group) Drain() {
 	}
 }
 
-// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The
-// sender of the value must know c already, and the caller must be counted in Waiting. Polled is
-// what Poll has returned.
+// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The sender of the value must
+// know c already, and the caller must be counted in Waiting. Polled is what Poll has returned.
 func (g *Group) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Watch()
 	return g.spin.Sleep(ctx, c, polled)

@@ -9,8 +9,7 @@ import (
 
 // Shared is polled by every caller of the process that polls, whatever it waits for.
 type Shared interface {
-	// Visit polls unless another goroutine does, and reports whether it has found something. It
-	// must not wait.
+	// Visit polls unless another goroutine does, and reports whether it has found something. It must not wait.
 	Visit() bool
 }
 

@@ -34,8 +34,7 @@ type Client struct {
 	// spin is answerTime.
 	spin time.Duration
 
-	// ended is closed when the connection has, and everything with it; then stop stops what
-	// writes.
+	// ended is closed when the connection has, and everything with it; then stop stops what writes.
 	ended chan struct{}
 	stop  context.CancelFunc
 
@@ -49,7 +48,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	ops     table
-	fewer   []chan struct{} // of callers that wait for operations to complete
+	fewer   chan struct{} // has a value when there are fewer operations, for callers that wait for that
 	leaving bool
 	hung    error // why this side has closed the connection
 	err     error // why no operation can be started
@@ -115,8 +114,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 	return c, nil
 }
 
-// DialStream attaches through a connection to a daemon's ServeStream, which it closes if it
-// fails.
+// DialStream attaches through a connection to a daemon's ServeStream, which it closes if it fails.
 func DialStream(stream wire.Stream, rank int) (*Client, error) {
 	from := &wire.Source{Reader: stream}
 	c := newClient("a stream", from)
@@ -132,7 +130,7 @@ func DialStream(stream wire.Stream, rank int) (*Client, error) {
 }
 
 func newClient(socket string, from *wire.Source) *Client {
-	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), spin: answerTime}
+	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1), spin: answerTime}
 }
 
 // open uses the connection from now on as a Stream, which is source as well if it can be
@@ -146,8 +144,7 @@ func (c *Client) open(stream wire.Stream, from *wire.Source, source wire.Polled)
 	} else if source != nil {
 		c.in.FromSocket()
 	}
-	// A reader receives what the daemon sent before the connection ended, and
-	// then the end.
+	// A reader receives what the daemon sent before the connection ended, and then the end.
 	c.out.Failed = func() {
 		stream.After(wire.FarewellTime, stream.HangUp)
 		c.group.Watch()
@@ -171,8 +168,7 @@ func rankName(rank int) string {
 
 // greet asks for the rank and reads what the daemon says of it.
 func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
-	// A daemon that refuses may have closed the connection before it was asked, and has
-	// said why.
+	// A daemon that refuses may have closed the connection before it was asked, and has said why.
 	_, written := conn.Write(wire.HelloFrame(wire.Hello{Version: wire.Version, Rank: int32(rank), Flags: flags}))
 	if err := c.in.Next(); err != nil {
 		return errors.Join(written, err)
@@ -223,9 +219,8 @@ func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 	return c.peers[rank], nil
 }
 
-// Close ends all operations with mpe.ErrClosed, gives the rank back, and returns
-// when another program may have it. If ctx ends first, it closes the connection, and returns
-// the context's error.
+// Close ends all operations with mpe.ErrClosed, gives the rank back, and returns when another program may have it. If
+// ctx ends first, it closes the connection, and returns the context's error.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first := !c.leaving
@@ -259,7 +254,7 @@ func (c *Client) fail(err error) {
 	c.mu.Lock()
 	c.err, c.leaving = why, true
 	ops := c.ops.drop()
-	c.wakeFewer()
+	wire.Notify(c.fewer)
 	c.mu.Unlock()
 	for _, op := range ops {
 		op.reply(&wire.Done{Err: why})
@@ -312,24 +307,15 @@ func (c *Client) awaitEnd() {
 	for most := c.limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
 		had := c.ops.ended
 		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
-		more := make(chan struct{}, 1)
-		c.fewer = append(c.fewer, more)
 		c.mu.Unlock()
-		_ = c.Await(ctx, more) // the completed operation has the result
+		err := c.Await(ctx, c.fewer)
 		cancel()
 		c.mu.Lock()
-		if c.ops.ended == had {
-			return
+		if err != nil && c.ops.ended == had {
+			break
 		}
 	}
-}
-
-// wakeFewer wakes those that wait for operations to end. The lock is held.
-func (c *Client) wakeFewer() {
-	for _, more := range c.fewer {
-		wire.Notify(more)
-	}
-	c.fewer = nil
+	wire.Notify(c.fewer) // others may wait as well
 }
 
 // spareOps are operations that have been freed.
@@ -347,8 +333,8 @@ func (c *Client) remove(op *Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ops.remove(op.req.ID)
-	if len(c.fewer) > 0 && c.ops.ended%64 == 0 {
-		c.wakeFewer()
+	if c.ops.ended%64 == 0 {
+		wire.Notify(c.fewer)
 	}
 	c.arena.put(op.block)
 	op.block = span{}

@@ -56,9 +56,8 @@ type opState struct {
 
 var _ mpe.Op = (*Op)(nil)
 
-// Start posts a send or a receive. Its errors are those of the daemon's rank,
-// which come with the operation's end, mpe.ErrFull beyond the limits, and
-// mpe.ErrClosed.
+// Start posts a send or a receive. Its errors are those of the daemon's rank, which come with the operation's end,
+// mpe.ErrFull beyond the limits, and mpe.ErrClosed.
 func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	switch {
 	case req.Kind < mpe.OpSend || req.Kind > mpe.OpRecv:
@@ -109,7 +108,7 @@ func (op *Op) Free() {
 	}
 }
 
-// frame is the outbox's: the operation's next frame, or nothing if it has ended.
+// Frame is the outbox's: the operation's next frame, or nothing if it has ended.
 func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
 	head, payload, more = op.next(b)
@@ -145,8 +144,7 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendStart(b, r, len(payload)), payload, more
 }
 
-// written ends an operation whose outcome came while its last payload was being
-// written.
+// Written ends an operation whose outcome came while its last payload was being written.
 func (op *Op) Written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -211,8 +209,7 @@ func (op *Op) Notify(n chan<- struct{}) {
 	}
 }
 
-// Cancel asks for the operation to be canceled. Collective calls go on: the other ranks
-// would wait for this one.
+// Cancel asks for the operation to be canceled. Collective calls go on: the other ranks would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
 	again, id := op.replied || op.cancelled || op.req.Kind == wire.OpCall, op.req.ID
@@ -238,8 +235,7 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 	return op.outcome.Status, op.outcome.Err
 }
 
-// abort takes an operation back. The daemon says what it waited for, or how
-// it has ended after all.
+// abort takes an operation back. The daemon says what it waited for, or how it has ended after all.
 func (op *Op) abort(cause error) {
 	op.c.out.PutNow(wire.Raw(wire.AbortFrame(op.req.ID, cause)))
 	spin, stop := context.WithTimeout(context.Background(), op.c.spin)

@@ -1,6 +1,9 @@
 package attach
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -68,9 +71,8 @@ type collectiveOp struct {
 	wire.Call
 	// text is the description.
 	text []byte
-	// give is what goes out: the description, and blocks of the program's buffers;
-	// take is where the result goes. Of give, sent bytes are written; got bytes of
-	// take have come.
+	// give is what goes out: the description, and blocks of the program's buffers; take is where the result goes. Of
+	// give, sent bytes are written; got bytes of take have come.
 	give, take pieces
 	// user is the operation, if it is a function of the program.
 	user func(in, inout []byte) error
@@ -145,4 +147,141 @@ func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []by
 	}
 	wire.Order.PutUint32(b[begin:], uint32(len(b)-begin-wire.FrameHeaderLen+len(payload)))
 	return b, payload, x.give.left > 0
+}
+
+// pieces are places in memory that are one run of bytes on the socket.
+type pieces struct {
+	list [][]byte
+	// at is the piece that is next, which has been shortened by what has gone.
+	at int
+	// left is how many bytes there are.
+	left int
+}
+
+// reset drops all pieces. The program's memory is its own again.
+func (p *pieces) reset() {
+	clear(p.list)
+	*p = pieces{list: p.list[:0]}
+}
+
+// add adds a piece.
+func (p *pieces) add(b []byte) {
+	if len(b) > 0 {
+		p.list = append(p.list, b)
+		p.left += len(b)
+	}
+}
+
+// addBlock adds a rank's block of a buffer.
+func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
+	off, size := wire.Block(c, l, i)
+	if c.Vector && l.Offsets != nil {
+		off = l.Offsets[i]
+	}
+	if size > 0 {
+		p.add(buf[off : off+size])
+	}
+}
+
+// addBlocks adds all blocks of a buffer. Those that lie one after another are one piece.
+func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
+	if !c.Vector || l.Offsets == nil {
+		p.add(buf[:wire.Extent(c, l)])
+		return
+	}
+	begin, end := 0, 0
+	for i, size := range l.Sizes {
+		switch off := l.Offsets[i]; {
+		case size == 0:
+		case off == end:
+			end += size
+		default:
+			p.add(buf[begin:end])
+			begin, end = off, off+size
+		}
+	}
+	p.add(buf[begin:end])
+}
+
+// next takes the next bytes: a piece, or as much of it as most.
+func (p *pieces) next(most int) []byte {
+	if p.at == len(p.list) {
+		return nil
+	}
+	b := p.list[p.at]
+	if len(b) <= most {
+		p.at++
+	} else {
+		p.list[p.at] = b[most:]
+		b = b[:most]
+	}
+	p.left -= len(b)
+	return b
+}
+
+// reducing is the memory of a REDUCE. In the program it is an item of the outbox: REDUCED.
+type reducing struct {
+	c    *Client
+	id   uint64
+	user func(in, inout []byte) error
+	// operands are in and inout, one behind the other, and in the daemon the result.
+	operands []byte
+	err      error
+}
+
+// reserve makes room for n bytes.
+func (x *reducing) reserve(n int) { x.operands = slices.Grow(x.operands[:0], n)[:n] }
+
+// reducings are for reuse.
+var reducings = sync.Pool{New: func() any { return new(reducing) }}
+
+// readReduce begins REDUCE, whose operands are read next.
+func (c *Client) readReduce() error {
+	id, err := c.in.ReadID()
+	if err != nil {
+		return err
+	}
+	op, n := c.find(id), c.in.Left
+	switch {
+	case op == nil || op.req.Kind != wire.OpCall || op.call.user == nil:
+		return wire.Violationf("REDUCE for operation %#x, which is no call with a function of the program", id)
+	case n == 0 || n%(2*int(op.call.Elem)) != 0:
+		return wire.Violationf("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.Elem)
+	}
+	x := reducings.Get().(*reducing)
+	x.c, x.id, x.user = c, id, op.call.user
+	x.reserve(n)
+	if err := c.in.Read(x.operands); err != nil {
+		return err
+	}
+	c.stream.Go(x.run)
+	return nil
+}
+
+// run calls the program's function. It has a goroutine of its own: it may take as long as
+// it likes, and the caller of the collective call can still end that.
+func (x *reducing) run() {
+	x.err = errors.New("it has not returned")
+	defer func() {
+		if v := recover(); v != nil {
+			x.err = fmt.Errorf("panic: %v", v)
+		}
+		x.c.out.PutNow(x)
+	}()
+	half := len(x.operands) / 2
+	x.err = x.user(x.operands[:half], x.operands[half:])
+}
+
+// Frame returns REDUCED.
+func (x *reducing) Frame(b []byte) (head, payload []byte, more bool) {
+	payload = x.operands[len(x.operands)/2:]
+	if x.err != nil {
+		payload = []byte(wire.Clip(x.err.Error()))
+	}
+	return wire.AppendReduced(b, x.id, x.err != nil, len(payload)), payload, false
+}
+
+func (x *reducing) Written() {
+	*x = reducing{operands: x.operands}
+	reducings.Put(x)
 }

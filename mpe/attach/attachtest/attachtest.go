@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// deadline is how long a test may take before it has failed.
+// Deadline is how long a test may take before it has failed.
 const Deadline = 60 * time.Second
 
 func Within(t testing.TB) context.Context {
@@ -27,7 +27,7 @@ func Within(t testing.TB) context.Context {
 	return ctx
 }
 
-// shortPath is for a socket: t.TempDir has the test's name in it and may be
+// ShortPath is for a socket: t.TempDir has the test's name in it and may be
 // longer than the 107 bytes of a socket's path.
 func ShortPath(t testing.TB) string {
 	t.Helper()
@@ -39,7 +39,7 @@ func ShortPath(t testing.TB) string {
 	return filepath.Join(dir, "a")
 }
 
-// until waits for something that another goroutine is about to do.
+// Until waits for something that another goroutine is about to do.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Deadline); !ok(); runtime.Gosched() {
@@ -77,7 +77,7 @@ func Wait(t testing.TB, op mpe.Op) mpe.Status {
 	return st
 }
 
-// pattern is data of which no two places look alike.
+// Pattern is data of which no two places look alike.
 func Pattern(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
@@ -92,14 +92,14 @@ func Same(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-// rawClient says what it likes.
+// RawClient says what it likes.
 type RawClient struct {
 	T    testing.TB
 	Conn RawConn
 	In   *wire.Reader
 }
 
-// rawConn is a socket, or a socket and rings.
+// RawConn is a socket, or a socket and rings.
 type RawConn interface {
 	net.Conn
 	CloseWrite() error
@@ -122,7 +122,7 @@ func (c *RawClient) Expect(t wire.FrameType) {
 	}
 }
 
-// done reads a DONE without payload.
+// Done reads a DONE without payload.
 func (c *RawClient) Done() wire.Done {
 	c.T.Helper()
 	c.Expect(wire.FrameDone)
@@ -133,7 +133,7 @@ func (c *RawClient) Done() wire.Done {
 	return d
 }
 
-// refusal reads up to the end of the connection, which REFUSED precedes.
+// Refusal reads up to the end of the connection, which REFUSED precedes.
 func (c *RawClient) Refusal() *wire.RefusedError {
 	c.T.Helper()
 	for {
@@ -178,13 +178,13 @@ func DoneFrame(d wire.Done, payload string) []byte {
 	return append(wire.AppendDone(nil, &d, len(payload)), payload...)
 }
 
-// placedAt is s with its payload in the arena.
+// PlacedAt is s with its payload in the arena.
 func PlacedAt(s wire.Start, at uint64) wire.Start {
 	s.Placed, s.Place = true, at
 	return s
 }
 
-// callsOf makes the calls of all ranks. Those with layouts have blocks of different
+// CallsOf makes the calls of all ranks. Those with layouts have blocks of different
 // lengths with gaps between them, in reverse order.
 func CallsOf(c coll.Call) []coll.Call {
 	calls := make([]coll.Call, c.Ranks)
@@ -250,7 +250,7 @@ func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
 	return list
 }
 
-// noLeak fails if the test leaves goroutines behind.
+// NoLeak fails if the test leaves goroutines behind.
 func NoLeak(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// callLen is the length in bytes of what CALL begins with.
+// CallLen is the length in bytes of what CALL begins with.
 const CallLen = 72
 
 // The flags of CALL, beside flagAnyDatatype.
@@ -28,7 +28,7 @@ const (
 // maxName is the longest name of an algorithm, in bytes.
 const maxName = 255
 
-// call posts a collective call. Behind its fields come its description, which is of
+// Call posts a collective call. Behind its fields come its description, which is of
 // sizes, members and the algorithm's name, and its payload.
 type Call struct {
 	ID         uint64
@@ -37,19 +37,18 @@ type Call struct {
 	Flags      uint16
 	Comm       uint32
 	Tag        int32
-	// ranks, rank and root are those of the communicator.
+	// Ranks, rank and root are those of the communicator.
 	Ranks, Rank, Root uint32
 	Op                op.Op
 	Type              op.Type
 	Name              uint8 // length of the algorithm's
 	Elem              uint32
 	Bytes, Segment    uint64
-	// length is that of the description and the payload, result that of what comes
-	// back.
+	// Length is that of the description and the payload, result that of what comes back.
 	Length, Result uint64
 }
 
-// describe makes the call that a program with size ranks in its world makes, and appends its description to b.
+// Describe makes the call that a program with size ranks in its world makes, and appends its description to b.
 func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) ([]byte, Shape) {
 	x, s := &m.Call, ShapeOf(&m.Call)
 	*c = Call{
@@ -80,7 +79,7 @@ func isWorld(members []int, size int) bool {
 	return true
 }
 
-// appendCall appends CALL, of whose description and payload piece bytes follow.
+// AppendCall appends CALL, of whose description and payload piece bytes follow.
 func AppendCall(b []byte, c *Call, piece int) []byte {
 	b = AppendHeader(b, FrameCall, CallLen+piece)
 	b = Order.AppendUint64(b, c.ID)
@@ -97,8 +96,7 @@ func AppendCall(b []byte, c *Call, piece int) []byte {
 	return b
 }
 
-// readCall reads CALL up to its description. What a call may ask for is not looked at
-// here.
+// ReadCall reads CALL up to its description. What a call may ask for is not looked at here.
 func (r *Reader) ReadCall() (c Call, err error) {
 	b, err := r.Take(CallLen)
 	if err != nil {
@@ -124,8 +122,7 @@ func (r *Reader) ReadCall() (c Call, err error) {
 	return c, err
 }
 
-// asked is the call as package coll has it, but for the sizes of blocks. Numbers that are
-// too large stay so.
+// Asked is the call as package coll has it, but for the sizes of blocks. Numbers that are too large stay so.
 func (c *Call) Asked() coll.Call {
 	return coll.Call{
 		Collective: c.Collective, Rank: number(uint64(c.Rank)), Ranks: number(uint64(c.Ranks)), Root: number(uint64(c.Root)),
@@ -165,12 +162,12 @@ func layouts(c *coll.Call) (list [2]*coll.Layout) {
 const (
 	sizeLen   = 8
 	MemberLen = 4
-	// alignLen is of what the length of a description is a multiple, so that numbers
+	// AlignLen is of what the length of a description is a multiple, so that numbers
 	// behind it lie as machines want them.
 	AlignLen = 16
 )
 
-// description is how many bytes the description has.
+// Description is how many bytes the description has.
 func (c *Call) Description() uint64 {
 	n := uint64(c.Name)
 	if c.Flags&FlagListed != 0 {
@@ -185,7 +182,7 @@ func (c *Call) Description() uint64 {
 	return (n + AlignLen - 1) / AlignLen * AlignLen
 }
 
-// appendDescription appends the description of a call whose layouts are those of x.
+// AppendDescription appends the description of a call whose layouts are those of x.
 func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorithm string) []byte {
 	begin := len(b)
 	for _, l := range layouts(x) {
@@ -209,14 +206,13 @@ func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorith
 
 // description is what is read of one.
 type description struct {
-	// members are as in the frame; nil is all ranks of the world.
+	// Members are as in the frame; nil is all ranks of the world.
 	Members []byte
 	Name    []byte
 }
 
-// readDescription takes a description apart, which is as long as description says. The
-// layouts of x get their sizes, and blocks one after another, in the memory of ints, which
-// it returns. ok is false if what should be zero is not.
+// ReadDescription takes a description apart, which is as long as description says. The layouts of x get their sizes,
+// and blocks one after another, in the memory of ints, which it returns. ok is false if what should be zero is not.
 func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (d description, _ []int, ok bool) {
 	n := int(c.Ranks)
 	for _, l := range layouts(x) {
@@ -244,22 +240,21 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (d descriptio
 }
 
 const (
-	// operandLen is the most bytes of an operand in REDUCE. Longer vectors are combined
-	// in pieces.
+	// OperandLen is the most bytes of an operand in REDUCE. Longer vectors are combined in pieces.
 	OperandLen = ChunkLen / 2
-	// reducedLen is the length in bytes of what REDUCED begins with.
+	// ReducedLen is the length in bytes of what REDUCED begins with.
 	ReducedLen = 16
-	// flagFailed of REDUCED: the text of an error follows instead of the result.
+	// FlagFailed of REDUCED: the text of an error follows instead of the result.
 	FlagFailed = 1
 )
 
-// appendReduce appends REDUCE, whose operands of piece bytes together follow.
+// AppendReduce appends REDUCE, whose operands of piece bytes together follow.
 func AppendReduce(b []byte, id uint64, piece int) []byte {
 	b = AppendHeader(b, FrameReduce, IDLen+piece)
 	return Order.AppendUint64(b, id)
 }
 
-// appendReduced appends REDUCED, whose result, or text, of piece bytes follows.
+// AppendReduced appends REDUCED, whose result, or text, of piece bytes follows.
 func AppendReduced(b []byte, id uint64, failed bool, piece int) []byte {
 	b = AppendHeader(b, FrameReduced, ReducedLen+piece)
 	b = Order.AppendUint64(b, id)

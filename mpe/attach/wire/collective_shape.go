@@ -8,20 +8,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// shape is what of the memory of a call crosses the socket. Blocks lie one after another
+// Shape is what of the memory of a call crosses the socket. Blocks lie one after another
 // there, and in the daemon's buffers, whatever lies between them in the program's.
 type Shape struct {
-	// recv is the length of the daemon's receive buffer.
+	// Recv is the length of the daemon's receive buffer.
 	Recv int
-	// payload is what the program gives. It is the send buffer, or lies in the
+	// Payload is what the program gives. It is the send buffer, or lies in the
 	// receive buffer at at, if inRecv is set.
 	Payload, At int
 	InRecv      bool
-	// result is what comes back: so much of the receive buffer's beginning.
+	// Result is what comes back: so much of the receive buffer's beginning.
 	Result int
 }
 
-// shapeOf gives the shape of a call that can be.
+// ShapeOf gives the shape of a call that can be.
 func ShapeOf(c *coll.Call) (s Shape) {
 	root, n := c.Rank == c.Root, c.Bytes
 	inPlace := c.InPlace
@@ -89,7 +89,7 @@ func ShapeOf(c *coll.Call) (s Shape) {
 	return s
 }
 
-// block gives where block i begins if blocks lie one after another, and its size.
+// Block gives where block i begins if blocks lie one after another, and its size.
 func Block(c *coll.Call, l *coll.Layout, i int) (off, size int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
@@ -100,13 +100,13 @@ func Block(c *coll.Call, l *coll.Layout, i int) (off, size int) {
 	return off, l.Sizes[i]
 }
 
-// extent is how long all blocks are together.
+// Extent is how long all blocks are together.
 func Extent(c *coll.Call, l *coll.Layout) int {
 	off, size := Block(c, l, c.Ranks-1)
 	return off + size
 }
 
-// work is how much memory the daemon may need to carry out a call, beside what crosses
+// Work is how much memory the daemon may need to carry out a call, beside what crosses
 // the socket, in bytes. It is no less than what any algorithm takes, and as it is counted
 // before the call is understood, what does not make sense counts as it stands.
 func (c *Call) Work() uint64 {
@@ -144,7 +144,7 @@ func (c *Call) Work() uint64 {
 	return 0
 }
 
-// add and mul give the largest number for what is larger.
+// Add and mul give the largest number for what is larger.
 func Add(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
 		return s
@@ -159,7 +159,7 @@ func mul(a, b uint64) uint64 {
 	return math.MaxUint64
 }
 
-// room is how much memory is taken for what crosses the socket, in bytes.
+// Room is how much memory is taken for what crosses the socket, in bytes.
 func (c *Call) Room() uint64 {
 	if c.Result == 0 {
 		return c.Length
@@ -171,7 +171,7 @@ func (c *Call) Refuse(format string, args ...any) error {
 	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
 }
 
-// operands is how much memory the REDUCE of a call may take, in bytes.
+// Operands is how much memory the REDUCE of a call may take, in bytes.
 func (c *Call) Operands() uint64 {
 	if c.Flags&FlagUser == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// doneLen is the length in bytes of what DONE begins with.
+// DoneLen is the length in bytes of what DONE begins with.
 const DoneLen = 96
 
 const (
@@ -15,17 +15,17 @@ const (
 	flagFound
 )
 
-// done ends an operation or answers a probe.
+// Done ends an operation or answers a probe.
 type Done struct {
 	ID    uint64
 	Found bool
-	// stored is the payload in the DATA frames before it and in this frame.
+	// Stored is the payload in the DATA frames before it and in this frame.
 	Stored uint64
 	Status mpe.Status
 	Err    error
 }
 
-// appendDone appends DONE, of whose payload piece bytes follow.
+// AppendDone appends DONE, of whose payload piece bytes follow.
 func AppendDone(b []byte, d *Done, piece int) []byte {
 	var failure []byte
 	flags := bit(d.Found, flagFound)
@@ -61,7 +61,7 @@ func phases(s *mpe.Status) [5]*time.Duration {
 // maxFailure is the longest error in DONE, in bytes.
 const maxFailure = 12 + MaxText + maxDetails
 
-// readDone reads DONE up to its payload.
+// ReadDone reads DONE up to its payload.
 func (r *Reader) ReadDone(d *Done) error {
 	b, err := r.Take(DoneLen)
 	if err != nil {

@@ -14,7 +14,7 @@ const Version = 5
 // magic begins HELLO, so that a program that has the wrong socket gets an error.
 const magic = "ZRLMPIAT"
 
-// frameType is what a frame says.
+// FrameType is what a frame says.
 type FrameType uint8
 
 // The frames. HELLO and REFUSED are the same in every version.
@@ -47,20 +47,20 @@ func (t FrameType) String() string {
 }
 
 const (
-	// frameHeaderLen is the length in bytes of what every frame begins with.
+	// FrameHeaderLen is the length in bytes of what every frame begins with.
 	FrameHeaderLen = 8
-	// chunkLen is the most payload that one frame carries, in bytes: small
+	// ChunkLen is the most payload that one frame carries, in bytes: small
 	// operations wait no longer than that many bytes behind a large one.
 	ChunkLen = 256 << 10
-	// maxBody is the longest body of a frame: payload and what precedes it.
+	// MaxBody is the longest body of a frame: payload and what precedes it.
 	MaxBody = ChunkLen + 64<<10
-	// maxText is the longest text in a frame, in bytes.
+	// MaxText is the longest text in a frame, in bytes.
 	MaxText = 4 << 10
 )
 
 var Order = binary.LittleEndian
 
-// protocolError is a frame that breaks the rules. Who sent it is disconnected.
+// ProtocolError is a frame that breaks the rules. Who sent it is disconnected.
 type ProtocolError struct{ text string }
 
 func (e *ProtocolError) Error() string { return e.text }
@@ -69,20 +69,19 @@ func Violationf(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-// appendHeader appends the header of a frame whose body has length bytes.
+// AppendHeader appends the header of a frame whose body has length bytes.
 func AppendHeader(b []byte, t FrameType, length int) []byte {
 	b = Order.AppendUint32(b, uint32(length))
 	return append(b, byte(t), 0, 0, 0)
 }
 
-// controlAnswer is what a daemon's control socket answers to HELLO begins with: it speaks HTTP.
-// No frame is as long.
+// controlAnswer is what a daemon's control socket answers to HELLO begins with: it speaks HTTP. No frame is as long.
 const controlAnswer = "HTTP/1.1"
 
 // ErrControlSocket: Dial was given the path of a daemon's control socket.
 var ErrControlSocket = errors.New("that is a daemon's control socket")
 
-// frameReader splits a stream into frames.
+// Reader splits a stream into frames.
 type Reader struct {
 	from io.Reader
 	br   *bufio.Reader
@@ -112,8 +111,7 @@ type readAhead Reader
 
 func (r *readAhead) Read(b []byte) (int, error) { return r.from.Read(b[:min(len(b), r.ahead)]) }
 
-// next reads the header of the next frame. It returns io.EOF if the stream ended
-// between two frames.
+// Next reads the header of the next frame. It returns io.EOF if the stream ended between two frames.
 func (r *Reader) Next() error {
 	if err := r.End(); err != nil {
 		return err
@@ -141,7 +139,7 @@ func (r *Reader) Next() error {
 	return err
 }
 
-// fromRings has frames read from memory, where they are left until they have come as a whole, and fromSocket from a
+// FromRings has frames read from memory, where they are left until they have come as a whole, and fromSocket from a
 // socket whose reads do not wait: there, they are buffered.
 func (r *Reader) FromRings(from Rings) { r.ready, r.ahead = from.Ready, directLen }
 
@@ -153,7 +151,7 @@ func (r *Reader) FromSocket() {
 	}
 }
 
-// whole returns nil if the next frame can be read without waiting, because it has come as a whole or breaks a rule, and
+// Whole returns nil if the next frame can be read without waiting, because it has come as a whole or breaks a rule, and
 // otherwise errNothing, or why it will not come.
 func (r *Reader) Whole() error {
 	if r.ready == nil {
@@ -183,7 +181,7 @@ func (r *Reader) have(n int) error {
 	return nil
 }
 
-// end checks that all of the frame has been read.
+// End checks that all of the frame has been read.
 func (r *Reader) End() error {
 	if r.Left > 0 {
 		return Violationf("%v has %d bytes too many", r.Type, r.Left)
@@ -191,8 +189,7 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// take returns the next n bytes of the body, which are valid until the next
-// call.
+// Take returns the next n bytes of the body, which are valid until the next call.
 func (r *Reader) Take(n int) ([]byte, error) {
 	if n > r.Left {
 		return nil, Violationf("%v is %d bytes too short", r.Type, n-r.Left)
@@ -209,7 +206,7 @@ func (r *Reader) Take(n int) ([]byte, error) {
 	return b, err
 }
 
-// read fills dst from the body.
+// Read fills dst from the body.
 func (r *Reader) Read(dst []byte) error {
 	if len(dst) > r.Left {
 		return Violationf("%v is %d bytes too short", r.Type, len(dst)-r.Left)
@@ -229,14 +226,14 @@ func (r *Reader) Read(dst []byte) error {
 	return nil
 }
 
-// skip throws the rest of the body away.
+// Skip throws the rest of the body away.
 func (r *Reader) Skip() error {
 	n, err := r.br.Discard(r.Left)
 	r.Left -= n
 	return cutOff(err)
 }
 
-// text returns the rest of the body, which is a text.
+// Text returns the rest of the body, which is a text.
 func (r *Reader) Text() (string, error) {
 	if r.Left > MaxText {
 		return "", Violationf("%v has a text of %d bytes: the longest has %d", r.Type, r.Left, MaxText)
@@ -253,7 +250,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// clip shortens a text to what a frame may carry.
+// Clip shortens a text to what a frame may carry.
 func Clip(s string) string {
 	const cut = " …"
 	if len(s) > MaxText {
@@ -262,5 +259,5 @@ func Clip(s string) string {
 	return s
 }
 
-// errBye: the program has sent BYE.
+// ErrBye: the program has sent BYE.
 var ErrBye = errors.New("detached cleanly")

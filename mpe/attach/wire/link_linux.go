@@ -13,8 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
-// link is a program's connection, on a descriptor that Go's network poller does
-// not know. Its Read does not wait.
+// Link is a program's connection, on a descriptor that Go's network poller does not know. Its Read does not wait.
 type Link struct {
 	goroutines
 	fd int
@@ -24,7 +23,7 @@ type Link struct {
 	out, end sync.Mutex
 }
 
-// newLink makes a link of a connection, and closes conn.
+// NewLink makes a link of a connection, and closes conn.
 func NewLink(conn *net.UnixConn) (*Link, error) {
 	fd, err := progress.Take(conn)
 	return &Link{fd: fd}, err
@@ -116,8 +115,7 @@ func (l *Link) Close() {
 	unix.Close(l.fd)
 }
 
-// descriptor becomes readable when there is something to read. It is valid until
-// close.
+// Descriptor becomes readable when there is something to read. It is valid until close.
 func (l *Link) Descriptor() int { return l.fd }
 
 // Sleep returns true: what arrives keeps the descriptor readable.

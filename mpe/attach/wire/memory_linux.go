@@ -17,7 +17,7 @@ type Offer struct {
 	fd  int
 }
 
-// newOffer makes the memory of two rings, and of an arena of so many bytes.
+// NewOffer makes the memory of two rings, and of an arena of so many bytes.
 func NewOffer(arena int) (*Offer, error) {
 	n := MemoryLen(RingLen) + arena
 	fd, err := sharedmem.Create(n)
@@ -32,7 +32,7 @@ func NewOffer(arena int) (*Offer, error) {
 	return &Offer{mem, fd}, nil
 }
 
-// stream writes b with the memory's descriptor, and returns what the connection is from then on. Unless it fails, it
+// Stream writes b with the memory's descriptor, and returns what the connection is from then on. Unless it fails, it
 // closes conn. Otherwise it gives the memory back.
 func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
@@ -51,7 +51,7 @@ func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	return NewRingLink(l, o.mem, RingLen, false), nil
 }
 
-// greeting is a connection to a daemon that has not been asked for a rank, or has not answered. It keeps the descriptor
+// Greeting is a connection to a daemon that has not been asked for a rank, or has not answered. It keeps the descriptor
 // that the daemon sends.
 type Greeting struct {
 	*net.UnixConn
@@ -94,7 +94,7 @@ func (g *Greeting) Close() error {
 	return g.UnixConn.Close()
 }
 
-// stream returns what the connection is from WELCOME on, whose rings and arena have those lengths. It closes the
+// Stream returns what the connection is from WELCOME on, whose rings and arena have those lengths. It closes the
 // connection unless it fails.
 func (g *Greeting) Stream(length, arena uint64) (Polled, error) {
 	var mem []byte

@@ -29,7 +29,7 @@ const (
 	FlagArena
 )
 
-// hello asks for a rank.
+// Hello asks for a rank.
 type Hello struct {
 	Version uint32
 	Rank    int32
@@ -44,11 +44,9 @@ func HelloFrame(h Hello) []byte {
 	return Order.AppendUint32(b, h.Flags)
 }
 
-// readHello reads the first frame. What follows the fields of this version is
-// left to later ones.
+// ReadHello reads the first frame. What follows the fields of this version is left to later ones.
 func (r *Reader) ReadHello() (h Hello, err error) {
-	// The header is examined as a whole: its length is nonsense if this is
-	// another protocol.
+	// The header is examined as a whole: its length is nonsense if this is another protocol.
 	b, err := r.br.Peek(FrameHeaderLen)
 	if err != nil {
 		return h, err
@@ -99,23 +97,22 @@ func byteOrder(field string, value uint32) error {
 type Limits struct {
 	// Operations is how many operations may be under way, probes included.
 	Operations int
-	// Bytes is how much payload all of them may have: the messages being sent
-	// and the buffers of receives.
+	// Bytes is how much payload all of them may have: the messages being sent and the buffers of receives.
 	Bytes int64
 }
 
-// welcome grants a rank. size PEER frames follow.
+// Welcome grants a rank. size PEER frames follow.
 type Welcome struct {
 	Version, Rank, Size, Chunk uint32
 	Limits                     Limits
 	Flags                      uint32
-	// ring is the length of each ring in bytes, or 0 if frames go through the socket, and arena
+	// Ring is the length of each ring in bytes, or 0 if frames go through the socket, and arena
 	// that of the arena, which is there if asked is set: the program has asked for one.
 	Ring, Arena uint64
 	Asked       bool
 }
 
-// flagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
+// FlagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
 const FlagOversubscribed = 1
 
 func AppendWelcome(b []byte, w Welcome) []byte {
@@ -218,7 +215,7 @@ const (
 	OpCall  mpe.OpKind = 255
 )
 
-// start posts an operation. Payload of a send follows in the frame, unless it is placed: then it
+// Start posts an operation. Payload of a send follows in the frame, unless it is placed: then it
 // is in the arena at place, and so will be that of a receive. Buf of the operation does not travel.
 type Start struct {
 	ID uint64
@@ -233,7 +230,7 @@ const (
 	flagPlaced
 )
 
-// appendStart appends START, of whose payload piece bytes follow.
+// AppendStart appends START, of whose payload piece bytes follow.
 func AppendStart(b []byte, s *Start, piece int) []byte {
 	n := startLen + piece
 	if s.Placed {
@@ -261,7 +258,7 @@ func readMatch(b []byte) (peer, tag int, comm uint32) {
 	return int(int32(Order.Uint32(b))), int(int32(Order.Uint32(b[4:]))), Order.Uint32(b[8:])
 }
 
-// readStart reads START up to its payload.
+// ReadStart reads START up to its payload.
 func (r *Reader) ReadStart() (s Start, err error) {
 	b, err := r.Take(startLen)
 	if err != nil {
@@ -289,13 +286,13 @@ func (r *Reader) ReadStart() (s Start, err error) {
 	return s, err
 }
 
-// appendData appends DATA, whose payload of piece bytes follows.
+// AppendData appends DATA, whose payload of piece bytes follows.
 func AppendData(b []byte, id uint64, piece int) []byte {
 	b = AppendHeader(b, FrameData, IDLen+piece)
 	return Order.AppendUint64(b, id)
 }
 
-// readID reads the id that DATA, CANCEL and ABORT begin with.
+// ReadID reads the id that DATA, CANCEL and ABORT begin with.
 func (r *Reader) ReadID() (uint64, error) {
 	b, err := r.Take(IDLen)
 	if err != nil {
@@ -308,7 +305,7 @@ func CancelFrame(id uint64) []byte {
 	return Order.AppendUint64(AppendHeader(nil, FrameCancel, IDLen), id)
 }
 
-// abortFrame returns the frame that takes an operation back because of cause.
+// AbortFrame returns the frame that takes an operation back because of cause.
 func AbortFrame(id uint64, cause error) []byte {
 	text := Clip(cause.Error())
 	b := AppendHeader(nil, FrameAbort, IDLen+8+len(text))
@@ -329,7 +326,7 @@ func (r *Reader) ReadAbort() (id uint64, cause error, err error) {
 	return id, &Error{Text: text, Set: set}, err
 }
 
-// probe probes for a message.
+// Probe probes for a message.
 type Probe struct {
 	ID uint64
 	mpe.Match

@@ -6,36 +6,32 @@ import (
 	"sync/atomic"
 )
 
-// item is something to be written: one frame, or several if it has much
-// payload.
+// Item is something to be written: one frame, or several if it has much payload.
 type Item interface {
-	// frame appends the item's next frame to b, but for the payload at its
+	// Frame appends the item's next frame to b, but for the payload at its
 	// end, which is returned beside it. more says that further frames follow.
 	Frame(b []byte) (head, payload []byte, more bool)
-	// written says that the payload that frame returned is not needed any
-	// longer.
+	// written says that the payload that frame returned is not needed any longer.
 	Written()
 }
 
 const (
-	// copyLen is the longest payload that is copied to be written with its
+	// CopyLen is the longest payload that is copied to be written with its
 	// neighbours, in bytes: a system call costs as much as this copy.
 	CopyLen = 16 << 10
-	// longWait is how many bytes of new items may pass an item that has
-	// begun.
+	// longWait is how many bytes of new items may pass an item that has begun.
 	longWait = 4 * ChunkLen
-	// batchLen is how many bytes are gathered for one system call.
+	// BatchLen is how many bytes are gathered for one system call.
 	BatchLen = 64 << 10
 )
 
-// outbox writes the items of a connection. New items go first; an item with
-// more than one frame goes on behind the others after each, so that small
-// operations are not stuck behind a large one. The goroutine that puts an item may write
-// what the kernel has room for, if no other one is writing, which saves waking a
-// goroutine; the rest is written by run.
+// Outbox writes the items of a connection. New items go first; an item with more than one frame goes on behind the
+// others after each, so that small operations are not stuck behind a large one. The goroutine that puts an item may
+// write what the kernel has room for, if no other one is writing, which saves waking a goroutine; the rest is written
+// by run.
 type Outbox struct {
 	to Stream
-	// failed is called when the connection has failed.
+	// Failed is called when the connection has failed.
 	Failed func()
 
 	mu     sync.Mutex
@@ -47,7 +43,7 @@ type Outbox struct {
 	sealed bool // nothing but the last item is taken
 	last   bool // drained is to be closed when all is written
 	wake   chan struct{}
-	// rings is where to, if it is polled: then what there is no room for is written by
+	// Rings is where to, if it is polled: then what there is no room for is written by
 	// advance, and not by run. stalled is set while there is such.
 	Rings   Rings
 	Stalled atomic.Bool
@@ -68,21 +64,18 @@ func NewOutbox(to Stream) *Outbox {
 	}
 }
 
-// toRun wakes run. The channel has room: only who has made the outbox busy
-// wakes.
+// toRun wakes run. The channel has room: only who has made the outbox busy wakes.
 func (o *Outbox) toRun() { o.wake <- struct{}{} }
 
-// putNow writes an item, if no other goroutine is writing, and others that were put
-// meanwhile. It never waits either: what the kernel has no room for is left to
-// run, and so are large payloads.
+// PutNow writes an item, if no other goroutine is writing, and others that were put meanwhile. It never waits either:
+// what the kernel has no room for is left to run, and so are large payloads.
 func (o *Outbox) PutNow(it Item) {
 	if o.push(it) {
 		o.writeNow()
 	}
 }
 
-// putOff queues an item for the next writer. The caller ensures that a goroutine
-// does, by flush at the latest.
+// PutOff queues an item for the next writer. The caller ensures that a goroutine does, by flush at the latest.
 func (o *Outbox) PutOff(it Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +84,7 @@ func (o *Outbox) PutOff(it Item) {
 	}
 }
 
-// flush is putNow for items that were put off.
+// Flush is putNow for items that were put off.
 func (o *Outbox) Flush() {
 	o.mu.Lock()
 	idle := !o.busy && o.fresh.len() > 0
@@ -115,8 +108,7 @@ func (o *Outbox) writeNow() {
 	}
 }
 
-// writeSome writes what there is room for, but not too much, and reports whether there is
-// nothing left.
+// writeSome writes what there is room for, but not too much, and reports whether there is nothing left.
 func (o *Outbox) writeSome() bool {
 	most := BatchLen
 	if o.Rings != nil {
@@ -144,8 +136,7 @@ func (o *Outbox) writeSome() bool {
 	return false
 }
 
-// tryOut writes of what was gathered what there is room for, and reports whether that was
-// all.
+// tryOut writes of what was gathered what there is room for, and reports whether that was all.
 func (o *Outbox) tryOut() bool {
 	o.buf = o.buf[:copy(o.buf, o.buf[o.to.TryWrite(o.buf):])]
 	if len(o.buf) > 0 {
@@ -173,7 +164,7 @@ func (o *Outbox) stall() bool {
 	return true
 }
 
-// advance writes what there was no room for. It is called with every poll.
+// Advance writes what there was no room for. It is called with every poll.
 func (o *Outbox) Advance() {
 	if o.Stalled.Load() && o.Stalled.CompareAndSwap(true, false) {
 		o.writeNow()
@@ -195,7 +186,7 @@ func (o *Outbox) push(it Item) bool {
 	return true
 }
 
-// run writes until ctx is done.
+// Run writes until ctx is done.
 func (o *Outbox) Run(ctx context.Context) {
 	for o.to.Await(ctx, o.wake) == nil {
 		o.write()
@@ -302,7 +293,7 @@ func (o *Outbox) rest() bool {
 	return true
 }
 
-// close drops what is queued, and what is put from now on.
+// Close drops what is queued, and what is put from now on.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -310,15 +301,14 @@ func (o *Outbox) Close() {
 	o.fresh, o.begun = fifo{}, fifo{}
 }
 
-// seal takes no more items but the last.
+// Seal takes no more items but the last.
 func (o *Outbox) Seal() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sealed = true
 }
 
-// closeWith drops what is queued but for one last item, and waits until run has
-// written it, or failed to.
+// CloseWith drops what is queued but for one last item, and waits until run has written it, or failed to.
 func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
 	if o.closed {
@@ -336,3 +326,41 @@ func (o *Outbox) CloseWith(last Item) {
 	}
 	_ = o.to.Await(context.Background(), o.drained) // which never ends
 }
+
+// fifo is a queue of items.
+type fifo struct {
+	items []Item
+	head  int
+}
+
+func (q *fifo) len() int { return len(q.items) - q.head }
+
+func (q *fifo) push(it Item) {
+	if q.head > 64 && q.head > len(q.items)/2 { // mostly behind us
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, it)
+}
+
+func (q *fifo) pop() Item {
+	if q.len() == 0 {
+		return nil
+	}
+	it := q.items[q.head]
+	q.items[q.head] = nil
+	if q.head++; q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+		if cap(q.items) > 4096 { // a rush is over
+			q.items = nil
+		}
+	}
+	return it
+}
+
+// Raw is an item of one frame without payload.
+type Raw []byte
+
+func (f Raw) Frame(b []byte) (head, payload []byte, more bool) { return append(b, f...), nil, false }
+func (f Raw) Written()                                         {}

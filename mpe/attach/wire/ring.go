@@ -8,18 +8,17 @@ import (
 // The memory that a daemon and a program share: a page of counters and flags, two rings of bytes,
 // the program's first, and the arena. docs/attach.md specifies it.
 const (
-	// ringLen is how long a ring is that a daemon makes, in bytes.
+	// RingLen is how long a ring is that a daemon makes, in bytes.
 	RingLen = 1 << 20
-	// minRing and maxRing are the shortest and the longest that a program accepts. A ring has
+	// MinRing and maxRing are the shortest and the longest that a program accepts. A ring has
 	// room for more than two frames of any length: see ringReader.done.
 	MinRing, maxRing = 1 << 20, 1 << 30
-	// countersLen is the length of the page with the counters of both rings, and
-	// ringCounters that of those of one.
+	// countersLen is the length of the page with the counters of both rings, and ringCounters that of those of one.
 	countersLen  = 4096
 	ringCounters = countersLen / 2
 	// Each counter and flag has two cache lines of its own, as processors fetch them in pairs.
 	writtenAt, readAt, readerSleepsAt, writerSleepsAt, processorAt = 0, 128, 256, 384, 512
-	// arenaLen is how long an arena is that a daemon makes, in bytes.
+	// ArenaLen is how long an arena is that a daemon makes, in bytes.
 	ArenaLen = 16 << 20
 	// maxArena is the longest that a program accepts.
 	maxArena = 1 << 40
@@ -27,27 +26,26 @@ const (
 	wakePart = 2
 )
 
-// memoryLen is the length of the memory with rings of n bytes, without the arena behind them.
+// MemoryLen is the length of the memory with rings of n bytes, without the arena behind them.
 func MemoryLen(n int) int { return countersLen + 2*n }
 
 // ringSize reports whether a ring may have n bytes.
 func ringSize(n int) bool { return n >= MinRing && n <= maxRing && n&(n-1) == 0 }
 
-// ring is one direction of a connection, as both sides see it.
+// Ring is one direction of a connection, as both sides see it.
 type Ring struct {
 	Data []byte
-	// written and read count bytes since the beginning, and never go back. What is followed
-	// by a load that must not come before it is a Swap: with the race detector, a Store of
-	// memory that is not Go's is no fence.
+	// Written and read count bytes since the beginning, and never go back. What is followed by a load that must not
+	// come before it is a Swap: with the race detector, a Store of memory that is not Go's is no fence.
 	Written, Read *atomic.Uint64
-	// readerSleeps and writerSleeps are 1 while that side is to be woken when there is
+	// ReaderSleeps and writerSleeps are 1 while that side is to be woken when there is
 	// something to be read, or room. The side that clears one of them wakes the other side.
 	ReaderSleeps, WriterSleeps *atomic.Uint32
-	// processor is that on which the writer has polled last, plus 1; 0 if the writer does not say.
+	// Processor is that on which the writer has polled last, plus 1; 0 if the writer does not say.
 	Processor *atomic.Uint32
 }
 
-// ringOf returns the ring with that number, 0 or 1, in memory with rings of n bytes.
+// RingOf returns the ring with that number, 0 or 1, in memory with rings of n bytes.
 func RingOf(mem []byte, number, n int) Ring {
 	counters := mem[number*ringCounters : (number+1)*ringCounters]
 	begin := countersLen + number*n
@@ -83,8 +81,7 @@ func (w *ringWriter) room(want int) (int, error) {
 	return int(size - (w.pos - read)), nil
 }
 
-// write writes as much of b as there is room for. The caller wakes the reader if wake is
-// set.
+// write writes as much of b as there is room for. The caller wakes the reader if wake is set.
 func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
 	if n, err = w.room(len(b)); n == 0 || err != nil {
 		return 0, false, err
@@ -98,8 +95,7 @@ func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
 	return n, clears(w.ReaderSleeps), nil
 }
 
-// waits asks the reader to wake this side when there is room. It reports false if there is
-// some now.
+// waits asks the reader to wake this side when there is room. It reports false if there is some now.
 func (w *ringWriter) waits() bool {
 	w.WriterSleeps.Swap(1)
 	n, err := w.room(len(w.Data) / wakePart)
@@ -113,8 +109,7 @@ type ringReader struct {
 	pos, seen uint64
 }
 
-// available returns how many bytes there are to be read, which is at least want if there are
-// so many.
+// available returns how many bytes there are to be read, which is at least want if there are so many.
 func (r *ringReader) available(want int) (int, error) {
 	if n := r.seen - r.pos; n >= uint64(want) {
 		return int(n), nil
@@ -141,9 +136,8 @@ func (r *ringReader) get(b []byte) (n int, wake bool, err error) {
 	return n, r.done(), nil
 }
 
-// done reports whether the writer is to be woken now: not for the first byte of room, or it
-// would be woken for each frame. A reader that waits for the rest of a frame has less than
-// half of the ring unread.
+// done reports whether the writer is to be woken now: not for the first byte of room, or it would be woken for each
+// frame. A reader that waits for the rest of a frame has less than half of the ring unread.
 func (r *ringReader) done() bool {
 	if r.WriterSleeps.Load() == 0 {
 		return false
@@ -152,8 +146,7 @@ func (r *ringReader) done() bool {
 	return err == nil && unread <= len(r.Data)/wakePart && clears(r.WriterSleeps)
 }
 
-// waits asks the writer to wake this side when there is more than was seen. It reports false
-// if there is now.
+// waits asks the writer to wake this side when there is more than was seen. It reports false if there is now.
 func (r *ringReader) waits() bool {
 	before := r.seen - r.pos
 	r.ReaderSleeps.Swap(1)

@@ -21,7 +21,7 @@ const (
 	roomTime = 5 * time.Millisecond
 )
 
-// ringLink is a connection whose frames go through rings. Its Read does not wait. The socket
+// RingLink is a connection whose frames go through rings. Its Read does not wait. The socket
 // has a byte for a side that is to be woken, and shows that the other side has ended.
 type RingLink struct {
 	*Link
@@ -41,7 +41,7 @@ type RingLink struct {
 	timer         *time.Timer
 }
 
-// newRingLink makes a connection of a socket and the memory that goes with it, with rings of n
+// NewRingLink makes a connection of a socket and the memory that goes with it, with rings of n
 // bytes, of which the program writes the first. It takes both over.
 func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	read, written := RingOf(mem, 0, n), RingOf(mem, 1, n)
@@ -69,8 +69,7 @@ func (r *RingLink) Read(b []byte) (int, error) {
 	}
 }
 
-// ready returns nil if n bytes can be read, errNothing if they may come, and otherwise why
-// they never will.
+// Ready returns nil if n bytes can be read, errNothing if they may come, and otherwise why they never will.
 func (r *RingLink) Ready(n int) error {
 	for {
 		have, err := r.in.available(n)
@@ -110,18 +109,17 @@ func (r *RingLink) nothing() error {
 	return nil
 }
 
-// arena implements rings.
+// Arena implements rings.
 func (r *RingLink) Arena() []byte { return r.mem[MemoryLen(len(r.in.Data)):] }
 
-// tellProcessor has the other side know on which processor this one polls.
+// TellProcessor has the other side know on which processor this one polls.
 func (r *RingLink) TellProcessor() { r.out.Processor.Store(uint32(progress.Processor() + 1)) }
 
-// otherProcessor returns the processor on which the other side has polled last, or -1.
+// OtherProcessor returns the processor on which the other side has polled last, or -1.
 func (r *RingLink) OtherProcessor() int { return int(r.in.Processor.Load()) - 1 }
 
-// Sleep announces that Read will not be called before the socket is readable, which it stays
-// until Sleep is called again. It reports false if there is something to be read that ready
-// has not seen.
+// Sleep announces that Read will not be called before the socket is readable, which it stays until Sleep is called
+// again. It reports false if there is something to be read that ready has not seen.
 func (r *RingLink) Sleep() bool {
 	var woken [64]byte
 	for n := len(woken); n == len(woken); {
@@ -178,7 +176,7 @@ func (r *RingLink) Write(b []byte) (done int, err error) {
 	}
 }
 
-// waits reports false if there is room, and otherwise has the other side wake this one when
+// Waits reports false if there is room, and otherwise has the other side wake this one when
 // there is, unless it has closed the connection.
 func (r *RingLink) Waits() bool {
 	r.Link.out.Lock()

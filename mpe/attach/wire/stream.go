@@ -9,9 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// Stream is a connection between a program and a daemon, and runs the goroutines that serve
-// it. Serve and Dial make theirs of Unix sockets. Tests make others, such as one in simulated
-// time that runs one goroutine at a time.
+// Stream is a connection between a program and a daemon, and runs the goroutines that serve it. Serve and Dial make
+// theirs of Unix sockets. Tests make others, such as one in simulated time that runs one goroutine at a time.
 type Stream interface {
 	// Read and Write wait until there is something to read, and until all is written.
 	io.ReadWriter
@@ -30,29 +29,28 @@ type Stream interface {
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
-// polled is a Stream whose Read may be polled: it returns errNothing instead of waiting. Where
+// Polled is a Stream whose Read may be polled: it returns errNothing instead of waiting. Where
 // there is no descriptor, Read waits.
 type Polled interface {
 	Stream
-	// descriptor becomes readable when there is something to read, after Sleep has returned
+	// Descriptor becomes readable when there is something to read, after Sleep has returned
 	// true. It is valid until Close.
 	Descriptor() int
 	Sleep() bool
 }
 
-// rings is a Stream through memory.
+// Rings is a Stream through memory.
 type Rings interface {
 	Polled
-	// ready returns nil if n bytes can be read, and otherwise what Read returns.
+	// Ready returns nil if n bytes can be read, and otherwise what Read returns.
 	Ready(n int) error
-	// arena is the memory for payload that frames do not carry, until Close.
+	// Arena is the memory for payload that frames do not carry, until Close.
 	Arena() []byte
 	// tellProcessor has the other side know on which processor this one polls. otherProcessor
 	// returns that of the other side, or -1 if that is not known.
 	TellProcessor()
 	OtherProcessor() int
-	// waits reports false if there is room for TryWrite. Otherwise the descriptor becomes
-	// readable when there is.
+	// Waits reports false if there is room for TryWrite. Otherwise the descriptor becomes readable when there is.
 	Waits() bool
 }
 
@@ -74,10 +72,10 @@ func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// source is what is read, by whichever way.
+// Source is what is read, by whichever way.
 type Source struct{ io.Reader }
 
-// notify sends a value to n, if it has room.
+// Notify sends a value to n, if it has room.
 func Notify(n chan<- struct{}) {
 	select {
 	case n <- struct{}{}:
@@ -85,11 +83,22 @@ func Notify(n chan<- struct{}) {
 	}
 }
 
-// noDescriptor is that of a stream that cannot be polled: its Read waits.
+// NoDescriptor is that of a stream that cannot be polled: its Read waits.
 const NoDescriptor = -1
 
-// errNothing: nothing more has come.
+// ErrNothing: nothing more has come.
 var ErrNothing = errors.New("nothing has come")
 
-// farewellTime is how long a program has to read why it is disconnected.
+// FarewellTime is how long a program has to read why it is disconnected.
 const FarewellTime = time.Second
+
+// Credentials identify the process at the other end of a socket, as the kernel reports.
+type Credentials struct {
+	PID, UID, GID int
+	// Groups are the supplementary groups.
+	Groups []int
+}
+
+// ErrNoCredentials: the system does not report the process at the other end of a Unix
+// socket, so that no program may attach.
+var ErrNoCredentials = errors.New("this system does not report the process at the other end of a Unix socket: programs can attach on Linux only")
