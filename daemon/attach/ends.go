@@ -57,6 +57,9 @@ func (e *ends) add(op *operation) {
 // answer ends the operations that have ended, and reports whether there were any. now says that the caller is not the
 // reading goroutine.
 func (e *ends) answer(now bool) (found bool) {
+	if !e.some.Load() {
+		return false
+	}
 	e.answering.Lock()
 	defer e.answering.Unlock()
 	for e.some.Load() {

@@ -279,7 +279,7 @@ func (c *Client) enter(req mpe.Operation, p wire.Probe, call *collective.Operati
 	defer op.mu.Unlock()
 	id := c.ops.add(op)
 	op.c, op.req, op.probe, op.got, op.opState = c, wire.Start{ID: id, Operation: req, Length: uint64(len(req.Buf))}, p, 0, opState{queued: true}
-	op.probe.ID = id
+	op.probe.ID, op.block = id, span{}
 	if call != nil {
 		if op.call == nil {
 			op.call = new(collectiveOp)
@@ -337,5 +337,4 @@ func (c *Client) remove(op *Op) {
 		wire.Notify(c.fewer)
 	}
 	c.arena.put(op.block)
-	op.block = span{}
 }
