@@ -211,7 +211,11 @@ func TestUnregister(t *testing.T) {
 func (w *Watch) dueAt() (at time.Duration, next bool) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
-	return w.again, w.again == w.p.timer.next
+	next = w.again != 0 && w.p.timer.next != 0 && w.p.timer.next <= w.again
+	for _, v := range w.p.timer.pending { // but for that which measures wake-ups
+		next = next && (v.id == 0 || v.again >= w.again)
+	}
+	return w.again, next
 }
 
 // postpone moves the time of the next call, if it is to be called.
