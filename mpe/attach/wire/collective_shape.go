@@ -167,6 +167,7 @@ func (c *Call) Room() uint64 {
 	return Add(c.Length, Add(c.Result, AlignLen)) // the result is aligned
 }
 
+// Refuse returns the error of a call that cannot be.
 func (c *Call) Refuse(format string, args ...any) error {
 	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
 }

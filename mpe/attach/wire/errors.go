@@ -151,10 +151,12 @@ func (e *RefusedError) Is(target error) bool {
 	return false
 }
 
+// Refuse returns a RefusedError.
 func Refuse(reason Reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }
 
+// RefusedFrame returns REFUSED.
 func RefusedFrame(e *RefusedError) []byte {
 	text := Clip(e.Text)
 	b := AppendHeader(nil, FrameRefused, 2+len(text))

@@ -58,6 +58,7 @@ const (
 	MaxText = 4 << 10
 )
 
+// Order is the byte order of all numbers.
 var Order = binary.LittleEndian
 
 // ProtocolError is a frame that breaks the rules. Who sent it is disconnected.
@@ -65,6 +66,7 @@ type ProtocolError struct{ text string }
 
 func (e *ProtocolError) Error() string { return e.text }
 
+// Violationf returns a ProtocolError.
 func Violationf(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
@@ -100,6 +102,7 @@ const peekLen = 64 << 10
 // directLen is how long a part of a payload is that is not read by way of the buffer, at least.
 const directLen = 4 << 10
 
+// NewReader returns a Reader of a stream whose reads wait.
 func NewReader(r io.Reader) *Reader {
 	in := &Reader{from: r, ahead: peekLen}
 	in.br = bufio.NewReaderSize((*readAhead)(in), peekLen)
@@ -139,10 +142,10 @@ func (r *Reader) Next() error {
 	return err
 }
 
-// FromRings has frames read from memory, where they are left until they have come as a whole, and fromSocket from a
-// socket whose reads do not wait: there, they are buffered.
+// FromRings has frames read from memory, where they are left until they have come as a whole.
 func (r *Reader) FromRings(from Rings) { r.ready, r.ahead = from.Ready, directLen }
 
+// FromSocket has frames read from a socket whose reads do not wait: there, they are buffered.
 func (r *Reader) FromSocket() {
 	r.br = bufio.NewReaderSize(r.br, FrameHeaderLen+MaxBody)
 	r.ready = func(n int) error {

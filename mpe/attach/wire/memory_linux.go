@@ -58,6 +58,7 @@ type Greeting struct {
 	FD int
 }
 
+// NewGreeting returns the Greeting of a connection.
 func NewGreeting(conn *net.UnixConn) *Greeting { return &Greeting{conn, -1} }
 
 // Read implements io.Reader.

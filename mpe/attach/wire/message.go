@@ -36,6 +36,7 @@ type Hello struct {
 	Flags   uint32
 }
 
+// HelloFrame returns HELLO.
 func HelloFrame(h Hello) []byte {
 	b := AppendHeader(nil, FrameHello, HelloLen)
 	b = append(b, magic...)
@@ -115,6 +116,7 @@ type Welcome struct {
 // FlagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
 const FlagOversubscribed = 1
 
+// AppendWelcome appends WELCOME.
 func AppendWelcome(b []byte, w Welcome) []byte {
 	n := welcomeLen
 	if w.Asked {
@@ -132,6 +134,7 @@ func AppendWelcome(b []byte, w Welcome) []byte {
 	return b
 }
 
+// ReadWelcome reads WELCOME.
 func (r *Reader) ReadWelcome() (w Welcome, err error) {
 	n := welcomeLen
 	if w.Asked = r.Left > n; w.Asked {
@@ -163,6 +166,7 @@ func peerFlags(p *mpe.PeerInfo) []*bool {
 	return []*bool{&p.Words, &p.NoTags, &p.SmallTags, &p.NoComms, &p.NoLength, &p.NoEmpty}
 }
 
+// AppendPeer appends PEER.
 func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 	var flags uint32
 	for i, set := range peerFlags(&p) {
@@ -185,6 +189,7 @@ func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 	return b
 }
 
+// ReadPeer reads PEER of a rank.
 func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	b, err := r.Take(8)
 	if err != nil {
@@ -301,6 +306,7 @@ func (r *Reader) ReadID() (uint64, error) {
 	return Order.Uint64(b), nil
 }
 
+// CancelFrame returns CANCEL.
 func CancelFrame(id uint64) []byte {
 	return Order.AppendUint64(AppendHeader(nil, FrameCancel, IDLen), id)
 }
@@ -313,6 +319,7 @@ func AbortFrame(id uint64, cause error) []byte {
 	return append(Order.AppendUint64(b, sentinelSet(cause)), text...)
 }
 
+// ReadAbort reads ABORT.
 func (r *Reader) ReadAbort() (id uint64, cause error, err error) {
 	if id, err = r.ReadID(); err != nil {
 		return 0, nil, err
@@ -338,6 +345,7 @@ const (
 	flagClaim
 )
 
+// AppendProbe appends PROBE.
 func AppendProbe(b []byte, p *Probe) []byte {
 	b = AppendHeader(b, FrameProbe, ProbeLen)
 	b = Order.AppendUint64(b, p.ID)
@@ -345,6 +353,7 @@ func AppendProbe(b []byte, p *Probe) []byte {
 	return appendMatch(b, p.Source, p.Tag, p.Comm)
 }
 
+// ReadProbe reads PROBE.
 func (r *Reader) ReadProbe() (p Probe, err error) {
 	b, err := r.Take(ProbeLen)
 	if err != nil {

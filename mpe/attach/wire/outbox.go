@@ -57,6 +57,7 @@ type Outbox struct {
 	owner   Item
 }
 
+// NewOutbox returns the Outbox of a connection.
 func NewOutbox(to Stream) *Outbox {
 	return &Outbox{
 		to: to, Failed: func() {}, wake: make(chan struct{}, 1), drained: make(chan struct{}),
@@ -362,5 +363,8 @@ func (q *fifo) pop() Item {
 // Raw is an item of one frame without payload.
 type Raw []byte
 
+// Frame implements Item.
 func (f Raw) Frame(b []byte) (head, payload []byte, more bool) { return append(b, f...), nil, false }
-func (f Raw) Written()                                         {}
+
+// Written implements Item.
+func (f Raw) Written() {}
