@@ -76,7 +76,7 @@ race: ## tests, with the race detector (needs a C compiler) where the product ha
 # The engine is the same: only the transports' own code needs the race detector once more.
 offload-off: ## tests of what carries messages, without UDP offload and single copies
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -race -vet=off ./udp ./transport/shm
-	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off -skip '$(PROCESSES)|LateCopies|Upstream|DOSA|NextProgram|Hydra' ./node ./mpi ./internal/integration
+	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off -skip '$(PROCESSES)|LateCopies|Upstream|DOSA|NextProgram|Hydra' ./node ./mpi ./mpi/job ./internal/integration
 
 without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 10,000 simulated programs
 	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./daemon/attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
-	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -57,8 +57,8 @@ func TestForeignProfile(t *testing.T) {
 func TestAttachToControlSocket(t *testing.T) {
 	c := newCluster(t)
 	start(t, c.yaml("", "run: host", "peer: software"))
-	t.Setenv(mpi.EnvSocket, c.socket)
-	_, err := mpi.OpenDevice(within(t))
+	t.Setenv(job.EnvSocket, c.socket)
+	_, err := job.Device(within(t))
 	if err == nil || !strings.Contains(err.Error(), "that is a daemon's control socket; attach to "+strings.TrimSuffix(c.socket, ".sock")+"-attach.sock") {
 		t.Error(err)
 	}
@@ -126,7 +126,7 @@ func TestMistakesOfPrograms(t *testing.T) {
 			}
 			soon, stop := context.WithTimeout(within(t), 10*time.Millisecond)
 			defer stop()
-			if _, err := op.Wait(soon); err == nil || !strings.Contains(err.Error(), "; rank 1 is a stand-in of this zrlmpid: ") {
+			if _, err := op.Await(soon); err == nil || !strings.Contains(err.Error(), "; rank 1 is a stand-in of this zrlmpid: ") {
 				t.Error(err)
 			}
 		})

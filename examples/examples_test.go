@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
-	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
@@ -61,7 +61,7 @@ func run(t *testing.T, commandLine string, env ...string) output {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then says what it waits for
-	cmd.Env = append(os.Environ(), mpi.EnvSocket+"=", mpi.EnvConfig+"=", mpi.EnvRank+"=")
+	cmd.Env = append(os.Environ(), job.EnvSocket+"=", job.EnvConfig+"=", job.EnvRank+"=")
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
@@ -229,9 +229,9 @@ func start(t *testing.T, text string) (env []string) {
 		t.Fatal("the daemon does not start")
 	}
 	if cfg.Ranks[0].Run == config.RunHost {
-		return []string{mpi.EnvSocket + "=" + socket}
+		return []string{job.EnvSocket + "=" + socket}
 	}
-	return []string{mpi.EnvConfig + "=" + file, mpi.EnvRank + "=0"}
+	return []string{job.EnvConfig + "=" + file, job.EnvRank + "=0"}
 }
 
 // notice is sent to when something is written to it.

@@ -365,7 +365,7 @@ func TestNoAbortByOrder(t *testing.T) {
 		abortCall(t, a, time.Second)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if _, err := b.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, collective.ErrCallFailed) {
+		if _, err := b.Await(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, collective.ErrCallFailed) {
 			t.Errorf("%v", err)
 		}
 	})

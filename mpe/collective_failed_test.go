@@ -67,7 +67,7 @@ func outcome(t *testing.T, o mpe.Op) error {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 	defer stop()
-	_, err := o.Wait(ctx)
+	_, err := o.Await(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it got no abort: %v", err)
 	}
@@ -80,7 +80,7 @@ func abortCall(t *testing.T, o mpe.Op, after time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), after)
 	defer stop()
-	if _, err := o.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := o.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it should wait for others: %v", err)
 	}
 	o.Free()

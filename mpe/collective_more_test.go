@@ -36,7 +36,7 @@ func finish(t *testing.T, ops ...mpe.Op) {
 	t.Helper()
 	for i, o := range ops {
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-		_, err := o.Wait(ctx)
+		_, err := o.Await(ctx)
 		stop()
 		if err != nil {
 			t.Fatalf("operation %d: %v", i, err)
@@ -158,7 +158,7 @@ func TestAbandonedWhileComputing(t *testing.T) {
 			synctest.Wait()
 			close(goOn)
 		}()
-		if _, err := ops[0].Wait(ctx); err != nil && !errors.Is(err, context.Canceled) || !returned {
+		if _, err := ops[0].Await(ctx); err != nil && !errors.Is(err, context.Canceled) || !returned {
 			t.Errorf("%v; the function has returned: %v", err, returned)
 		}
 		finish(t, ops[1])
@@ -190,7 +190,7 @@ func TestAbandonedCall(t *testing.T) {
 			}
 			for i, o := range ops {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				_, err := o.Wait(ctx)
+				_, err := o.Await(ctx)
 				cancel()
 				var step *collective.StepError
 				var wait *mpe.WaitError
@@ -322,17 +322,17 @@ func TestFlowIsAborted(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := ops[1].Wait(ended); !errors.Is(err, context.Canceled) {
+		if _, err := ops[1].Await(ended); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		for _, r := range []int{2, 3} {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := ops[r].Wait(ctx); !errors.Is(err, extended.ErrAborted) || !errors.Is(err, collective.ErrCallFailed) {
+			if _, err := ops[r].Await(ctx); !errors.Is(err, extended.ErrAborted) || !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("rank %d: %v", r, err)
 			}
 			stop()
 		}
-		if _, err := ops[0].Wait(t.Context()); !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, extended.ErrAborted) {
+		if _, err := ops[0].Await(t.Context()); !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, extended.ErrAborted) {
 			t.Errorf("rank 0: %v", err) // it gets the abort
 		}
 		runCases(t, c.engines, []*colltest.Case{colltest.New(coll.Bcast, "binomial", 4, 0, 50)})
@@ -476,12 +476,12 @@ func TestCollectiveErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := o.Wait(t.Context()); !errors.Is(err, coll.ErrCall) {
+			if _, err := o.Await(t.Context()); !errors.Is(err, coll.ErrCall) {
 				t.Errorf("no buffer: %v", err)
 			}
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
-			o1.Wait(ctx)
+			o1.Await(ctx)
 		}
 	})
 }
@@ -494,7 +494,7 @@ func TestCollectiveMismatch(t *testing.T) {
 		a, b := colltest.New(coll.Bcast, "binomial", 2, 0, 3), colltest.New(coll.Bcast, "binomial", 2, 0, 5)
 		x, y := begin(t, a, c.engines[0], 1), begin(t, b, c.engines[1], 1)
 		finish(t, x)
-		if _, err := y.Wait(t.Context()); !errors.Is(err, collective.ErrMismatch) {
+		if _, err := y.Await(t.Context()); !errors.Is(err, collective.ErrMismatch) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -513,7 +513,7 @@ func TestCloseEndsCalls(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
 			c.engines[0].Close(ctx)
-			if _, err := o.Wait(t.Context()); !errors.Is(err, mpe.ErrClosed) {
+			if _, err := o.Await(t.Context()); !errors.Is(err, mpe.ErrClosed) {
 				t.Errorf("agreed %v: %v", agreed, err)
 			}
 		})
@@ -547,7 +547,7 @@ func BenchmarkBarrierInMemory(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			if _, err := o.Wait(b.Context()); err != nil {
+			if _, err := o.Await(b.Context()); err != nil {
 				return err
 			}
 			o.Free()

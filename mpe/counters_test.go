@@ -26,7 +26,7 @@ func exchange(t *testing.T, c *cluster, data []byte) {
 	r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, len(data))})
 	s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data})
 	for _, op := range []mpe.Op{s, r} {
-		if _, err := op.Wait(context.Background()); err != nil {
+		if _, err := op.Await(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestCountersOfTimeOuts(t *testing.T) {
 		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
 		defer c.close()
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)})
-		if _, err := s.Wait(context.Background()); err == nil {
+		if _, err := s.Await(context.Background()); err == nil {
 			t.Fatal("the message has ended well")
 		}
 		_, peers := counters(c.engines[0])
@@ -164,7 +164,7 @@ func TestSilentPeer(t *testing.T) {
 			t.Error("a peer from which nothing is expected is silent")
 		}
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)})
-		if _, err := s.Wait(context.Background()); err == nil || !silent() {
+		if _, err := s.Await(context.Background()); err == nil || !silent() {
 			t.Errorf("after a time-out, %v, the peer is not silent", err)
 		}
 		time.Sleep(time.Hour)
@@ -187,20 +187,20 @@ func TestStatusBeginsWhenPosted(t *testing.T) {
 		time.Sleep(time.Second)
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
 		second := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, n)})
-		if _, err := s.Wait(context.Background()); err != nil {
+		if _, err := s.Await(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		st, err := r.Wait(context.Background())
+		st, err := r.Await(context.Background())
 		if err != nil || st.Elapsed() < time.Second {
 			t.Errorf("the receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
 		}
 		time.Sleep(2 * time.Second)
 		r = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, n)})
-		if st, err = second.Wait(context.Background()); err != nil || st.Elapsed() < 2*time.Second {
+		if st, err = second.Await(context.Background()); err != nil || st.Elapsed() < 2*time.Second {
 			t.Errorf("the second send took %v: %+v, %v", st.Elapsed(), st.Phases, err)
 		}
 		// It was posted when the message was there already.
-		if st, err = r.Wait(context.Background()); err != nil || st.Elapsed() > time.Second {
+		if st, err = r.Await(context.Background()); err != nil || st.Elapsed() > time.Second {
 			t.Errorf("the second receive took %v: %+v, %v", st.Elapsed(), st.Phases, err)
 		}
 	})
@@ -224,7 +224,7 @@ func TestDepths(t *testing.T) {
 			ops = append(ops, start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)}))
 		}
 		for _, op := range ops[:6] {
-			if _, err := op.Wait(context.Background()); err != nil {
+			if _, err := op.Await(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 		}

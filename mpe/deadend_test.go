@@ -99,7 +99,7 @@ func TestDeadEnd(t *testing.T) {
 			"a later send":    {Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)},
 			"a later receive": {Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 4)},
 		} {
-			_, err := post(op).Wait(t.Context())
+			_, err := post(op).Await(t.Context())
 			endsBy(t, what, err, 1)
 		}
 		_, _, err := e.Probe(t.Context(), mpe.Match{Source: 1}, false)
@@ -219,7 +219,7 @@ func TestDeadEndAbortsCalls(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err = op.Wait(ctx)
+			_, err = op.Await(ctx)
 			return err
 		}
 		if _, err := c.engines[1].Irecv(0, make([]byte, 4000), mpe.Options{}); err != nil {
@@ -266,7 +266,7 @@ func TestDeadEndOfAMember(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = op.Wait(t.Context())
+			_, err = op.Await(t.Context())
 			return err
 		}
 		if err := call(coll.Bcast, 1); !errors.Is(err, handshake.ErrPartial) {

@@ -67,7 +67,7 @@ func TestDetach(t *testing.T) {
 				time.Sleep(tt.after)
 				if send {
 					released := detach(t, s, out, copied)
-					if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(in, data) {
+					if _, err := r.Await(t.Context()); err != nil || !bytes.Equal(in, data) {
 						t.Errorf("%s: %v, intact: %v", name, err, bytes.Equal(in, data))
 					}
 					time.Sleep(time.Second)
@@ -77,7 +77,7 @@ func TestDetach(t *testing.T) {
 					return
 				}
 				released := detach(t, r, in, copied)
-				if _, err := s.Wait(t.Context()); err != nil {
+				if _, err := s.Await(t.Context()); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				time.Sleep(time.Second)
@@ -85,7 +85,7 @@ func TestDetach(t *testing.T) {
 					t.Errorf("%s: the buffer was released with the message in it", name)
 				}
 				next := make([]byte, n)
-				st, err := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: next}).Wait(t.Context())
+				st, err := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: next}).Await(t.Context())
 				if err != nil || st.Bytes != n || !bytes.Equal(next, data) {
 					t.Errorf("%s: the next receive got %+v, %v", name, st, err)
 				}

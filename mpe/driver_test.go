@@ -357,7 +357,7 @@ func TestPlacementOfClearedMessages(t *testing.T) {
 				r = start(t, b, recv)
 			}
 			for _, op := range []mpe.Op{r, s} {
-				if _, err := op.Wait(t.Context()); err != nil {
+				if _, err := op.Await(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}

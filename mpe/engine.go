@@ -212,7 +212,10 @@ func (e *Engine) recent() bool {
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() {
 	out := e.core.End()
-	if len(out.Ended) > 0 || out.Rare {
+	if len(out.Ended) > 0 {
+		completeAll(out)
+	}
+	if out.Rare {
 		e.dealWith(out)
 	}
 	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
@@ -236,16 +239,17 @@ func (e *Engine) unlock() {
 	e.mu.Unlock()
 }
 
-// dealWith does the rest of an event.
-func (e *Engine) dealWith(out *core.Outcome) {
+// completeAll ends the requests of an event for their callers.
+func completeAll(out *core.Outcome) {
 	for i, r := range out.Ended {
 		out.Ended[i] = nil
 		requestOf(r).complete()
 	}
 	out.Ended = out.Ended[:0]
-	if !out.Rare {
-		return
-	}
+}
+
+// dealWith does what is rare of an event.
+func (e *Engine) dealWith(out *core.Outcome) {
 	for _, wake := range out.Wake {
 		wake()
 	}
@@ -363,7 +367,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	close(e.stop)
 	e.timer.Stop()
 	e.core.Shut()
-	e.dealWith(e.core.End())
+	out := e.core.End()
+	completeAll(out)
+	e.dealWith(out)
 	e.mu.Unlock()
 	return cmp.Or(err, closeTransports(e))
 }

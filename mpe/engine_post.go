@@ -75,9 +75,6 @@ func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (S
 	return r.Wait(ctx)
 }
 
-// AsEngine returns the engine, of a device that embeds it as well.
-func (e *Engine) AsEngine() *Engine { return e }
-
 // Start posts an operation.
 func (e *Engine) Start(op Operation) (Op, error) {
 	r, err := e.Post(&op)
@@ -87,14 +84,15 @@ func (e *Engine) Start(op Operation) (Op, error) {
 	return r, nil
 }
 
-// Post is Start for callers that know that the device is an engine: to hand an operation over by value takes longer.
+// Post is Start for callers that know that the device is an engine.
 func (e *Engine) Post(op *Operation) (*Request, error) {
 	if err := e.core.Check(op); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
-	c := e.core.Request(op)
-	r := requestOf(c)
+	r := e.requests.get()
+	c := &r.core
+	e.core.Init(c, op)
 	r.e = e
 	short := e.core.SendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
@@ -118,19 +116,19 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 
 // SendNow sends the message of an operation at once, if that takes no request: to a rank that shares memory, if the message goes in
 // one packet and nothing goes first. It reports whether it has. If not, nothing has happened, and the operation is for Post.
-func (e *Engine) SendNow(op *Operation) bool {
-	if op.Kind != OpSend || e.core.Check(op) != nil || !e.core.MaySendNow(op.Peer) {
+func (e *Engine) SendNow(op Operation) bool {
+	if op.Kind != OpSend || e.core.Check(&op) != nil || !e.core.MaySendNow(op.Peer) {
 		return false
 	}
 	e.mu.Lock()
-	if !e.core.SendNow(op) {
+	if !e.core.SendNow(&op) {
 		e.mu.Unlock()
 		return false
 	}
 	if e.core.NeedsTime(op.Peer) {
 		e.core.Begin(e.clock.now())
 	}
-	e.core.SentNow(op)
+	e.core.SentNow(&op)
 	e.unlockAndPoll()
 	return true
 }

@@ -51,8 +51,8 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 			continue
 		}
 		if mine == nil {
-			found = make(chan struct{}, 1)
-			mine = &core.Probe{Match: m, Wake: func() { notify(found) }}
+			wake := make(chan struct{}, 1) // found would be on the heap, also for those that do not wait
+			found, mine = wake, &core.Probe{Match: m, Wake: func() { notify(wake) }}
 			e.core.Probes.Add(mine)
 		}
 		e.unlock()

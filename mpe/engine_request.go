@@ -32,6 +32,10 @@ func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 
 // complete ends the request for its caller, and notifies that. A waiter that sees it may free the request.
 func (r *Request) complete() {
+	if r.waiter == nil && r.then == nil && r.core.Call == nil {
+		r.ended.Store(true)
+		return
+	}
 	waiter, then := r.waiter, r.then
 	if waiter != nil {
 		r.watch(nil)
@@ -250,8 +254,7 @@ func (r *Request) release() {
 	}
 }
 
-// Library returns what a library keeps of the operation. It is the library's alone, and stays when the operation is freed, for
-// the next one that has its memory.
+// Library returns where a library keeps what belongs to the operation.
 func (r *Request) Library() *any { return &r.library }
 
 // Cancel cancels the request, if that is still possible.

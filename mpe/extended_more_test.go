@@ -39,7 +39,7 @@ func TestRoomOfADetachedReceive(t *testing.T) {
 		start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data})
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
 		defer cancel()
-		if _, err := r.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := r.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		buf := make([]byte, 100_000)
@@ -175,7 +175,7 @@ func TestCloseCancelsAnnouncedSends(t *testing.T) {
 		if err := c.engines[0].Close(ctx); err != nil {
 			t.Error(err)
 		}
-		if _, err := op.Wait(t.Context()); !errors.Is(err, mpe.ErrClosed) {
+		if _, err := op.Await(t.Context()); !errors.Is(err, mpe.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
 		if n := c.engines[1].Snapshot().Unexpected; n != 0 {
@@ -202,7 +202,7 @@ func TestWaitersAreCounted(t *testing.T) {
 		defer cancel()
 		r := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
 		want(0)
-		go r.Wait(ctx)
+		go r.Await(ctx)
 		go e.Probe(ctx, mpe.Match{Source: 1, Tag: 9}, true)
 		want(2)
 		time.Sleep(2 * time.Second)
@@ -219,7 +219,7 @@ func TestWaitersAreCounted(t *testing.T) {
 		r.Notify(ch)
 		<-ch
 		want(0)
-		if _, err := r.Wait(t.Context()); err != nil {
+		if _, err := r.Await(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -288,11 +288,11 @@ func TestDetachedExtendedSendGoesOnWithACopy(t *testing.T) {
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: mine})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if _, err := s.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		clear(mine)
-		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
+		if _, err := r.Await(t.Context()); err != nil || !bytes.Equal(buf, data) {
 			t.Errorf("%v, intact: %v", err, bytes.Equal(buf, data))
 		}
 	})

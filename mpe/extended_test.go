@@ -93,10 +93,10 @@ func TestExtendedSendRecv(t *testing.T) {
 						}
 						r = start(t, c.engines[1], recv)
 					}
-					if _, err := s.Wait(t.Context()); err != nil {
+					if _, err := s.Await(t.Context()); err != nil {
 						t.Fatalf("%d bytes: %v", n, err)
 					}
-					st, err := r.Wait(t.Context())
+					st, err := r.Await(t.Context())
 					if err != nil || st.Bytes != int64(n) || st.Tag != 70000 || st.Comm != 4 || st.Peer != 0 || !bytes.Equal(buf, data) {
 						t.Fatalf("%d bytes: %+v, %v, intact %v", n, st, err, bytes.Equal(buf, data))
 					}
@@ -127,10 +127,10 @@ func TestCopyRule(t *testing.T) {
 		if !bytes.Equal(buf[:4*1336], data[:4*1336]) || bytes.Equal(buf, data) {
 			t.Error("what had arrived is not in the buffer as soon as the receive is posted")
 		}
-		if _, err := s.Wait(t.Context()); err != nil {
+		if _, err := s.Await(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
+		if _, err := r.Await(t.Context()); err != nil || !bytes.Equal(buf, data) {
 			t.Fatalf("%v, intact %v", err, bytes.Equal(buf, data))
 		}
 		if p := c.engines[1].Snapshot().Peers[0]; p.TakenOver != 1 || p.TakenOverBytes != 6*1336 {
@@ -156,10 +156,10 @@ func TestExtendedTruncation(t *testing.T) {
 					time.Sleep(time.Second)
 					r = start(t, c.engines[1], recv)
 				}
-				if _, err := s.Wait(t.Context()); err != nil {
+				if _, err := s.Await(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				st, err := r.Wait(t.Context())
+				st, err := r.Await(t.Context())
 				var te *mpe.TruncatedError
 				if !errors.Is(err, mpe.ErrTruncated) || !errors.As(err, &te) || te.Sent != int64(n) || te.Posted != 37 || st.Bytes != int64(n) || !bytes.Equal(buf, data[:37]) {
 					t.Errorf("%d bytes, late %v: %+v, %v", n, late, st, err)
@@ -187,14 +187,14 @@ func TestDetachedExtendedReceiveKeepsTheMessage(t *testing.T) {
 			second := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: pattern(10, 8)})
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
 			defer cancel()
-			_, err := r.Wait(ctx)
+			_, err := r.Await(ctx)
 			var we *mpe.WaitError
 			if !errors.As(err, &we) || !we.InTransfer || !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("got %v", err)
 			}
 			stored := bytes.Clone(first)
 			for _, s := range []mpe.Op{s, second} {
-				if _, err := s.Wait(t.Context()); err != nil {
+				if _, err := s.Await(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -204,11 +204,11 @@ func TestDetachedExtendedReceiveKeepsTheMessage(t *testing.T) {
 			}
 			// The message is still the first one.
 			buf := make([]byte, n)
-			st, err := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}).Wait(t.Context())
+			st, err := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}).Await(t.Context())
 			if err != nil || st.Bytes != int64(n) || !bytes.Equal(buf, data) {
 				t.Fatalf("%+v, %v", st, err)
 			}
-			st, err = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}).Wait(t.Context())
+			st, err = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}).Await(t.Context())
 			if err != nil || st.Bytes != 10 || !bytes.Equal(buf[:10], pattern(10, 8)) {
 				t.Fatalf("%+v, %v", st, err)
 			}
@@ -223,14 +223,14 @@ func TestExtendedCancel(t *testing.T) {
 		// A receive that nothing has matched.
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 8)})
 		r.Cancel()
-		if _, err := r.Wait(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
+		if _, err := r.Await(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
 			t.Errorf("receive: %v", err)
 		}
 		// A send that the peer knows of, and no receive has matched.
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Buf: pattern(8, 1)})
 		time.Sleep(time.Second)
 		s.Cancel()
-		if _, err := s.Wait(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
+		if _, err := s.Await(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
 			t.Errorf("send: %v", err)
 		}
 		if n := c.engines[1].Snapshot().Unexpected; n != 0 {
@@ -243,10 +243,10 @@ func TestExtendedCancel(t *testing.T) {
 		time.Sleep(time.Second)
 		s.Cancel()
 		r.Cancel()
-		if _, err := s.Wait(t.Context()); err != nil {
+		if _, err := s.Await(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if _, err := r.Wait(t.Context()); err != nil || !bytes.Equal(buf, pattern(8, 2)) {
+		if _, err := r.Await(t.Context()); err != nil || !bytes.Equal(buf, pattern(8, 2)) {
 			t.Error(err)
 		}
 	})
@@ -261,10 +261,10 @@ func TestSelf(t *testing.T) {
 			data, buf := pattern(n, 1), make([]byte, n)
 			r := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Buf: buf})
 			s := start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: 0, Tag: 5, Buf: data})
-			if _, err := s.Wait(t.Context()); err != nil {
+			if _, err := s.Await(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if st, err := r.Wait(t.Context()); err != nil || st.Peer != 0 || st.Tag != 5 || !bytes.Equal(buf, data) {
+			if st, err := r.Await(t.Context()); err != nil || st.Peer != 0 || st.Tag != 5 || !bytes.Equal(buf, data) {
 				t.Fatalf("%+v, %v", st, err)
 			}
 			// Sent first: a small one is buffered.
@@ -276,13 +276,13 @@ func TestSelf(t *testing.T) {
 			if st, ok, err := e.Probe(t.Context(), mpe.Match{Source: 0, Tag: 6}, false); !ok || err != nil || st.Bytes != int64(n) {
 				t.Errorf("probe: %+v, %v, %v", st, ok, err)
 			}
-			if _, err := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: 6, Buf: buf}).Wait(t.Context()); err != nil || !bytes.Equal(buf, data) {
+			if _, err := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: 6, Buf: buf}).Await(t.Context()); err != nil || !bytes.Equal(buf, data) {
 				t.Fatal(err)
 			}
 		}
 		s := start(t, e, mpe.Operation{Kind: mpe.OpSendSync, Peer: 0, Buf: nil})
 		s.Cancel()
-		if _, err := s.Wait(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
+		if _, err := s.Await(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
 			t.Error(err)
 		}
 	})
@@ -308,7 +308,7 @@ func TestProbe(t *testing.T) {
 		}
 		for _, want := range []int{1, 2} {
 			buf := make([]byte, 100_000)
-			if st, err := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Buf: buf}).Wait(t.Context()); err != nil || st.Peer != want {
+			if st, err := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Buf: buf}).Await(t.Context()); err != nil || st.Peer != want {
 				t.Fatalf("%+v, %v", st, err)
 			}
 		}
@@ -369,7 +369,7 @@ func TestAnySourceOverProfiles(t *testing.T) {
 				if _, err := engines[src].Send(t.Context(), 0, data, mpe.Options{Tag: tag}); err != nil {
 					t.Fatal(err)
 				}
-				st, err := ops[j].Wait(t.Context())
+				st, err := ops[j].Await(t.Context())
 				if err != nil || st.Peer != src || st.Tag != tag || st.Bytes != int64(len(data)) || !bytes.Equal(bufs[j][:len(data)], data) {
 					t.Fatalf("from %d: %+v, %v", src, st, err)
 				}
@@ -417,7 +417,7 @@ func TestExtendedSessions(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		c.engines[1].Close(ctx)
-		if _, err := big.Wait(t.Context()); !errors.Is(err, extended.ErrSession) {
+		if _, err := big.Await(t.Context()); !errors.Is(err, extended.ErrSession) {
 			t.Errorf("the peer shut down: %v", err)
 		}
 	})
@@ -480,7 +480,7 @@ func TestManyOutstanding(t *testing.T) {
 			}
 		}
 		for i, s := range sends {
-			if _, err := s.Wait(t.Context()); err != nil {
+			if _, err := s.Await(t.Context()); err != nil {
 				t.Fatalf("send %d: %v", i, err)
 			}
 		}
@@ -522,7 +522,7 @@ func TestRefusedWithoutCredit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := late.Wait(t.Context()); !errors.Is(err, mpe.ErrFull) ||
+		if _, err := late.Await(t.Context()); !errors.Is(err, mpe.ErrFull) ||
 			time.Since(begun) < waited+time.Second || time.Since(begun) > waited+3*time.Second {
 			t.Errorf("one whose caller cannot wait: %v after %v", err, time.Since(begun))
 		}
@@ -556,7 +556,7 @@ func TestRefusedWithoutCredit(t *testing.T) {
 			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil || !bytes.Equal(buf, pattern(1000, uint64(i))) {
 				t.Fatalf("message %d: %v", i, err)
 			}
-			if _, err := sends[i].Wait(t.Context()); err != nil {
+			if _, err := sends[i].Await(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -631,7 +631,7 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 			})
 			sends = append(sends, send(2))
 			for i, s := range sends {
-				if _, err := s.Wait(t.Context()); err != nil {
+				if _, err := s.Await(t.Context()); err != nil {
 					t.Errorf("send %d, NoWait %v: %v", i, noWait, err)
 				}
 			}

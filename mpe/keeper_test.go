@@ -88,7 +88,7 @@ func TestKeptBeforeItIsSent(t *testing.T) {
 			if _, err := e.Send(t.Context(), 1-rank, make([]byte, 4000), mpe.Options{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := op.Wait(t.Context()); err != nil {
+			if _, err := op.Await(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

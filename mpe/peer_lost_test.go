@@ -116,7 +116,7 @@ func send(c *cluster, from, tag int) {
 	c.t.Helper()
 	o, err := c.engines[from].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 0, Tag: tag, Buf: []byte("four")})
 	if err == nil {
-		_, err = o.Wait(c.t.Context())
+		_, err = o.Await(c.t.Context())
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAbortWithFPGA(t *testing.T) {
 				begun := time.Now()
 				ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
 				defer stop()
-				_, err := fails.Wait(ctx)
+				_, err := fails.Await(ctx)
 				if err == nil {
 					t.Fatal("it succeeds without a member")
 				}

@@ -46,7 +46,7 @@ func TestCallRecorder(t *testing.T) {
 		wait := func(ops ...mpe.Op) {
 			t.Helper()
 			for _, o := range ops {
-				if _, err := o.Wait(t.Context()); err != nil {
+				if _, err := o.Await(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -72,7 +72,7 @@ func TestCallRecorder(t *testing.T) {
 		hanging := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 4)})
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if _, err := hanging.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := hanging.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		is("receive posted, 1, tag 0, comm 0, 4 bytes, 0s, error false", "receive ended, 1, tag 0, comm 0, 4 bytes, 1m0s, error true")

@@ -32,7 +32,7 @@ func TestUnobserved(t *testing.T) {
 				if _, err := c.engines[source].Send(t.Context(), 0, make([]byte, 8), mpe.Options{}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := r.Wait(t.Context()); err != nil {
+				if _, err := r.Await(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -40,7 +40,7 @@ func TestUnobserved(t *testing.T) {
 			if _, err := c.engines[0].Send(t.Context(), source, make([]byte, 8), mpe.Options{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.Wait(t.Context()); err != nil {
+			if _, err := r.Await(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -179,8 +179,7 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 		if failed != nil {
 			op.Cancel()
 		}
-		st, err := op.Wait(ctx)
-		op.Free()
+		st, err := op.Await(ctx)
 		switch {
 		case failed != nil: // the first failure is reported
 		case err != nil:
@@ -189,6 +188,7 @@ func (a *agreement) all(ctx context.Context, operations ...mpe.Operation) error 
 			failed = a.call.failf(ErrIntern, "rank %d of the world sent %d bytes where %d belong: not all members made the same call, or they run different versions",
 				operations[i].Peer, st.Bytes, len(operations[i].Buf))
 		}
+		op.Free()
 	}
 	return failed
 }

@@ -10,25 +10,25 @@ import (
 // recv is as long as all of them together. send is as long on all. A rank may give its own
 // block of recv as send.
 func Allgather[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
-	return newCollective[T](c, "Allgather", coll.Allgather, opts).allgather(view(send), view(recv)).wait(ctx)
+	return c.Allgather(ctx, bufferOf(send), bufferOf(recv), opts...)
 }
 
 // Iallgather starts Allgather and returns.
 func Iallgather[T Element](c *Comm, send, recv []T, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Iallgather", coll.Allgather, opts).allgather(view(send), view(recv)).start()
+	return c.Iallgather(bufferOf(send), bufferOf(recv), opts...)
 }
 
 // Allgatherv is Allgather of blocks that may be of different lengths: rank i gives
 // counts[i] elements, which go to recv at displs[i], or one block after another if displs
 // is nil. All ranks give the same counts; displs may differ.
 func Allgatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, opts ...Option) error {
-	return newCollective[T](c, "Allgatherv", coll.Allgather, opts).allgatherv(view(send), view(recv), counts, displs).wait(ctx)
+	return c.Allgatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), opts...)
 }
 
 // Iallgatherv starts Allgatherv and returns. counts and displs are the caller's again at
 // once.
 func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Iallgatherv", coll.Allgather, opts).allgatherv(view(send), view(recv), counts, displs).start()
+	return c.Iallgatherv(bufferOf(send), blocksOf(recv, counts, displs), opts...)
 }
 
 // Allgather gives all ranks what each of them has in send, in the order of ranks: recv has as many elements as
@@ -52,37 +52,20 @@ func (c *Comm) Iallgatherv(send Buffer, recv Blocks, opts ...Option) (Request, e
 	return c.allgathervCall("Iallgatherv", &send, &recv, opts).start()
 }
 
-func (x *collectiveCall) allgather(send, recv []byte) *collectiveCall {
-	x.dev.Call.Bytes = len(send)
-	x.collect(send, recv)
-	return x
-}
-
-func (x *collectiveCall) allgatherv(send, recv []byte, counts, displs []int) *collectiveCall {
-	x.collectv(send, recv, x.layout("recv", recv, counts, displs, true))
-	return x
-}
-
 func (c *Comm) allgatherCall(name string, send, recv *Buffer, opts []Option) begun {
 	if c.IsInter() {
 		return c.interAllgather(name, send, recv, nil)
 	}
-	return c.collective(name, coll.Allgather, typedBy(send.of, recv.of), opts).allgatherTyped(send, recv)
+	x := c.collective(name, coll.Allgather, typedBy(send.of, recv.of), opts)
+	x.collect(send, recv)
+	return x
 }
 
 func (c *Comm) allgathervCall(name string, send *Buffer, recv *Blocks, opts []Option) begun {
 	if c.IsInter() {
 		return c.interAllgather(name, send, nil, recv)
 	}
-	return c.collective(name, coll.Allgather, typedBy(send.of, recv.first()), opts).allgathervTyped(send, recv)
-}
-
-func (x *collectiveCall) allgatherTyped(send, recv *Buffer) *collectiveCall {
-	all, mine := x.collected(send, recv)
-	return x.allgather(mine, all)
-}
-
-func (x *collectiveCall) allgathervTyped(send *Buffer, recv *Blocks) *collectiveCall {
-	x.collectvTyped(send, recv)
+	x := c.collective(name, coll.Allgather, typedBy(send.of, recv.first()), opts)
+	x.collectv(send, recv)
 	return x
 }

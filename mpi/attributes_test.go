@@ -7,13 +7,13 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // TestAttributes: Dup copies attributes, and Free deletes them unless a function refuses.
 func TestAttributes(t *testing.T) {
-	noEnvironment(t)
 	refused := errors.New("refused")
-	err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		deleted, refuse := 0, false
 		counted := mpi.NewKeyval(func(c *mpi.Comm, _ *mpi.Keyval, v any) (any, bool, error) {
 			if c != world {

@@ -8,16 +8,17 @@ import (
 
 // Barrier returns when all members of c have called it.
 func Barrier(ctx context.Context, c *Comm, opts ...Option) error {
-	if c.IsInter() {
-		return c.interBarrier("Barrier").wait(ctx)
-	}
-	return newCollective[int32](c, "Barrier", coll.Barrier, opts).wait(ctx)
+	return c.barrierCall("Barrier", opts).wait(ctx)
 }
 
 // Ibarrier starts Barrier and returns. The request ends when all members have called it.
 func Ibarrier(c *Comm, opts ...Option) (Request, error) {
+	return c.barrierCall("Ibarrier", opts).start()
+}
+
+func (c *Comm) barrierCall(name string, opts []Option) begun {
 	if c.IsInter() {
-		return c.interBarrier("Ibarrier").start()
+		return c.interBarrier(name)
 	}
-	return newCollective[int32](c, "Ibarrier", coll.Barrier, opts).start()
+	return c.collective(name, coll.Barrier, typedBy(TypeOf[int32](), nil), opts)
 }

@@ -196,7 +196,7 @@ func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	data := b.memory(len(o.Buf))
 	copy(data, o.Buf)
 	o.Buf = data
-	op, err := k.comm.p.start(o)
+	op, err := k.comm.p.dev.Start(*o)
 	if err != nil {
 		b.keep(data)
 		return k.fail(err)
@@ -254,11 +254,11 @@ func (b *SendBuffer) sweep() {
 }
 
 func (b *SendBuffer) ended(s *bufferedSend, st *mpe.Status, err error) {
-	s.op.Free()
 	b.used -= len(s.call.bytes)
 	b.keep(s.call.bytes)
 	var status Status
 	err = s.call.end(&status, st, err)
+	s.op.Free()
 	b.failed.add(b.failed.total, err)
 	b.failed.total++
 	if len(b.failed.errs) > maxFailed {
@@ -298,8 +298,8 @@ func (b *SendBuffer) end(ctx context.Context, k call) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.sends {
-		st, err := b.sends[i].op.Wait(ctx)
-		b.ended(&b.sends[i], &st, err)
+		st, err := b.sends[i].op.Await(ctx)
+		b.ended(&b.sends[i], st, err)
 	}
 	b.sends, b.attached = nil, false
 	return b.failed.result(k.op)

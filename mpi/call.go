@@ -165,15 +165,10 @@ func (k *call) wholeWords(p *mpe.PeerInfo) error {
 
 // wait waits for an operation and frees it. The status is the message's of a receive.
 func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
-	if r, ok := op.(*mpe.Request); ok {
-		st, err := r.Await(ctx)
-		err = k.end(to, st, err)
-		r.Free()
-		return err
-	}
-	st, err := op.Wait(ctx)
+	st, err := op.Await(ctx)
+	err = k.end(to, st, err)
 	op.Free()
-	return k.end(to, &st, err)
+	return err
 }
 
 // end turns the device's outcome of an operation into ours.

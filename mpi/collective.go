@@ -36,12 +36,7 @@ type turns struct {
 	underWay string
 }
 
-// newCollective begins the description of a call on elements T. What is wrong with it is
-// reported when it is to begin.
-func newCollective[T Element](c *Comm, name string, kind coll.Collective, opts []Option) *collectiveCall {
-	return c.collective(name, kind, elementOf[T](), opts)
-}
-
+// collective begins the description of a call on elements. An error in it is reported when it is to begin.
 func (c *Comm) collective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.callf(name)
 	if err := k.checkIntra(); err != nil {
@@ -116,9 +111,7 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 
 // notifyOthers ends the call of the other members, which wait for this rank.
 func (x *collectiveCall) notifyOthers(why Class) {
-	if e := x.call.comm.p.engine; e != nil {
-		e.RefuseCollective(&x.dev, causeOf(why))
-	}
+	x.call.comm.p.dev.RefuseCollective(&x.dev, causeOf(why))
 }
 
 // refuseCall is Foreign.Refuse.

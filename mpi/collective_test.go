@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -135,21 +136,22 @@ func TestCallNumbers(t *testing.T) {
 func TestElements(t *testing.T) {
 	type named float64
 	for _, test := range []struct {
-		e    element
+		of   *datatype.Type
 		want op.Type
 	}{
-		{elementOf[int8](), op.Int8}, {elementOf[int16](), op.Int16}, {elementOf[int32](), op.Int32}, {elementOf[int64](), op.Int64},
-		{elementOf[uint8](), op.Uint8}, {elementOf[uint16](), op.Uint16}, {elementOf[uint32](), op.Uint32}, {elementOf[uint64](), op.Uint64},
-		{elementOf[float32](), op.Float32}, {elementOf[float64](), op.Float64}, {elementOf[named](), op.Float64},
-		{elementOf[complex64](), op.Complex64}, {elementOf[complex128](), op.Complex128}, {elementOf[Int16Loc](), op.Int16Loc},
-		{elementOf[Int32Loc](), op.Int32Loc}, {elementOf[Int64Loc](), op.Int64Loc}, {elementOf[Float32Loc](), op.Float32Loc},
-		{elementOf[Float64Loc](), op.Float64Loc},
+		{TypeOf[int8](), op.Int8}, {TypeOf[int16](), op.Int16}, {TypeOf[int32](), op.Int32}, {TypeOf[int64](), op.Int64},
+		{TypeOf[uint8](), op.Uint8}, {TypeOf[uint16](), op.Uint16}, {TypeOf[uint32](), op.Uint32}, {TypeOf[uint64](), op.Uint64},
+		{TypeOf[float32](), op.Float32}, {TypeOf[float64](), op.Float64}, {TypeOf[named](), op.Float64},
+		{TypeOf[complex64](), op.Complex64}, {TypeOf[complex128](), op.Complex128}, {TypeOf[Int16Loc](), op.Int16Loc},
+		{TypeOf[Int32Loc](), op.Int32Loc}, {TypeOf[Int64Loc](), op.Int64Loc}, {TypeOf[Float32Loc](), op.Float32Loc},
+		{TypeOf[Float64Loc](), op.Float64Loc},
 	} {
-		if test.e.typ != test.want || test.e.size != test.want.Size() {
-			t.Errorf("%v is %v of %d bytes, not %v of %d", test.e.of, test.e.typ, test.e.size, test.want, test.want.Size())
+		e, size := typedBy(test.of, nil), test.want.Size()
+		if e.typ != test.want || e.size != size || test.of.Extent() != int64(size) {
+			t.Errorf("%s is %v of %d bytes, not %v of %d", test.of.Name(), e.typ, e.size, test.want, size)
 		}
-		if float := test.e.datatype == protocol.Float; float != (test.want == op.Float32) || test.e.any != (test.e.size == 1) {
-			t.Errorf("%v travels as %v, any: %v", test.e.of, test.e.datatype, test.e.any)
+		if float := e.datatype == protocol.Float; float != (test.want == op.Float32) || e.any != (e.size == 1) {
+			t.Errorf("%s travels as %v, any: %v", test.of.Name(), e.datatype, e.any)
 		}
 	}
 	// The index is where C has it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -54,7 +55,6 @@ func (s space) blocks(counts, displs []int) mpi.Blocks {
 // TestTypedCollectives: the calls on buffers give what those on slices do, whatever the datatypes, and
 // write nothing between the elements.
 func TestTypedCollectives(t *testing.T) {
-	noEnvironment(t)
 	of := mpi.TypeOf[int32]()
 	types := []*datatype.Type{
 		must(datatype.Contiguous(3, of)),
@@ -66,7 +66,7 @@ func TestTypedCollectives(t *testing.T) {
 	counts, displs := []int{2, 0, 3}, []int{4, 9, 0}
 	for _, from := range types {
 		for _, to := range types {
-			err := mpi.Run(t.Context(), ranks, func(ctx context.Context, world *mpi.Comm) error {
+			err := job.Run(t.Context(), ranks, func(ctx context.Context, world *mpi.Comm) error {
 				me := world.Rank()
 				mine := make([]int32, 3*n*ranks)
 				for i := range mine {

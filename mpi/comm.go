@@ -152,8 +152,8 @@ func (c *Comm) Free() error {
 	if err := c.attributes.Clear(c); err != nil {
 		return k.error(ErrOther, err)
 	}
-	if !c.freed.Swap(true) && c.p.engine != nil {
-		c.p.engine.FreeCommunicator(c.number | internal)
+	if !c.freed.Swap(true) {
+		c.p.dev.FreeCommunicator(c.number | internal)
 	}
 	return nil
 }

@@ -21,6 +21,10 @@ type Blocks struct {
 	of      []Block
 	length  int64 // as that of a Buffer
 	inPlace bool
+	// each, if not nil, is the datatype of a slice's elements, of which rank i has counts[i] at displs[i], or one block
+	// after another if displs is nil. There is nothing in of then.
+	each           *datatype.Type
+	counts, displs []int
 }
 
 // InPlaceBlocks is InPlace for Alltoallv and Alltoallw.
@@ -47,6 +51,17 @@ func TypedBlocks[T Element](buf []T, counts, displs []int, t *datatype.Type) Blo
 	}
 	return b
 }
+
+// blocksOf has a block for each rank in a slice.
+func blocksOf[T Element](buf []T, counts, displs []int) Blocks {
+	return Blocks{
+		at: unsafe.Pointer(unsafe.SliceData(buf)), length: int64(len(view(buf))),
+		each: TypeOf[T](), counts: counts, displs: displs,
+	}
+}
+
+// slice is the memory of blocksOf.
+func (b *Blocks) slice() []byte { return unsafe.Slice((*byte)(b.at), b.length) }
 
 // buffer is that of one block.
 func (b *Blocks) buffer(i int) Buffer {
@@ -153,6 +168,10 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 		x.refuse(ErrArg, "InPlaceBlocks is not for %s of this rank", name)
 		return nil, coll.Layout{}
 	}
+	if b.each != nil {
+		all := b.slice()
+		return all, x.layout(name, all, b.counts, b.displs, back)
+	}
 	if len(b.of) != ranks {
 		x.refuse(ErrCount, "there are %d blocks in %s for %d ranks", len(b.of), name, ranks)
 		return nil, coll.Layout{}
@@ -217,7 +236,7 @@ func (x *collectiveCall) blocks(name string, b *Blocks, load, back bool) ([]byte
 // first is the datatype of the first block.
 func (b *Blocks) first() *datatype.Type {
 	if len(b.of) == 0 {
-		return nil
+		return b.each
 	}
 	return b.of[0].Of
 }

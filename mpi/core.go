@@ -43,12 +43,13 @@ func (k *call) request(op mpe.Op, done bool) Request {
 
 // core returns a core for a request.
 func (k *call) core(op mpe.Op) *core {
-	if r, ok := op.(*mpe.Request); ok {
-		held := r.Library()
-		if *held == nil {
-			*held = &core{held: true}
+	if op != nil {
+		if held := op.Library(); held != nil {
+			if *held == nil {
+				*held = &core{held: true}
+			}
+			return (*held).(*core)
 		}
-		return (*held).(*core)
 	}
 	c, _ := k.comm.p.cores.Get().(*core)
 	if c == nil {
@@ -163,7 +164,7 @@ func (r Request) abort(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation == r.generation && c.op != nil {
-		_, _ = c.op.Wait(ctx) // Test gives the same then
+		_, _ = c.op.Await(ctx) // Test gives the same then
 	}
 }
 

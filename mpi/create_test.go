@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // TestSelf: one communicator of the rank alone, whose attributes Finalize deletes.
 func TestSelf(t *testing.T) {
-	noEnvironment(t)
 	deleted := make([]bool, 2)
-	err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		self := world.Self()
 		if self.Size() != 1 || self.Rank() != 0 || self != self.Self() || self.Compare(world) != mpi.Unequal || self.Name() != "self" {
 			t.Errorf("%v of %d ranks", self, self.Size())
@@ -48,8 +48,7 @@ func TestSelf(t *testing.T) {
 }
 
 func TestCreateAll(t *testing.T) {
-	noEnvironment(t)
-	err := mpi.Run(t.Context(), 5, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 5, func(ctx context.Context, world *mpi.Comm) error {
 		incl := func(ranks ...int) *mpi.Group {
 			g, err := world.Group().Incl(ranks...)
 			if err != nil {
@@ -97,8 +96,7 @@ func TestCreateAll(t *testing.T) {
 }
 
 func TestSplitType(t *testing.T) {
-	noEnvironment(t)
-	err := mpi.Run(t.Context(), 4, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 4, func(ctx context.Context, world *mpi.Comm) error {
 		kind := mpi.SharedMemory
 		if world.Rank() == 2 {
 			kind = mpi.Undefined
@@ -123,9 +121,8 @@ func TestSplitType(t *testing.T) {
 
 // TestIdup: several at a time, and while other communicators are made.
 func TestIdup(t *testing.T) {
-	noEnvironment(t)
 	const n, rounds = 3, 5
-	err := mpi.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
 		var comms []*mpi.Comm
 		var requests []mpi.Request
 		key := mpi.NewKeyval(func(_ *mpi.Comm, _ *mpi.Keyval, v any) (any, bool, error) { return v, true, nil }, nil)

@@ -2,16 +2,15 @@
 // messages between the ranks of a cluster, FPGAs among them, collective calls,
 // and communicators.
 //
-// Main runs a program as all ranks in one process, or as one rank of a cluster, and
-// gives each rank its world communicator. Init returns the one that the environment
-// describes; New makes one from a device. The calls are those of the MPI standard.
+// Package mpi/job runs a program as all ranks in one process, or as one rank of a cluster, and
+// gives each rank its world communicator. New makes one from any mpe.Device. The calls are those of the MPI standard.
 // Buffers are slices of numbers, whose lengths are the counts. Calls that wait take a
 // context first: when it ends, they are cancelled, the buffers are the caller's again,
 // and the error says who waits for whom.
 //
 // # Examples
 //
-// Whole programs are in the folder examples of this module, from hello, in 22 lines, to jacobi and kmeans:
+// Whole programs are in the folder examples of this module, from hello, in 23 lines, to jacobi and kmeans:
 //
 //	go run github.com/zrlmpi/zrlmpid/examples/hello
 //
@@ -26,8 +25,9 @@
 //
 // # Datatypes
 //
-// The type of a slice's elements is the datatype of its message. The methods of Comm transfer buffers whose elements
-// are of derived datatypes (package datatype), such as the columns of a matrix: Typed gives one in a slice. StructType
+// The type of a slice's elements is the datatype of its message. The functions that transfer slices call methods of Comm,
+// which transfer buffers whose elements may be of derived datatypes (package datatype), such as the columns of a matrix:
+// Typed gives one in a slice. StructType
 // is the datatype of a struct. To peers whose wire distinguishes int and float, a datatype of float32 only is float,
 // and every other one int.
 //
@@ -84,7 +84,7 @@
 //
 // Attributes (NewKeyval), topologies (CartCreate, GraphCreate, DistGraphCreate) and their neighbourhood collectives
 // belong to a communicator; Dup keeps them. An intercommunicator (IntercommCreate) is a communicator whose messages go
-// to the ranks of another group. Its collective calls are the methods whose names begin with Inter. They and
+// to the ranks of another group. It has collective calls of its own, but no Scan and no Exscan. They and
 // neighbourhood collectives are messages between pairs of ranks: a rank whose call fails does not notify the others.
 //
 // # Deployed nodes
@@ -124,6 +124,5 @@
 // with an error of the same class that names the rank, if all members know communicators and the rank is no program attached to a daemon.
 // So do Split and what is like it, also in such programs.
 //
-// The package must never start a goroutine, except Run for its ranks. It must never read a
-// clock, or know what a device is made of.
+// The package must never start a goroutine, read a clock, or know what a device is made of.
 package mpi

@@ -2,7 +2,6 @@ package mpi
 
 import (
 	"reflect"
-	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
@@ -47,9 +46,8 @@ type Float64Loc struct {
 	_     int32
 }
 
-// element describes a type of elements.
+// element describes the elements of a call's buffers.
 type element struct {
-	of  reflect.Type
 	typ op.Type
 	// size is in bytes.
 	size int
@@ -58,41 +56,49 @@ type element struct {
 	any      bool
 }
 
-func elementOf[T Element]() element {
-	var zero T
-	t := reflect.TypeFor[T]()
-	e := element{of: t, typ: typeOf(t), size: int(unsafe.Sizeof(zero)), datatype: protocol.Int, any: unsafe.Sizeof(zero) == 1}
-	if e.typ == op.Float32 {
-		e.datatype = protocol.Float
-	}
-	return e
+// numberTypes are the predefined datatypes of numbers, by kind.
+var numberTypes = [...]*datatype.Type{
+	reflect.Int8: basic[int8](op.Int8), reflect.Int16: basic[int16](op.Int16),
+	reflect.Int32: basic[int32](op.Int32), reflect.Int64: basic[int64](op.Int64),
+	reflect.Uint8: basic[uint8](op.Uint8), reflect.Uint16: basic[uint16](op.Uint16),
+	reflect.Uint32: basic[uint32](op.Uint32), reflect.Uint64: basic[uint64](op.Uint64),
+	reflect.Float32: basic[float32](op.Float32), reflect.Float64: basic[float64](op.Float64),
+	reflect.Complex64: basic[complex64](op.Complex64), reflect.Complex128: basic[complex128](op.Complex128),
 }
 
-var numberTypes = [...]op.Type{
-	reflect.Int8: op.Int8, reflect.Int16: op.Int16, reflect.Int32: op.Int32, reflect.Int64: op.Int64,
-	reflect.Uint8: op.Uint8, reflect.Uint16: op.Uint16, reflect.Uint32: op.Uint32, reflect.Uint64: op.Uint64,
-	reflect.Float32: op.Float32, reflect.Float64: op.Float64, reflect.Complex64: op.Complex64, reflect.Complex128: op.Complex128,
+// The predefined datatypes of values with an index.
+var (
+	int16Loc   = basic[Int16Loc](op.Int16Loc)
+	int32Loc   = basic[Int32Loc](op.Int32Loc)
+	int64Loc   = basic[Int64Loc](op.Int64Loc)
+	float32Loc = basic[Float32Loc](op.Float32Loc)
+	float64Loc = basic[Float64Loc](op.Float64Loc)
+)
+
+func basic[T Element](element op.Type) *datatype.Type {
+	t := reflect.TypeFor[T]()
+	return datatype.Basic(t.String(), int64(t.Size()), int64(t.Align()), element)
 }
 
 // isNumber reports whether values of a kind are elements of messages.
-func isNumber(k reflect.Kind) bool { return int(k) < len(numberTypes) && numberTypes[k] != 0 }
+func isNumber(k reflect.Kind) bool { return int(k) < len(numberTypes) && numberTypes[k] != nil }
 
-// typeOf is what reductions call an element.
-func typeOf(t reflect.Type) op.Type {
+// predefined returns the datatype of an Element.
+func predefined(t reflect.Type) *datatype.Type {
 	if k := t.Kind(); k != reflect.Struct {
 		return numberTypes[k]
 	}
 	switch t {
 	case reflect.TypeFor[Int16Loc]():
-		return op.Int16Loc
+		return int16Loc
 	case reflect.TypeFor[Int32Loc]():
-		return op.Int32Loc
+		return int32Loc
 	case reflect.TypeFor[Int64Loc]():
-		return op.Int64Loc
+		return int64Loc
 	case reflect.TypeFor[Float32Loc]():
-		return op.Float32Loc
+		return float32Loc
 	}
-	return op.Float64Loc // there are no others
+	return float64Loc // there are no others
 }
 
 // typedBy is the element of a datatype, or of another one if that is nil.

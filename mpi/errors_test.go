@@ -13,6 +13,7 @@ import (
 
 // nullDevice is rank 0 of size, and ends every operation at once.
 type nullDevice struct {
+	mpe.Minimal
 	size   int
 	limits mpe.PeerInfo
 	status mpe.Status
@@ -62,21 +63,26 @@ func (d *nullDevice) Start(o mpe.Operation) (mpe.Op, error) {
 	if d.sends != nil && o.Kind != mpe.OpRecv {
 		return nil, d.sends
 	}
-	return d, nil
+	return nullOp{d}, nil
 }
 
 func (d *nullDevice) StartCollective(*collective.Operation) (mpe.Op, error) {
 	if d.start != nil {
 		return nil, d.start
 	}
-	return d, nil
+	return nullOp{d}, nil
 }
 
 func (d *nullDevice) Probe(context.Context, mpe.Match, bool) (mpe.Status, bool, error) {
 	return d.status, d.err == nil, d.err
 }
 
-func (d *nullDevice) Wait(context.Context) (mpe.Status, error) { return d.status, d.err }
+// nullOp is the operation of a nullDevice.
+type nullOp struct{ *nullDevice }
+
+func (o nullOp) Await(context.Context) (*mpe.Status, error) { return &o.status, o.err }
+func (nullOp) Ended() (*mpe.Status, error)                  { return nil, nil }
+func (nullOp) Library() *any                                { return nil }
 
 func newComm(t testing.TB, d *nullDevice) *Comm {
 	t.Helper()

@@ -6,10 +6,11 @@ import (
 	"log"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // A token goes around a ring of ranks, and each rank adds its number. A program calls
-// Main in place of Run, and then runs in a cluster as well.
+// job.Main in place of job.Run, and then runs in a cluster as well.
 func Example() {
 	ring := func(ctx context.Context, world *mpi.Comm) error {
 		rank, size := world.Rank(), world.Size()
@@ -30,7 +31,7 @@ func Example() {
 		token[0] += int32(rank)
 		return mpi.Send(ctx, world, token, next, 0)
 	}
-	if err := mpi.Run(context.Background(), 4, ring); err != nil {
+	if err := job.Run(context.Background(), 4, ring); err != nil {
 		log.Fatal(err)
 	}
 	// Output: the sum of the ranks is 6
@@ -38,7 +39,7 @@ func Example() {
 
 // A message of unknown length is probed, and then received into a slice of its length.
 func ExampleProbe() {
-	err := mpi.Run(context.Background(), 2, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(context.Background(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		if world.Rank() == 0 {
 			return mpi.Send(ctx, world, []float64{1, 2.5, 4}, 1, 7)
 		}
@@ -61,7 +62,7 @@ func ExampleProbe() {
 
 // All ranks get the sums of their numbers, in place, and the rank of the greatest value.
 func ExampleAllreduce() {
-	err := mpi.Run(context.Background(), 3, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(context.Background(), 3, func(ctx context.Context, world *mpi.Comm) error {
 		rank := world.Rank()
 		sums := []float64{float64(rank), 1}
 		if err := mpi.Allreduce(ctx, world, sums, sums, mpi.Sum); err != nil {
@@ -92,7 +93,7 @@ func ExampleOpOf() {
 			inout[i] = a
 		}
 	}, true)
-	err := mpi.Run(context.Background(), 3, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(context.Background(), 3, func(ctx context.Context, world *mpi.Comm) error {
 		mine, all := []int64{int64(12 + 18*world.Rank())}, []int64{0}
 		if err := mpi.Reduce(ctx, world, mine, all, gcd, 0); err != nil {
 			return err
@@ -115,7 +116,7 @@ func ExampleStructType() {
 		Position [3]float64
 		Charge   float32
 	}
-	err := mpi.Run(context.Background(), 2, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(context.Background(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		t, err := mpi.StructType[particle]()
 		if err != nil {
 			return err

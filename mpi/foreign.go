@@ -50,7 +50,7 @@ func (foreign) AwaitAll(ctx context.Context, requests []Request) bool {
 
 // Refuse is a collective call of c that the caller does not make, because an argument of a class is wrong that this
 // package has not seen. Like a call that a method of c refuses it counts as made: the other members' calls end with an
-// error of that class, if c has an engine of the program's process and no members whose wire carries no communicators.
+// error of that class, if the device can notify them and c has no members whose wire carries no communicators.
 func (foreign) Refuse(c *Comm, of coll.Collective, class Class) { c.refuseCall(of, class) }
 
 // RefuseMaking is Refuse for a call that makes a communicator of all members of c: Split and those like it. Calls that

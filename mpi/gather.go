@@ -10,24 +10,24 @@ import (
 // long as all of them together, and is ignored on other ranks. send is as long on all.
 // Root may give its own block of recv as send.
 func Gather[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
-	return newCollective[T](c, "Gather", coll.Gather, opts).gather(view(send), view(recv), root).wait(ctx)
+	return c.Gather(ctx, bufferOf(send), bufferOf(recv), root, opts...)
 }
 
 // Igather starts Gather and returns.
 func Igather[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Igather", coll.Gather, opts).gather(view(send), view(recv), root).start()
+	return c.Igather(bufferOf(send), bufferOf(recv), root, opts...)
 }
 
 // Gatherv is Gather of blocks that may be of different lengths: rank i gives counts[i]
 // elements, which go to recv at displs[i], or one block after another if displs is nil.
 // recv, counts and displs are ignored on other ranks than root.
 func Gatherv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
-	return newCollective[T](c, "Gatherv", coll.Gather, opts).gatherv(view(send), view(recv), counts, displs, root).wait(ctx)
+	return c.Gatherv(ctx, bufferOf(send), blocksOf(recv, counts, displs), root, opts...)
 }
 
 // Igatherv starts Gatherv and returns. counts and displs are the caller's again at once.
 func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Igatherv", coll.Gather, opts).gatherv(view(send), view(recv), counts, displs, root).start()
+	return c.Igatherv(bufferOf(send), blocksOf(recv, counts, displs), root, opts...)
 }
 
 // Gather gives root what all ranks have in send, in the order of ranks: recv has as many elements as all of
@@ -51,101 +51,83 @@ func (c *Comm) Igatherv(send Buffer, recv Blocks, root int, opts ...Option) (Req
 	return c.gathervCall("Igatherv", &send, &recv, root, opts).start()
 }
 
-func (x *collectiveCall) gather(send, recv []byte, root int) *collectiveCall {
-	x.dev.Call.Bytes, x.dev.Send = len(send), send
-	if x.atRoot(root) {
-		x.collect(send, recv)
-	}
-	return x
-}
-
-// collect takes the buffers of the rank that gets a block of each rank.
-func (x *collectiveCall) collect(send, recv []byte) {
-	d := &x.dev
-	if ranks := d.Call.Ranks; len(recv)/ranks != len(send) || len(recv)%ranks != 0 {
-		x.refuse(ErrCount, "recv has %d elements: %d ranks give %d each", x.count(recv), ranks, x.count(send))
-		return
-	}
-	d.Send, d.Recv = send, recv
-	if x.inPlace(send, recv, d.Call.Rank*len(send), [2]string{"send", "recv"}) {
-		d.Send = nil
-	}
-}
-
-func (x *collectiveCall) gatherv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
-	x.dev.Call.Bytes, x.dev.Call.Vector, x.dev.Send = len(send), true, send
-	if x.atRoot(root) {
-		x.collectv(send, recv, x.layout("recv", recv, counts, displs, true))
-	}
-	return x
-}
-
-// collectv does what collect does for blocks of different lengths.
-func (x *collectiveCall) collectv(send, recv []byte, l coll.Layout) {
-	d := &x.dev
-	d.Call.Recv = l
-	if x.err != nil {
-		return
-	}
-	me := d.Call.Rank
-	if l.Sizes[me] != len(send) {
-		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(send), l.Sizes[me]/x.elem.size)
-		return
-	}
-	d.Send, d.Recv = send, recv
-	if x.inPlace(send, recv, d.Call.Recv.Offsets[me], [2]string{"send", "recv"}) {
-		d.Send = nil
-	}
-}
-
 func (c *Comm) gatherCall(name string, send, recv *Buffer, root int, opts []Option) begun {
 	if c.IsInter() {
 		return c.interGather(name, send, recv, nil, root)
 	}
-	return c.collective(name, coll.Gather, typedBy(send.of, recv.of), opts).gatherTyped(send, recv, root)
+	x := c.collective(name, coll.Gather, typedBy(send.of, recv.of), opts)
+	if x.atRoot(root) {
+		x.collect(send, recv)
+	} else {
+		x.give(send)
+	}
+	return x
 }
 
 func (c *Comm) gathervCall(name string, send *Buffer, recv *Blocks, root int, opts []Option) begun {
 	if c.IsInter() {
 		return c.interGather(name, send, nil, recv, root)
 	}
-	return c.collective(name, coll.Gather, typedBy(send.of, recv.first()), opts).gathervTyped(send, recv, root)
-}
-
-func (x *collectiveCall) gatherTyped(send, recv *Buffer, root int) *collectiveCall {
-	if !x.atRoot(root) {
-		return x.gather(x.contents(send, true, false), nil, root)
+	x := c.collective(name, coll.Gather, typedBy(send.of, recv.first()), opts)
+	x.dev.Call.Vector = true
+	if x.atRoot(root) {
+		x.dev.Call.Bytes = x.collectv(send, recv)
+	} else {
+		x.give(send)
 	}
-	all, mine := x.collected(send, recv)
-	return x.gather(mine, all, root)
-}
-
-// collected returns a buffer with a block of each rank, and the caller's own one.
-func (x *collectiveCall) collected(send, recv *Buffer) (all, mine []byte) {
-	all = x.contents(recv, send.inPlace(), true)
-	if send.inPlace() {
-		return all, nth(all, x.dev.Call.Rank, x.dev.Call.Ranks)
-	}
-	return all, x.contents(send, true, false)
-}
-
-func (x *collectiveCall) gathervTyped(send *Buffer, recv *Blocks, root int) *collectiveCall {
-	if !x.atRoot(root) {
-		return x.gatherv(x.contents(send, true, false), nil, nil, nil, root)
-	}
-	x.collectvTyped(send, recv)
-	x.dev.Call.Bytes = len(x.dev.Send)
 	return x
 }
 
-func (x *collectiveCall) collectvTyped(send *Buffer, recv *Blocks) {
-	all, l := x.blocks("recv", recv, send.inPlace(), true)
-	if x.err != nil {
+// give takes the buffer of a rank that gets nothing.
+func (x *collectiveCall) give(send *Buffer) {
+	x.dev.Send = x.contents(send, true, false)
+	x.dev.Call.Bytes = len(x.dev.Send)
+}
+
+// collect takes the buffers of a rank that gets a block of each rank.
+func (x *collectiveCall) collect(send, recv *Buffer) {
+	c := &x.dev.Call
+	all := x.contents(recv, send.inPlace(), true)
+	var mine []byte
+	if send.inPlace() {
+		mine = nth(all, c.Rank, c.Ranks)
+	} else {
+		mine = x.contents(send, true, false)
+	}
+	c.Bytes = len(mine)
+	if len(all)/c.Ranks != len(mine) || len(all)%c.Ranks != 0 {
+		x.refuse(ErrCount, "recv has %d elements: %d ranks give %d each", x.count(all), c.Ranks, x.count(mine))
 		return
 	}
-	if me := x.dev.Call.Rank; send.inPlace() {
-		x.collectv(all[l.Offsets[me]:][:l.Sizes[me]], all, l)
+	x.gathered(mine, all, c.Rank*len(mine))
+}
+
+// collectv does what collect does for blocks of different lengths, and returns that of the rank's own one.
+func (x *collectiveCall) collectv(send *Buffer, recv *Blocks) int {
+	c := &x.dev.Call
+	all, l := x.blocks("recv", recv, send.inPlace(), true)
+	c.Recv = l
+	if x.err != nil {
+		return 0
+	}
+	var mine []byte
+	if send.inPlace() {
+		mine = all[l.Offsets[c.Rank]:][:l.Sizes[c.Rank]]
 	} else {
-		x.collectv(x.contents(send, true, false), all, l)
+		mine = x.contents(send, true, false)
+	}
+	if l.Sizes[c.Rank] == len(mine) {
+		x.gathered(mine, all, l.Offsets[c.Rank])
+	} else {
+		x.refuse(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.count(mine), l.Sizes[c.Rank]/x.elem.size)
+	}
+	return len(mine)
+}
+
+// gathered takes the block of a rank that gets one of each, and all blocks, in which its own one is at off.
+func (x *collectiveCall) gathered(mine, all []byte, off int) {
+	x.dev.Send, x.dev.Recv = mine, all
+	if x.inPlace(mine, all, off, [2]string{"send", "recv"}) {
+		x.dev.Send = nil
 	}
 }

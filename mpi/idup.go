@@ -29,7 +29,8 @@ func (c *Comm) Idup() (*Comm, Request, error) {
 	o := &idup{twin: twin, numbers: []uint32{c.p.numbers.proposeAlone(c.p.dev.Rank(), c.p.dev.Size())}}
 	var x *collectiveCall
 	if c.remote == nil {
-		x = newCollective[uint32](c, op, coll.Allreduce, nil).toAll(view(o.numbers), view(o.numbers), Max)
+		numbers := bufferOf(o.numbers)
+		x = c.collective(op, coll.Allreduce, typedBy(numbers.of, nil), nil).combine(&numbers, &numbers, Max)
 		o.Op, err = x.post()
 	} else {
 		x, err = o.exchange(c, a)
@@ -73,11 +74,14 @@ func (o *idup) exchange(c *Comm, a *agreement) (*collectiveCall, error) {
 	return x, round.refused()
 }
 
-// Wait implements mpe.Op.
-func (o *idup) Wait(ctx context.Context) (mpe.Status, error) {
-	st, err := o.Op.Wait(ctx)
+// Await implements mpe.Op.
+func (o *idup) Await(ctx context.Context) (*mpe.Status, error) {
+	st, err := o.Op.Await(ctx)
 	return st, o.end(err)
 }
+
+// Ended implements mpe.Op.
+func (o *idup) Ended() (*mpe.Status, error) { return nil, nil }
 
 // Test implements mpe.Op.
 func (o *idup) Test() (mpe.Status, bool, error) {

@@ -14,10 +14,10 @@ func overlap(a, b []byte) bool {
 	return at < bt+uintptr(len(b)) && bt < at+uintptr(len(a))
 }
 
-// vectors takes two buffers of the same length. If they are the same, the call is in
-// place.
+// vectors takes two buffers of the same length, which is that of the call. If they are the same, the call is in place.
 func (x *collectiveCall) vectors(send, recv []byte) {
 	d := &x.dev
+	d.Call.Bytes = len(send)
 	switch {
 	case len(send) != len(recv):
 		x.refuse(ErrCount, "send has %d elements and recv %d: they must have as many", x.count(send), x.count(recv))

@@ -10,7 +10,7 @@ import (
 const Root = -3
 
 // The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
-// groups make them, in the same order, with buffers. Blocks are those of the remote group's ranks, and there is none in
+// groups make them, in the same order. Blocks are those of the remote group's ranks, and there is none in
 // place. A buffer that is ignored on a rank may be the zero value.
 //
 // All messages of a call are under way at once, from each rank to each that needs what it has: that is simple, not fast. The result of a
@@ -236,10 +236,10 @@ func (c *Comm) interReduce(name string, send, recv *Buffer, op Op, root int) *ro
 	case ProcNull:
 		o.begin()
 	case Root:
-		x.operation(x.typedOperation(op, of, of))
+		x.operation(op, of, of)
 		o.combined(x.contents(recv, false, true), 0, 0)
 	default:
-		x.operation(x.typedOperation(op, of, of))
+		x.operation(op, of, of)
 		if buf := x.contents(send, true, false); o.begin() {
 			o.send(root, buf)
 		}
@@ -260,7 +260,7 @@ func (o *round) combined(into []byte, skip, rest int) {
 
 func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
 	x, o := c.interRound(name, typedBy(send.of, recv.of))
-	x.operation(x.typedOperation(op, send, recv))
+	x.operation(op, send, recv)
 	from, to := x.contents(send, true, false), x.contents(recv, false, true)
 	if x.err == nil && len(from) != len(to) {
 		x.refuse(ErrCount, "send has %d elements and recv %d: they must have as many", x.count(from), x.count(to))
@@ -274,7 +274,7 @@ func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
 
 func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int, op Op) *round {
 	x, o := c.interRound(name, typedBy(send.of, recv.of))
-	x.operation(x.typedOperation(op, send, recv))
+	x.operation(op, send, recv)
 	from, to := x.contents(send, true, false), x.contents(recv, false, true)
 	if x.err == nil && len(counts) != c.Size() {
 		x.refuse(ErrCount, "there are %d counts for %d ranks", len(counts), c.Size())
@@ -301,7 +301,7 @@ func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int,
 
 func (c *Comm) interReduceScatterBlock(name string, send, recv *Buffer, op Op) *round {
 	x, o := c.interRound(name, typedBy(send.of, recv.of))
-	x.operation(x.typedOperation(op, send, recv))
+	x.operation(op, send, recv)
 	from, to := x.contents(send, true, false), x.contents(recv, false, true)
 	if x.err == nil && len(from) != len(to)*c.Size() {
 		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(from), c.Size(), x.count(to))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // Sides of the tests: ranks 1, 4, 6 and ranks 5, 3, 2, 0 of the world.
@@ -19,8 +20,7 @@ var interSides = [2][]int{{1, 4, 6}, {5, 3, 2, 0}}
 // inter runs a program on an intercommunicator of the two sides. side is 0 or 1.
 func inter(t *testing.T, program func(ctx context.Context, c *mpi.Comm, side int) error) {
 	t.Helper()
-	noEnvironment(t)
-	err := mpi.Run(t.Context(), 7, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 7, func(ctx context.Context, world *mpi.Comm) error {
 		side := 0
 		if slices.Contains(interSides[1], world.Rank()) {
 			side = 1
@@ -186,7 +186,7 @@ func TestIntercommMistakes(t *testing.T) {
 			err   error
 			class mpi.Class
 		}{
-			{mpi.Bcast(ctx, c, []int32{1}, 0), mpi.ErrComm},
+			{mpi.Scan(ctx, c, []int32{1}, []int32{1}, mpi.Sum), mpi.ErrComm},
 			{c.Scan(ctx, one, one, mpi.Sum), mpi.ErrComm},
 			{cart, mpi.ErrComm}, {create, mpi.ErrComm}, {again, mpi.ErrComm}, {kind, mpi.ErrComm},
 			{mpi.Send(ctx, c, []int32{1}, c.RemoteSize(), 0), mpi.ErrRank}, {peer, mpi.ErrRank},
@@ -216,8 +216,7 @@ func TestIntercommMistakes(t *testing.T) {
 
 // TestIntercommLeader: what is wrong at a leader is an error of all of its group.
 func TestIntercommLeader(t *testing.T) {
-	noEnvironment(t)
-	err := mpi.Run(t.Context(), 3, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 3, func(ctx context.Context, world *mpi.Comm) error {
 		_, err := world.IntercommCreate(ctx, 1, world, 5, 0)
 		want := mpi.ErrOther
 		if world.Rank() == 1 {
@@ -328,6 +327,9 @@ func TestInterCollectives(t *testing.T) {
 						}
 						check("Bcast", c.Bcast(ctx, buffer(b), given), b, want)
 						check("Ibcast", done(c.Ibcast(buffer(b), given)), b, want)
+						if gap == 1 {
+							check("Bcast of a slice", mpi.Bcast(ctx, c, b, given), b, want)
+						}
 
 						// Gather and Scatter, Gatherv and Scatterv, of k numbers, or rank+1.
 						var all, some []int64

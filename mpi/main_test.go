@@ -3,125 +3,25 @@ package mpi_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
-// noEnvironment unsets what Run would take for the description of a cluster.
-func noEnvironment(t *testing.T) {
-	for _, name := range []string{mpi.EnvSocket, mpi.EnvConfig, mpi.EnvRank, pmi.EnvFD} {
-		t.Setenv(name, "")
+func TestMain(m *testing.M) {
+	for _, name := range []string{job.EnvSocket, job.EnvConfig, job.EnvRank, pmi.EnvFD} {
+		os.Unsetenv(name) // job.Run would take it for the description of a cluster
 	}
-}
-
-func TestRun(t *testing.T) {
-	noEnvironment(t)
-	for _, n := range []int{1, 2, 5} {
-		var sum, ran atomic.Int64
-		err := mpi.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
-			all := make([]int64, world.Size())
-			if err := mpi.Allgather(ctx, world, []int64{int64(world.Rank())}, all); err != nil {
-				return err
-			}
-			ran.Add(1)
-			for _, rank := range all {
-				sum.Add(rank)
-			}
-			return nil
-		})
-		if want := int64(n * n * (n - 1) / 2); err != nil || ran.Load() != int64(n) || sum.Load() != want {
-			t.Errorf("%d ranks: %v; %d ran, their sums are %d, want %d", n, err, ran.Load(), sum.Load(), want)
-		}
-	}
-}
-
-// One rank that fails ends all, and its error is the one that is returned.
-func TestRunFails(t *testing.T) {
-	noEnvironment(t)
-	broken := errors.New("out of order")
-	var ended atomic.Int32
-	err := mpi.Run(t.Context(), 3, func(ctx context.Context, world *mpi.Comm) error {
-		if world.Rank() == 2 {
-			return broken
-		}
-		_, err := mpi.Recv(ctx, world, make([]int32, 1), 2, 0)
-		if errors.Is(err, broken) {
-			ended.Add(1)
-		}
-		return err
-	})
-	if !errors.Is(err, broken) || err.Error() != "rank 2: out of order" || ended.Load() != 2 {
-		t.Errorf("%v; %d other ranks ended because of it", err, ended.Load())
-	}
-}
-
-// The end of the caller's context ends all ranks, which say what they waited for.
-func TestRunCancelled(t *testing.T) {
-	noEnvironment(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("interrupted"))
-	err := mpi.Run(ctx, 1, func(ctx context.Context, world *mpi.Comm) error {
-		_, err := mpi.Recv(ctx, world, make([]int32, 1), 0, 0)
-		return err
-	})
-	if err == nil || !strings.Contains(err.Error(), "rank 0: mpi: Recv from rank 0") || !strings.Contains(err.Error(), "interrupted") {
-		t.Error(err)
-	}
-}
-
-// What is wrong with the call itself is an error; a program may call Finalize; and nothing runs on afterwards.
-func TestRunOfMistakes(t *testing.T) {
-	noEnvironment(t)
-	if err := mpi.Run(t.Context(), 2, nil); !errors.Is(err, mpi.ErrArg) {
-		t.Error(err)
-	}
-	if _, err := mpi.New(nil); !errors.Is(err, mpi.ErrArg) {
-		t.Error(err)
-	}
-	if err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
-		if world.Rank() == 0 {
-			return world.Finalize(ctx)
-		}
-		return nil
-	}); err != nil {
-		t.Error(err)
-	}
-}
-
-// A program that ignores the end of its context does not hide it.
-func TestRunCancelledInFinalize(t *testing.T) {
-	noEnvironment(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	enough := errors.New("enough")
-	err := mpi.Run(ctx, 1, func(_ context.Context, world *mpi.Comm) error {
-		const n = 100_000
-		if err := world.AttachBuffer(5 * n); err != nil {
-			return err
-		}
-		err := mpi.Bsend(world, make([]int32, n), 0, 0) // no receive takes it
-		cancel(enough)
-		return err
-	})
-	if !errors.Is(err, enough) || !errors.Is(err, context.Canceled) || err.Error() != "enough" {
-		t.Error(err)
-	}
+	os.Exit(statetest.Run(m))
 }
 
 // Two goroutines may not wait for one request.
 func TestTwoWaiters(t *testing.T) {
-	noEnvironment(t)
-	if err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+	if err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		if world.Rank() == 1 {
 			_, err := mpi.Recv(ctx, world, make([]int32, 1), 0, 1) // when the other rank has tried everything
 			return errors.Join(err, mpi.Send(ctx, world, []int32{5}, 0, 0))
@@ -158,91 +58,5 @@ func TestTwoWaiters(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Error(err)
-	}
-}
-
-// program is the environment variable by which this test binary runs a program with Main.
-const program = "ZRLMPI_TEST_MAIN"
-
-func TestMain(m *testing.M) {
-	switch os.Getenv(program) {
-	case "":
-		os.Exit(statetest.Run(m))
-	case "ok":
-		mpi.Main(3, func(ctx context.Context, world *mpi.Comm) error { return mpi.Barrier(ctx, world) })
-	case "fails":
-		mpi.Main(3, func(_ context.Context, world *mpi.Comm) error {
-			if world.Rank() == 1 {
-				return errors.New("out of order")
-			}
-			return nil
-		})
-	case "no ranks":
-		mpi.Main(0, func(context.Context, *mpi.Comm) error { return nil })
-	case "waits":
-		mpi.Main(1, func(ctx context.Context, world *mpi.Comm) error {
-			fmt.Println("ready")
-			_, err := mpi.Recv(ctx, world, make([]int32, 1), 0, 0)
-			return err
-		})
-	}
-}
-
-// runMain returns this test binary as a command that runs a program, and where it writes errors.
-func runMain(t *testing.T, name string, env ...string) (*exec.Cmd, *strings.Builder) {
-	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), binary)
-	cmd.Env = append(append(os.Environ(), program+"="+name), env...)
-	stderr := new(strings.Builder)
-	cmd.Stderr = stderr
-	return cmd, stderr
-}
-
-func TestMainExitCodes(t *testing.T) {
-	noEnvironment(t)
-	name := filepath.Base(os.Args[0])
-	for _, c := range []struct {
-		program string
-		env     string
-		code    int
-		stderr  string
-	}{
-		{"ok", "", 0, ""},
-		{"fails", "", 1, name + ": rank 1: out of order\n"},
-		{"no ranks", "", 2, name + ": mpi: Run: MPI_ERR_OTHER: a cluster of 0 ranks: it has 1 to 128\n"},
-		{"ok", mpi.EnvSocket + "=/nowhere/a.sock", 2, name + ": mpi: Init: "},
-		{"ok", mpi.EnvRank + "=0", 2, "neither ZRLMPI_SOCKET nor ZRLMPI_CONFIG is set"},
-	} {
-		cmd, stderr := runMain(t, c.program, c.env)
-		_ = cmd.Run()
-		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 {
-			t.Errorf("%s %s: exit code %d, %q; want %d, %q", c.program, c.env, cmd.ProcessState.ExitCode(), stderr, c.code, c.stderr)
-		}
-	}
-}
-
-func TestMainInterrupted(t *testing.T) {
-	noEnvironment(t)
-	cmd, stderr := runMain(t, "waits")
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(stdout, make([]byte, len("ready\n"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "mpi: Recv from rank 0") || !strings.Contains(stderr.String(), "terminated signal received") {
-		t.Errorf("exit code %d, %q", cmd.ProcessState.ExitCode(), stderr)
 	}
 }

@@ -82,24 +82,12 @@ func (m *Message) receive(op string) (call, error) {
 
 // Mrecv receives a message that a matched probe has found, like Recv.
 func Mrecv[T Number](ctx context.Context, m *Message, buf []T) (Status, error) {
-	k, err := m.receive("Mrecv")
-	if err != nil {
-		return emptyStatus, err
-	}
-	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
-	var st Status
-	err = k.recv(ctx, &st)
-	return st, err
+	return m.Recv(ctx, numbersOf(buf))
 }
 
 // Imrecv starts Mrecv and returns.
 func Imrecv[T Number](m *Message, buf []T) (Request, error) {
-	k, err := m.receive("Imrecv")
-	if err != nil {
-		return Request{}, err
-	}
-	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
-	return k.immediate()
+	return m.Irecv(numbersOf(buf))
 }
 
 // Recv receives the message into a buffer, like Mrecv into a slice.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // checkNeighbors compares each call with what the edges of all ranks give. edges[r] are the destinations of rank r, and from[i] the
@@ -97,7 +98,6 @@ func checkNeighbors(ctx context.Context, t *testing.T, c *mpi.Comm, destinations
 
 // TestNeighborsOfGrids: rings of one and two ranks, where both neighbours are the same, among them.
 func TestNeighborsOfGrids(t *testing.T) {
-	noEnvironment(t)
 	for _, x := range []struct {
 		dims    []int
 		periods []bool
@@ -106,7 +106,7 @@ func TestNeighborsOfGrids(t *testing.T) {
 		{[]int{2, 3}, []bool{true, false}}, {[]int{2, 1, 2}, []bool{true, true, true}}, {[]int{3, 2}, []bool{true, true}}, {nil, nil},
 	} {
 		t.Run(fmt.Sprint(x.dims, x.periods), func(t *testing.T) {
-			err := mpi.Run(t.Context(), 6, func(ctx context.Context, world *mpi.Comm) error {
+			err := job.Run(t.Context(), 6, func(ctx context.Context, world *mpi.Comm) error {
 				grid, err := world.CartCreate(ctx, x.dims, x.periods, false)
 				if err != nil || grid == nil {
 					return err
@@ -131,7 +131,6 @@ func TestNeighborsOfGrids(t *testing.T) {
 
 // TestNeighborsOfGraphs: random graphs, with several edges between two ranks and from a rank to itself.
 func TestNeighborsOfGraphs(t *testing.T) {
-	noEnvironment(t)
 	const n = 4
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -141,7 +140,7 @@ func TestNeighborsOfGraphs(t *testing.T) {
 				to[r] = append(to[r], random.IntN(n))
 			}
 		}
-		err := mpi.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
+		err := job.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
 			me := world.Rank()
 			var degrees []int
 			if len(to[me]) > 0 {
@@ -167,7 +166,7 @@ func TestNeighborsOfGraphs(t *testing.T) {
 		}
 	}
 	// A graph that all know: a ring, which is symmetric.
-	err := mpi.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
 		g, err := world.GraphCreate(ctx, []int{2, 4, 6, 8}, []int{1, 3, 0, 2, 1, 3, 2, 0}, false)
 		if err != nil {
 			return err
@@ -193,8 +192,7 @@ func TestNeighborsOfGraphs(t *testing.T) {
 }
 
 func TestNeighborMistakes(t *testing.T) {
-	noEnvironment(t)
-	err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		ring, err := world.CartCreate(ctx, []int{2}, []bool{true}, false)
 		if err != nil {
 			return err

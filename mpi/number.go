@@ -2,9 +2,10 @@ package mpi
 
 import (
 	"encoding/binary"
+	"reflect"
 	"unsafe"
 
-	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
 // Number is the element type of messages: numbers of a fixed size, which are the
@@ -22,20 +23,29 @@ func view[T any](buf []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(zero)))
 }
 
-// datatypeOf is what T is called on the wire. Of the numbers of four bytes, one
-// half is not 0 only as a float32; a type switch would miss named types.
-func datatypeOf[T Number]() protocol.Datatype {
-	var zero T
-	if unsafe.Sizeof(zero) == 4 && T(1)/T(2) != 0 {
-		return protocol.Float
-	}
-	return protocol.Int
+// numbersOf is the buffer of a message of numbers.
+func numbersOf[T Number](buf []T) Buffer {
+	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: sent[T](), length: int64(len(view(buf)))}
 }
 
-// takesAny reports whether a []T receives numbers of either datatype.
-func takesAny[T Number]() bool {
+// sent is a datatype that is on the wire what TypeOf is. The compiler finds it, which a message notices: of the numbers of
+// four bytes, one half is not 0 only as a float32.
+func sent[T Number]() *datatype.Type {
 	var zero T
-	return unsafe.Sizeof(zero) == 1
+	switch unsafe.Sizeof(zero) {
+	case 1:
+		return numberTypes[reflect.Uint8]
+	case 2:
+		return numberTypes[reflect.Uint16]
+	case 4:
+		if T(1)/T(2) != 0 {
+			return numberTypes[reflect.Float32]
+		}
+		return numberTypes[reflect.Uint32]
+	case 8:
+		return numberTypes[reflect.Uint64]
+	}
+	return numberTypes[reflect.Complex128]
 }
 
 // littleEndian reports whether this machine's numbers are in the wire's order.

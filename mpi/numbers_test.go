@@ -95,7 +95,10 @@ type form struct {
 	any      bool
 }
 
-func formOf[T Number](b []T) form { return form{len(view(b)), datatypeOf[T](), takesAny[T]()} }
+func formOf[T Number](b []T) form {
+	d, any := onWire(TypeOf[T]())
+	return form{len(view(b)), d, any}
+}
 
 func TestView(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -42,9 +42,8 @@ var (
 )
 
 // OpOf returns an operation of a function, which is to set inout[i] to in[i] ∘ inout[i],
-// for each i. What is in in comes from lower ranks. The operation must be associative;
-// commute says that it is commutative as well, which is faster. All ranks must give the
-// same.
+// for each i, on buffers whose elements are numbers like T. What is in in comes from lower ranks. The operation must be
+// associative; commute says that it is commutative as well, which is faster. All ranks must give the same.
 //
 // Any goroutine may call f, for several calls at a time, each time with a part of the
 // elements. It must not change in, keep the slices,
@@ -120,17 +119,18 @@ func elementsOf[T Element](b []byte) []T {
 	return list
 }
 
-// operation takes the operation of a reduction.
-func (x *collectiveCall) operation(o Op) {
+// operation takes the operation of a reduction of buffers.
+func (x *collectiveCall) operation(o Op, send, recv *Buffer) {
 	d := &x.dev
 	d.Type = x.elem.typ
 	switch {
+	case x.err != nil:
 	case o.typed != nil:
-		x.refuse(ErrOp, "an operation of OpOfStructs is for buffers, and slices have one of OpOf")
-	case o.user != nil && o.of != nil && x.elem.of == nil:
-		x.refuse(ErrOp, "an operation of OpOf is for slices, and buffers have one of OpOfStructs")
-	case o.user != nil && o.of != x.elem.of:
-		x.refuse(ErrOp, "the operation is on %v, and the buffers hold %v", o.of, x.elem.of)
+		x.function(o, send, recv)
+	case o.user != nil && x.elem.typ == 0:
+		x.refuse(ErrOp, "an operation of OpOf is for numbers of one type, and buffers of others have one of OpOfStructs")
+	case o.user != nil && predefined(o.of).Element() != x.elem.typ:
+		x.refuse(ErrOp, "the operation is on %v, and the buffers hold %v", o.of, x.elem.typ)
 	case o.user != nil:
 		d.User, d.Call.Ordered = o.user, o.ordered
 	case o.builtin == 0:
@@ -141,4 +141,47 @@ func (x *collectiveCall) operation(o Op) {
 		}
 		d.Op = o.builtin
 	}
+}
+
+// function takes an operation on elements of any datatype, which lie packed while they are combined.
+func (x *collectiveCall) function(o Op, send, recv *Buffer) {
+	t := send.of
+	if t == nil {
+		t = recv.of
+	}
+	if t == nil {
+		x.refuse(ErrType, "there is no datatype")
+		return
+	}
+	d, size, f := &x.dev, t.Size(), o.typed
+	x.elem.size, d.Type = max(int(size), 1), 0
+	d.Call.Elem, d.Call.Ordered = x.elem.size, o.ordered
+	d.User = func(in, inout []byte) error {
+		if size == 0 {
+			return nil
+		}
+		n := int64(len(inout)) / size
+		if offset, ok := t.Contiguous(n); ok && offset == 0 && t.Extent() == size {
+			return f(unsafe.Pointer(unsafe.SliceData(in)), unsafe.Pointer(unsafe.SliceData(inout)), int(n), t)
+		}
+		return onPlaces(f, in, inout, n, t)
+	}
+}
+
+// onPlaces calls a function on elements that are not contiguous, and lie packed in two slices.
+func onPlaces(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64, t *datatype.Type) error {
+	begin, end, err := t.Span(n)
+	if err != nil {
+		return err
+	}
+	low, high := min(begin, 0), max(end, 0)
+	both := make([]byte, 2*(high-low))
+	a, b := unsafe.Pointer(unsafe.SliceData(both[-low:])), unsafe.Pointer(unsafe.SliceData(both[high-2*low:]))
+	t.Unpack(a, n, in, 0)
+	t.Unpack(b, n, inout, 0)
+	if err := f(a, b, int(n), t); err != nil {
+		return err
+	}
+	t.Pack(inout, b, n, 0)
+	return nil
 }

@@ -82,7 +82,7 @@ func (c *Comm) partitioned(k call, b *Buffer, partitions int) (*Partitioned, err
 		p.channel = 1 + int((c.channels.Add(1)-1)%math.MaxInt32)
 		binary.LittleEndian.PutUint32(p.name[:], uint32(p.channel))
 	}
-	op, err := c.p.start(&o)
+	op, err := c.p.dev.Start(o)
 	switch {
 	case err != nil:
 		return p.unless(k.fail(err))
@@ -159,7 +159,7 @@ func (p *Partitioned) post() {
 	if s := k.scattered; s != nil && k.sends() {
 		s.pack()
 	}
-	op, err := k.comm.p.start(&mpe.Operation{
+	op, err := k.comm.p.dev.Start(mpe.Operation{
 		Kind: k.kind, Peer: int(k.comm.members[k.peer].world), Tag: p.channel, Comm: k.comm.number | channelData, Buf: k.bytes,
 		Datatype: k.datatype, AnyDatatype: k.any,
 	})
@@ -280,8 +280,8 @@ func (p *Partitioned) arrived(st *mpe.Status, err error) {
 // partitions is the mpe.Op of the message that was started.
 type partitions struct{ *Partitioned }
 
-// Wait implements mpe.Op.
-func (p partitions) Wait(ctx context.Context) (mpe.Status, error) {
+// Await implements mpe.Op.
+func (p partitions) Await(ctx context.Context) (*mpe.Status, error) {
 	for {
 		p.mu.Lock()
 		p.advance()
@@ -289,15 +289,15 @@ func (p partitions) Wait(ctx context.Context) (mpe.Status, error) {
 		p.mu.Unlock()
 		switch {
 		case err != nil:
-			return mpe.Status{}, err
+			return &noStatus, err
 		case op != nil:
-			st, err := op.Wait(ctx)
+			st, err := op.Await(ctx)
 			p.mu.Lock()
-			p.arrived(&st, err)
+			p.arrived(st, err)
 			p.mu.Unlock()
 			return st, err
 		case named != nil:
-			_, err = named.Wait(ctx)
+			_, err = named.Await(ctx)
 		default:
 			err = p.call.comm.p.dev.Await(ctx, p.woken)
 		}
@@ -318,6 +318,12 @@ func (p partitions) Test() (mpe.Status, bool, error) {
 	defer p.mu.Unlock()
 	return p.test()
 }
+
+// Ended implements mpe.Op.
+func (p partitions) Ended() (*mpe.Status, error) { return nil, nil }
+
+// Library implements mpe.Op.
+func (p partitions) Library() *any { return nil }
 
 // Cancel implements mpe.Op.
 func (p partitions) Cancel() {

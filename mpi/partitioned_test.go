@@ -9,13 +9,13 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // onTwo runs a program on two ranks, each in a goroutine, which errors end.
 func onTwo(t *testing.T, program func(ctx context.Context, c *mpi.Comm, me int) error) {
 	t.Helper()
-	noEnvironment(t)
-	err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error { return program(ctx, world, world.Rank()) })
+	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error { return program(ctx, world, world.Rank()) })
 	if err != nil {
 		t.Error(err)
 	}

@@ -8,32 +8,27 @@ import (
 // inactive until then, and again when it has ended and been waited for. Free
 // ends it.
 func SendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "SendInit", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.persistent(unbuffered)
+	return c.SendInit(numbersOf(buf), dest, tag)
 }
 
 // SsendInit is SendInit for Issend.
 func SsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "SsendInit", kind: mpe.OpSendSync, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.persistent(unbuffered)
+	return c.SsendInit(numbersOf(buf), dest, tag)
 }
 
 // RsendInit is SendInit for Irsend.
 func RsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "RsendInit", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.persistent(unbuffered)
+	return c.RsendInit(numbersOf(buf), dest, tag)
 }
 
 // BsendInit is SendInit for Ibsend.
 func BsendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "BsendInit", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.persistent(buffered)
+	return c.BsendInit(numbersOf(buf), dest, tag)
 }
 
 // RecvInit is SendInit for Irecv.
 func RecvInit[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
-	k := call{comm: c, op: "RecvInit", kind: mpe.OpRecv, peer: source, tag: tag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
-	return k.persistent(unbuffered)
+	return c.RecvInit(numbersOf(buf), source, tag)
 }
 
 // persistence says what a request does when it has ended.
@@ -103,7 +98,7 @@ func (r Request) Start() error {
 		}
 		c.done = true
 	default:
-		op, err := c.call.comm.p.start(&o)
+		op, err := c.call.comm.p.dev.Start(o)
 		if err != nil {
 			return c.call.fail(err)
 		}

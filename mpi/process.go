@@ -12,8 +12,6 @@ import (
 // process is what all communicators of a rank share.
 type process struct {
 	dev mpe.Device
-	// engine is the device if it is an engine, or nil.
-	engine *mpe.Engine
 	// peers is what the device knows of every rank of the world.
 	peers []mpe.PeerInfo
 	// noTags: there are peers whose wire carries no tags.
@@ -59,10 +57,7 @@ func New(dev mpe.Device) (*Comm, error) {
 		return nil, errorf(ErrIntern, op, "the device says that it is rank %d of %d", rank, size)
 	}
 	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{last: selfNumber}}
-	if d, ok := dev.(interface{ AsEngine() *mpe.Engine }); ok {
-		p.engine = d.AsEngine()
-		p.resting.engine, p.resting.core.resting = p.engine, &p.resting
-	}
+	p.resting.sends, p.resting.core.resting = dev.Resting(), &p.resting
 	g := &Group{ranks: make([]int, size), self: rank}
 	for r := range p.peers {
 		info, err := dev.Peer(r)
@@ -76,18 +71,6 @@ func New(dev mpe.Device) (*Comm, error) {
 	world := p.comm(0, g, "world")
 	p.buffer = world.NewSendBuffer()
 	return world, nil
-}
-
-// start starts an operation.
-func (p *process) start(o *mpe.Operation) (mpe.Op, error) {
-	if p.engine == nil {
-		return p.dev.Start(*o)
-	}
-	r, err := p.engine.Post(o)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
 
 // Finalize ends the rank's part in the cluster: it deletes the attributes of Self, waits for the buffered sends
@@ -118,3 +101,6 @@ func (c *Comm) Finalize(ctx context.Context) error {
 	c.p.freed.sweep()
 	return err
 }
+
+// Finalized reports whether Finalize has been called for the rank (MPI_Finalized).
+func (c *Comm) Finalized() bool { return c.p.over.Load() }

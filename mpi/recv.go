@@ -14,21 +14,14 @@ import (
 // Deployed nodes distinguish float32 from other numbers: there, a []float32 receives
 // what was sent as float, a []uint8 or []int8 both, and any other slice what
 // was sent as int.
-func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (st Status, err error) {
-	var k call
-	k.set(c, "Recv", mpe.OpRecv, source, tag)
-	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
-	err = k.recv(ctx, &st)
-	return st, err
+func Recv[T Number](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
+	return c.Recv(ctx, numbersOf(buf), source, tag)
 }
 
 // Irecv starts Recv and returns. buf must not be touched until the request has
 // ended.
 func Irecv[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
-	var k call
-	k.set(c, "Irecv", mpe.OpRecv, source, tag)
-	k.bytes, k.datatype, k.any = view(buf), datatypeOf[T](), takesAny[T]()
-	return k.immediate()
+	return c.Irecv(numbersOf(buf), source, tag)
 }
 
 // Probe waits for a message that a receive from source with tag would get, and
@@ -58,7 +51,7 @@ func (k *call) recv(ctx context.Context, to *Status) error {
 	if err := k.incoming(&o); err != nil {
 		return err
 	}
-	op, err := k.comm.p.start(&o)
+	op, err := k.comm.p.dev.Start(o)
 	if err != nil {
 		return k.fail(err)
 	}

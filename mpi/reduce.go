@@ -10,24 +10,24 @@ import (
 // root. All buffers are of the same length. recv is ignored on other ranks; root may
 // give the same slice for both, and then its contribution is in recv.
 func Reduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, root int, opts ...Option) error {
-	return newCollective[T](c, "Reduce", coll.Reduce, opts).toRoot(view(send), view(recv), op, root).wait(ctx)
+	return c.Reduce(ctx, bufferOf(send), bufferOf(recv), op, root, opts...)
 }
 
 // Ireduce starts Reduce and returns.
 func Ireduce[T Element](c *Comm, send, recv []T, op Op, root int, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Ireduce", coll.Reduce, opts).toRoot(view(send), view(recv), op, root).start()
+	return c.Ireduce(bufferOf(send), bufferOf(recv), op, root, opts...)
 }
 
 // Allreduce combines the send buffers of all ranks of c, element by element, into recv of
 // all. All buffers are of the same length. A rank that gives the same slice for both has
 // its contribution in recv.
 func Allreduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
-	return newCollective[T](c, "Allreduce", coll.Allreduce, opts).toAll(view(send), view(recv), op).wait(ctx)
+	return c.Allreduce(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // Iallreduce starts Allreduce and returns.
 func Iallreduce[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Iallreduce", coll.Allreduce, opts).toAll(view(send), view(recv), op).start()
+	return c.Iallreduce(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // Reduce combines the send buffers of all ranks, element by element, into recv of root.
@@ -50,48 +50,30 @@ func (c *Comm) Iallreduce(send, recv Buffer, op Op, opts ...Option) (Request, er
 	return c.allreduceCall("Iallreduce", &send, &recv, op, opts).start()
 }
 
-func (x *collectiveCall) toRoot(send, recv []byte, op Op, root int) *collectiveCall {
-	x.operation(op)
-	x.dev.Call.Bytes, x.dev.Send = len(send), send
-	if x.atRoot(root) {
-		x.vectors(send, recv)
-	}
-	return x
-}
-
-// toAll is for reductions whose result every rank gets, or a result of its own.
-func (x *collectiveCall) toAll(send, recv []byte, op Op) *collectiveCall {
-	x.operation(op)
-	x.dev.Call.Bytes = len(send)
-	x.vectors(send, recv)
-	return x
-}
-
 func (c *Comm) reduceCall(name string, send, recv *Buffer, op Op, root int, opts []Option) begun {
 	if c.IsInter() {
 		return c.interReduce(name, send, recv, op, root)
 	}
-	return c.collective(name, coll.Reduce, typedBy(send.of, recv.of), opts).reduceTyped(send, recv, op, root)
+	x := c.collective(name, coll.Reduce, typedBy(send.of, recv.of), opts)
+	if x.atRoot(root) {
+		return x.combine(send, recv, op)
+	}
+	x.give(send)
+	x.operation(op, send, recv)
+	return x
 }
 
 func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Option) begun {
 	if c.IsInter() {
 		return c.interAllreduce(name, send, recv, op)
 	}
-	return c.collective(name, coll.Allreduce, typedBy(send.of, recv.of), opts).toAllTyped(send, recv, op)
+	return c.collective(name, coll.Allreduce, typedBy(send.of, recv.of), opts).combine(send, recv, op)
 }
 
-func (x *collectiveCall) reduceTyped(send, recv *Buffer, op Op, root int) *collectiveCall {
-	op = x.typedOperation(op, send, recv)
-	if !x.atRoot(root) {
-		return x.toRoot(x.contents(send, true, false), nil, op, root)
-	}
+// combine takes the buffers of a reduction of which the rank gets a result.
+func (x *collectiveCall) combine(send, recv *Buffer, op Op) *collectiveCall {
 	from, to := x.both(send, recv)
-	return x.toRoot(from, to, op, root)
-}
-
-func (x *collectiveCall) toAllTyped(send, recv *Buffer, op Op) *collectiveCall {
-	op = x.typedOperation(op, send, recv)
-	from, to := x.both(send, recv)
-	return x.toAll(from, to, op)
+	x.operation(op, send, recv)
+	x.vectors(from, to)
+	return x
 }

@@ -10,22 +10,22 @@ import (
 // each rank its block of the result: counts[i] elements to rank i, one block after
 // another. All ranks give the same counts. A rank may give the beginning of send as recv.
 func ReduceScatter[T Element](ctx context.Context, c *Comm, send, recv []T, counts []int, op Op, opts ...Option) error {
-	return newCollective[T](c, "ReduceScatter", coll.ReduceScatter, opts).reduceScatter(view(send), view(recv), counts, op).wait(ctx)
+	return c.ReduceScatter(ctx, bufferOf(send), bufferOf(recv), counts, op, opts...)
 }
 
 // IreduceScatter starts ReduceScatter and returns. counts is the caller's again at once.
 func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op, opts ...Option) (Request, error) {
-	return newCollective[T](c, "IreduceScatter", coll.ReduceScatter, opts).reduceScatter(view(send), view(recv), counts, op).start()
+	return c.IreduceScatter(bufferOf(send), bufferOf(recv), counts, op, opts...)
 }
 
 // ReduceScatterBlock is ReduceScatter of blocks that all are as long as recv.
 func ReduceScatterBlock[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
-	return newCollective[T](c, "ReduceScatterBlock", coll.ReduceScatter, opts).reduceScatterBlock(view(send), view(recv), op).wait(ctx)
+	return c.ReduceScatterBlock(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // IreduceScatterBlock starts ReduceScatterBlock and returns.
 func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request, error) {
-	return newCollective[T](c, "IreduceScatterBlock", coll.ReduceScatter, opts).reduceScatterBlock(view(send), view(recv), op).start()
+	return c.IreduceScatterBlock(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // ReduceScatter combines the send buffers of all ranks, element by element, and gives counts[i] elements of the result to
@@ -49,39 +49,6 @@ func (c *Comm) IreduceScatterBlock(send, recv Buffer, op Op, opts ...Option) (Re
 	return c.reduceScatterBlockCall("IreduceScatterBlock", &send, &recv, op, opts).start()
 }
 
-func (x *collectiveCall) reduceScatter(send, recv []byte, counts []int, op Op) *collectiveCall {
-	x.operation(op)
-	c := &x.dev.Call
-	if c.Recv = x.layout("send", send, counts, nil, false); x.err != nil {
-		return x
-	}
-	c.Recv.Offsets = nil
-	sum := 0
-	for _, n := range counts {
-		sum += n
-	}
-	switch {
-	case sum != x.count(send):
-		x.refuse(ErrCount, "send has %d elements, and the counts add up to %d", x.count(send), sum)
-	case c.Recv.Sizes[c.Rank] != len(recv):
-		x.refuse(ErrCount, "recv has %d elements, and the block of this rank %d", x.count(recv), counts[c.Rank])
-	default:
-		x.parts(send, recv)
-	}
-	return x
-}
-
-func (x *collectiveCall) reduceScatterBlock(send, recv []byte, op Op) *collectiveCall {
-	x.operation(op)
-	if ranks := x.dev.Call.Ranks; len(send)/ranks != len(recv) || len(send)%ranks != 0 {
-		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(send), ranks, x.count(recv))
-		return x
-	}
-	x.dev.Call.Bytes = len(recv)
-	x.parts(send, recv)
-	return x
-}
-
 // parts takes the buffers of a call whose result is a part of what is combined. In place,
 // the result goes to the beginning of it.
 func (x *collectiveCall) parts(send, recv []byte) {
@@ -96,34 +63,48 @@ func (c *Comm) reduceScatterCall(name string, send, recv *Buffer, counts []int, 
 	if c.IsInter() {
 		return c.interReduceScatter(name, send, recv, counts, op)
 	}
-	return c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterTyped(send, recv, counts, op)
+	x := c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts)
+	from, to := x.both(send, recv)
+	x.operation(op, send, recv)
+	d := &x.dev.Call
+	if d.Recv = x.layout("send", from, counts, nil, false); x.err != nil {
+		return x
+	}
+	d.Recv.Offsets = nil
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	if send.inPlace() {
+		to = from[:min(d.Recv.Sizes[d.Rank], len(from))]
+	}
+	switch {
+	case sum != x.count(from):
+		x.refuse(ErrCount, "send has %d elements, and the counts add up to %d", x.count(from), sum)
+	case d.Recv.Sizes[d.Rank] != len(to):
+		x.refuse(ErrCount, "recv has %d elements, and the block of this rank %d", x.count(to), counts[d.Rank])
+	default:
+		x.parts(from, to)
+	}
+	return x
 }
 
 func (c *Comm) reduceScatterBlockCall(name string, send, recv *Buffer, op Op, opts []Option) begun {
 	if c.IsInter() {
 		return c.interReduceScatterBlock(name, send, recv, op)
 	}
-	return c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts).reduceScatterBlockTyped(send, recv, op)
-}
-
-func (x *collectiveCall) reduceScatterTyped(send, recv *Buffer, counts []int, op Op) *collectiveCall {
-	op = x.typedOperation(op, send, recv)
-	if send.inPlace() {
-		from := x.contents(recv, true, true)
-		if me := x.dev.Call.Rank; me < len(counts) && counts[me] >= 0 {
-			return x.reduceScatter(from, from[:min(counts[me]*x.elem.size, len(from))], counts, op)
-		}
-		return x.reduceScatter(from, nil, counts, op)
-	}
+	x := c.collective(name, coll.ReduceScatter, typedBy(send.of, recv.of), opts)
 	from, to := x.both(send, recv)
-	return x.reduceScatter(from, to, counts, op)
-}
-
-func (x *collectiveCall) reduceScatterBlockTyped(send, recv *Buffer, op Op) *collectiveCall {
-	op = x.typedOperation(op, send, recv)
-	from, to := x.both(send, recv)
+	x.operation(op, send, recv)
+	ranks := x.dev.Call.Ranks
 	if send.inPlace() {
-		to = to[:len(to)/x.dev.Call.Ranks]
+		to = nth(from, 0, ranks)
 	}
-	return x.reduceScatterBlock(from, to, op)
+	if len(from)/ranks != len(to) || len(from)%ranks != 0 {
+		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(from), ranks, x.count(to))
+		return x
+	}
+	x.dev.Call.Bytes = len(to)
+	x.parts(from, to)
+	return x
 }

@@ -1,10 +1,6 @@
 package mpi
 
-import (
-	"context"
-
-	"github.com/zrlmpi/zrlmpid/mpe"
-)
+import "context"
 
 // Request is the handle of a send, a receive or a collective call that was started.
 // It is a small value: copies of it are the same request, and the zero value is none
@@ -59,10 +55,8 @@ func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) err
 	if op == nil {
 		return c.take(to)
 	}
-	if r, ok := op.(*mpe.Request); ok {
-		if st, err := r.Ended(); st != nil {
-			return c.end(to, st, err)
-		}
+	if st, err := op.Ended(); st != nil {
+		return c.end(to, st, err)
 	}
 	if rest != nil && c.call.comm.p.deployed {
 		c.mu.Unlock()
@@ -80,10 +74,10 @@ func (r Request) waitAmong(ctx context.Context, to *Status, rest *restOfAll) err
 	}
 	c.waited = true
 	c.mu.Unlock()
-	st, err := op.Wait(ctx)
+	st, err := op.Await(ctx)
 	c.mu.Lock()
 	c.waited = false
-	return c.end(to, &st, err)
+	return c.end(to, st, err)
 }
 
 // Test reports whether the request has ended, and how, without waiting. A loop

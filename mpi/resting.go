@@ -7,14 +7,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// resting are requests of sends that a rank left to its engine, as many others wait to the same peer: a program may
-// have millions. They share a core, whose handles have the engine's numbers as generations. A call that concerns one
+// resting are requests of sends that a rank left to its device, as many others wait to the same peer: a program may
+// have millions. They share a core, whose handles have the device's numbers as generations. A call that concerns one
 // wakes it, which makes an ordinary request of it, and lets it rest again afterwards.
 type resting struct {
-	core   core
-	engine *mpe.Engine
-	mu     sync.Mutex
-	awake  map[uint64]*awake
+	core  core
+	sends mpe.RestingSends // or nil
+	mu    sync.Mutex
+	awake map[uint64]*awake
 }
 
 // awake is a send that calls use, in an ordinary request.
@@ -33,16 +33,16 @@ func (r Request) restingSends() *resting {
 }
 
 // add lets a send rest.
-func (q *resting) add(k *call, op *mpe.Request) Request {
+func (q *resting) add(k *call, op mpe.Op) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Request{&q.core, uint64(q.engine.Rest(op, k.origin()))}
+	return Request{&q.core, uint64(q.sends.Rest(op, k.origin()))}
 }
 
 // origins are the calls that start sends which may rest.
 var origins = [...]string{"Isend", "Issend", "Irsend"}
 
-// origin describes the call to the engine: it takes no memory for each message.
+// origin describes the call to the device: it takes no memory for each message.
 func (k *call) origin() *mpe.Origin {
 	o := &k.comm.origins[max(slices.Index(origins[:], k.op), 0)]
 	o.Comm, o.Call = k.comm, k.op
@@ -61,7 +61,7 @@ func (q *resting) wakeLocked(number uint64) Request {
 		a.calls++
 		return a.Request
 	}
-	op, o, from := q.engine.Wake(mpe.Resting(number))
+	op, o, from := q.sends.Wake(mpe.Resting(number))
 	if op == nil {
 		return Request{new(core), 1}
 	}
@@ -97,13 +97,13 @@ func (q *resting) restLocked(number uint64) {
 	c.mu.Lock()
 	if c.generation != a.generation { // it has been waited for, or freed
 		c.mu.Unlock()
-		q.engine.Forget(mpe.Resting(number))
+		q.sends.Forget(mpe.Resting(number))
 		return
 	}
-	op, origin := c.op.(*mpe.Request), c.call.origin()
+	op, origin := c.op, c.call.origin()
 	c.op = nil
-	c.over() // before the engine may use its operation, and so the core, for another
-	q.engine.Rest(op, origin)
+	c.over() // before the device may use its operation, and so the core, for another
+	q.sends.Rest(op, origin)
 }
 
 // free ends the use of a request.
@@ -115,7 +115,7 @@ func (q *resting) free(number uint64) error {
 		defer q.restLocked(number)
 		return a.Free()
 	}
-	if !q.engine.Forget(mpe.Resting(number)) {
+	if !q.sends.Forget(mpe.Resting(number)) {
 		return errorf(ErrRequest, "Free", noRequest)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (q *resting) free(number uint64) error {
 func (q *resting) state(number uint64) state {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.awake[number] == nil && q.engine.Pending(mpe.Resting(number)) {
+	if q.awake[number] == nil && q.sends.Pending(mpe.Resting(number)) {
 		return active
 	}
 	defer q.restLocked(number)

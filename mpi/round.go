@@ -100,10 +100,10 @@ func (o *round) wait(ctx context.Context) error {
 	if err := o.refused(); err != nil {
 		return err
 	}
-	st, err := o.Wait(ctx)
+	st, err := o.Await(ctx)
 	o.Free()
 	if err != nil {
-		err = x.call.ended(new(Status), &st, err)
+		err = x.call.ended(new(Status), st, err)
 	} else {
 		x.place()
 	}
@@ -128,20 +128,29 @@ func (o *round) refused() error {
 	}
 	for _, op := range o.ops {
 		op.Cancel()
-		_, _ = op.Wait(context.Background()) // the error of the call is reported
+		_, _ = op.Await(context.Background()) // the error of the call is reported
 		op.Free()
 	}
 	return o.x.err
 }
 
-// Wait implements mpe.Op.
-func (o *round) Wait(ctx context.Context) (mpe.Status, error) {
+// noStatus is that of an operation of several messages.
+var noStatus mpe.Status
+
+// Await implements mpe.Op.
+func (o *round) Await(ctx context.Context) (*mpe.Status, error) {
 	for ; o.outcome < len(o.ops); o.outcome++ {
-		st, err := o.ops[o.outcome].Wait(ctx)
-		o.end(&st, err)
+		st, err := o.ops[o.outcome].Await(ctx)
+		o.end(st, err)
 	}
-	return mpe.Status{}, o.finish()
+	return &noStatus, o.finish()
 }
+
+// Ended implements mpe.Op.
+func (o *round) Ended() (*mpe.Status, error) { return nil, nil }
+
+// Library implements mpe.Op.
+func (o *round) Library() *any { return nil }
 
 // Test implements mpe.Op.
 func (o *round) Test() (mpe.Status, bool, error) {

@@ -10,23 +10,23 @@ import (
 // by element. All buffers are of the same length. A rank that gives the same slice for
 // both has its contribution in recv.
 func Scan[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
-	return newCollective[T](c, "Scan", coll.Scan, opts).toAll(view(send), view(recv), op).wait(ctx)
+	return c.Scan(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // Iscan starts Scan and returns.
 func Iscan[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Iscan", coll.Scan, opts).toAll(view(send), view(recv), op).start()
+	return c.Iscan(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // Exscan is Scan without the rank's own contribution. recv of rank 0 is undefined
 // afterwards.
 func Exscan[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
-	return newCollective[T](c, "Exscan", coll.Exscan, opts).toAll(view(send), view(recv), op).wait(ctx)
+	return c.Exscan(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // Iexscan starts Exscan and returns.
 func Iexscan[T Element](c *Comm, send, recv []T, op Op, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Iexscan", coll.Exscan, opts).toAll(view(send), view(recv), op).start()
+	return c.Iexscan(bufferOf(send), bufferOf(recv), op, opts...)
 }
 
 // Scan gives each rank the send buffers of the ranks up to itself, combined element by element.
@@ -50,5 +50,5 @@ func (c *Comm) Iexscan(send, recv Buffer, op Op, opts ...Option) (Request, error
 }
 
 func (c *Comm) scanCall(name string, kind coll.Collective, send, recv *Buffer, op Op, opts []Option) *collectiveCall {
-	return c.collective(name, kind, typedBy(send.of, recv.of), opts).toAllTyped(send, recv, op)
+	return c.collective(name, kind, typedBy(send.of, recv.of), opts).combine(send, recv, op)
 }

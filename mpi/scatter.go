@@ -10,24 +10,24 @@ import (
 // send is as long as all of them together, and is ignored on other ranks. recv is as
 // long on all. Root may give its own block of send as recv: then it stays there.
 func Scatter[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
-	return newCollective[T](c, "Scatter", coll.Scatter, opts).scatter(view(send), view(recv), root).wait(ctx)
+	return c.Scatter(ctx, bufferOf(send), bufferOf(recv), root, opts...)
 }
 
 // Iscatter starts Scatter and returns.
 func Iscatter[T Element](c *Comm, send, recv []T, root int, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Iscatter", coll.Scatter, opts).scatter(view(send), view(recv), root).start()
+	return c.Iscatter(bufferOf(send), bufferOf(recv), root, opts...)
 }
 
 // Scatterv is Scatter of blocks that may be of different lengths: rank i gets counts[i]
 // elements, which are in send at displs[i], or one block after another if displs is nil.
 // send, counts and displs are ignored on other ranks than root.
 func Scatterv[T Element](ctx context.Context, c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) error {
-	return newCollective[T](c, "Scatterv", coll.Scatter, opts).scatterv(view(send), view(recv), counts, displs, root).wait(ctx)
+	return c.Scatterv(ctx, blocksOf(send, counts, displs), bufferOf(recv), root, opts...)
 }
 
 // Iscatterv starts Scatterv and returns. counts and displs are the caller's again at once.
 func Iscatterv[T Element](c *Comm, send, recv []T, counts, displs []int, root int, opts ...Option) (Request, error) {
-	return newCollective[T](c, "Iscatterv", coll.Scatter, opts).scatterv(view(send), view(recv), counts, displs, root).start()
+	return c.Iscatterv(blocksOf(send, counts, displs), bufferOf(recv), root, opts...)
 }
 
 // Scatter gives each rank its block of what root has in send, in the order of ranks: send has as many elements as
@@ -51,81 +51,64 @@ func (c *Comm) Iscatterv(send Blocks, recv Buffer, root int, opts ...Option) (Re
 	return c.scattervCall("Iscatterv", &send, &recv, root, opts).start()
 }
 
-func (x *collectiveCall) scatter(send, recv []byte, root int) *collectiveCall {
-	d := &x.dev
-	d.Call.Bytes, d.Recv = len(recv), recv
-	if !x.atRoot(root) {
-		return x
-	}
-	if ranks := d.Call.Ranks; len(send)/ranks != len(recv) || len(send)%ranks != 0 {
-		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(send), ranks, x.count(recv))
-		return x
-	}
-	x.distribute(send, recv, root*len(recv))
-	return x
-}
-
-func (x *collectiveCall) scatterv(send, recv []byte, counts, displs []int, root int) *collectiveCall {
-	x.dev.Call.Bytes, x.dev.Call.Vector, x.dev.Recv = len(recv), true, recv
-	if x.atRoot(root) {
-		x.distributev(send, recv, x.layout("send", send, counts, displs, false))
-	}
-	return x
-}
-
-// distributev takes the root's blocks of different lengths.
-func (x *collectiveCall) distributev(send, recv []byte, l coll.Layout) {
-	c := &x.dev.Call
-	c.Send = l
-	switch {
-	case x.err != nil:
-	case l.Sizes[c.Root] != len(recv):
-		x.refuse(ErrCount, "recv has %d elements, and send %d for this rank", x.count(recv), l.Sizes[c.Root]/x.elem.size)
-	default:
-		x.distribute(send, recv, l.Offsets[c.Root])
-	}
-}
-
-// distribute takes the buffers of the root, whose own block is at off.
-func (x *collectiveCall) distribute(send, recv []byte, off int) {
-	x.dev.Send = send
-	if x.inPlace(recv, send, off, [2]string{"recv", "send"}) {
-		x.dev.Recv = nil
-	}
-}
-
 func (c *Comm) scatterCall(name string, send, recv *Buffer, root int, opts []Option) begun {
 	if c.IsInter() {
 		return c.interScatter(name, send, nil, recv, root)
 	}
-	return c.collective(name, coll.Scatter, typedBy(recv.of, send.of), opts).scatterTyped(send, recv, root)
+	x := c.collective(name, coll.Scatter, typedBy(recv.of, send.of), opts)
+	if x.atRoot(root) {
+		x.distribute(send, recv, root)
+	} else {
+		x.get(recv)
+	}
+	return x
 }
 
 func (c *Comm) scattervCall(name string, send *Blocks, recv *Buffer, root int, opts []Option) begun {
 	if c.IsInter() {
 		return c.interScatter(name, nil, send, recv, root)
 	}
-	return c.collective(name, coll.Scatter, typedBy(recv.of, send.first()), opts).scattervTyped(send, recv, root)
+	x := c.collective(name, coll.Scatter, typedBy(recv.of, send.first()), opts)
+	x.dev.Call.Vector = true
+	if x.atRoot(root) {
+		x.distributev(send, recv, root)
+	} else {
+		x.get(recv)
+	}
+	return x
 }
 
-func (x *collectiveCall) scatterTyped(send, recv *Buffer, root int) *collectiveCall {
-	if !x.atRoot(root) {
-		return x.scatter(nil, x.contents(recv, false, true), root)
-	}
+// get takes the buffer of a rank that gives nothing.
+func (x *collectiveCall) get(recv *Buffer) {
+	x.dev.Recv = x.contents(recv, false, true)
+	x.dev.Call.Bytes = len(x.dev.Recv)
+}
+
+// distribute takes the buffers of the root.
+func (x *collectiveCall) distribute(send, recv *Buffer, root int) {
+	c := &x.dev.Call
 	all := x.contents(send, true, false)
+	var mine []byte
 	if recv.inPlace() {
-		return x.scatter(all, nth(all, root, x.dev.Call.Ranks), root)
+		mine = nth(all, root, c.Ranks)
+	} else {
+		mine = x.contents(recv, false, true)
 	}
-	return x.scatter(all, x.contents(recv, false, true), root)
+	c.Bytes = len(mine)
+	if len(all)/c.Ranks != len(mine) || len(all)%c.Ranks != 0 {
+		x.refuse(ErrCount, "send has %d elements: %d ranks get %d each", x.count(all), c.Ranks, x.count(mine))
+		return
+	}
+	x.scattered(mine, all, root*len(mine))
 }
 
-func (x *collectiveCall) scattervTyped(send *Blocks, recv *Buffer, root int) *collectiveCall {
-	if !x.atRoot(root) {
-		return x.scatterv(nil, x.contents(recv, false, true), nil, nil, root)
-	}
+// distributev does what distribute does for blocks of different lengths.
+func (x *collectiveCall) distributev(send *Blocks, recv *Buffer, root int) {
+	c := &x.dev.Call
 	all, l := x.blocks("send", send, true, false)
+	c.Send = l
 	if x.err != nil {
-		return x
+		return
 	}
 	var mine []byte
 	if recv.inPlace() {
@@ -133,7 +116,18 @@ func (x *collectiveCall) scattervTyped(send *Blocks, recv *Buffer, root int) *co
 	} else {
 		mine = x.contents(recv, false, true)
 	}
-	x.dev.Call.Bytes, x.dev.Recv = len(mine), mine
-	x.distributev(all, mine, l)
-	return x
+	c.Bytes = len(mine)
+	if l.Sizes[root] != len(mine) {
+		x.refuse(ErrCount, "recv has %d elements, and send %d for this rank", x.count(mine), l.Sizes[root]/x.elem.size)
+		return
+	}
+	x.scattered(mine, all, l.Offsets[root])
+}
+
+// scattered takes the block of the root, and all blocks, in which its own one is at off.
+func (x *collectiveCall) scattered(mine, all []byte, off int) {
+	x.dev.Send, x.dev.Recv = all, mine
+	if x.inPlace(mine, all, off, [2]string{"recv", "send"}) {
+		x.dev.Recv = nil
+	}
 }

@@ -10,62 +10,47 @@ import (
 // which may be before or after a receive has matched. When ctx ends first, the
 // send is cancelled if possible, and buf is the caller's again in any case.
 func Send[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
-	var k call
-	k.set(c, "Send", mpe.OpSend, dest, tag)
-	k.bytes, k.datatype = view(buf), datatypeOf[T]()
-	return k.sendWait(ctx)
+	return c.Send(ctx, numbersOf(buf), dest, tag)
 }
 
 // Ssend is Send, and returns only when a receive has matched (synchronous
 // mode).
 func Ssend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
-	k := call{comm: c, op: "Ssend", kind: mpe.OpSendSync, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.sendWait(ctx)
+	return c.Ssend(ctx, numbersOf(buf), dest, tag)
 }
 
 // Rsend is Send for a caller that knows that the matching receive has been
 // posted (ready mode). The standard does not define what happens otherwise;
 // here the message is sent as Send does.
 func Rsend[T Number](ctx context.Context, c *Comm, buf []T, dest, tag int) error {
-	k := call{comm: c, op: "Rsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.sendWait(ctx)
+	return c.Rsend(ctx, numbersOf(buf), dest, tag)
 }
 
 // Bsend copies buf into the buffer that AttachBuffer provides, and returns at
 // once (buffered mode). The error is ErrBuffer if there is not enough room.
 func Bsend[T Number](c *Comm, buf []T, dest, tag int) error {
-	k := call{comm: c, op: "Bsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.bsend()
+	return c.Bsend(numbersOf(buf), dest, tag)
 }
 
 // Isend starts Send and returns. buf must not be written to until the request
 // has ended.
 func Isend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	var k call
-	k.set(c, "Isend", mpe.OpSend, dest, tag)
-	k.bytes, k.datatype = view(buf), datatypeOf[T]()
-	return k.immediate()
+	return c.Isend(numbersOf(buf), dest, tag)
 }
 
 // Issend starts Ssend and returns.
 func Issend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "Issend", kind: mpe.OpSendSync, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.immediate()
+	return c.Issend(numbersOf(buf), dest, tag)
 }
 
 // Irsend starts Rsend and returns.
 func Irsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "Irsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	return k.immediate()
+	return c.Irsend(numbersOf(buf), dest, tag)
 }
 
 // Ibsend is Bsend with a request, which has ended when it returns.
 func Ibsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
-	k := call{comm: c, op: "Ibsend", kind: mpe.OpSend, peer: dest, tag: tag, bytes: view(buf), datatype: datatypeOf[T]()}
-	if err := k.bsend(); err != nil {
-		return Request{}, err
-	}
-	return k.completed(), nil
+	return c.Ibsend(numbersOf(buf), dest, tag)
 }
 
 func (k *call) sendWait(ctx context.Context) error {
@@ -78,10 +63,10 @@ func (k *call) sendWait(ctx context.Context) error {
 	}
 	o.Blocking = true
 	p := k.comm.p
-	if p.engine != nil && p.engine.SendNow(&o) {
+	if p.dev.SendNow(o) {
 		return nil
 	}
-	op, err := p.start(&o)
+	op, err := p.dev.Start(o)
 	if err != nil {
 		return k.fail(err)
 	}
@@ -99,18 +84,18 @@ func (k *call) immediate() (Request, error) {
 		return Request{}, err
 	}
 	p := k.comm.p
-	if k.kind == mpe.OpSend && p.engine != nil && p.engine.SendNow(&o) {
+	if k.kind == mpe.OpSend && p.dev.SendNow(o) {
 		return k.completed(), nil
 	}
-	op, err := p.start(&o)
+	op, err := p.dev.Start(o)
 	if err != nil {
 		return Request{}, k.fail(err)
 	}
 	if k.sends() && atOnce(op) {
 		return k.completed(), nil
 	}
-	if r, ok := op.(*mpe.Request); ok && r.MayRest() && k.scattered == nil {
-		return k.comm.p.resting.add(k, r), nil
+	if q := &p.resting; q.sends != nil && k.scattered == nil && q.sends.MayRest(op) {
+		return q.add(k, op), nil
 	}
 	return k.request(op, false), nil
 }
@@ -123,14 +108,10 @@ func (k *call) completed() Request {
 
 // atOnce frees the operation of a send that succeeded before its call returns.
 func atOnce(op mpe.Op) bool {
-	r, ok := op.(*mpe.Request)
-	if !ok {
+	if st, err := op.Ended(); st == nil || err != nil {
 		return false
 	}
-	if st, err := r.Ended(); st == nil || err != nil {
-		return false
-	}
-	r.Free()
+	op.Free()
 	return true
 }
 

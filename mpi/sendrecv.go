@@ -11,20 +11,12 @@ import (
 // exchanges of edges do not deadlock this way. The buffers must not
 // overlap; the ranks may be the same, or ProcNull.
 func Sendrecv[S, R Number](ctx context.Context, c *Comm, sendbuf []S, dest, sendtag int, recvbuf []R, source, recvtag int) (Status, error) {
-	out := call{comm: c, op: "Sendrecv", kind: mpe.OpSend, peer: dest, tag: sendtag, bytes: view(sendbuf), datatype: datatypeOf[S]()}
-	in := call{comm: c, op: "Sendrecv", kind: mpe.OpRecv, peer: source, tag: recvtag, bytes: view(recvbuf), datatype: datatypeOf[R](), any: takesAny[R]()}
-	var st Status
-	err := sendrecv(ctx, &out, &in, &st)
-	return st, err
+	return c.Sendrecv(ctx, numbersOf(sendbuf), dest, sendtag, numbersOf(recvbuf), source, recvtag)
 }
 
 // SendrecvReplace sends what is in buf and receives into it. It sends a copy.
 func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, sendtag, source, recvtag int) (Status, error) {
-	out := call{comm: c, op: "SendrecvReplace", kind: mpe.OpSend, peer: dest, tag: sendtag, bytes: view(buf), datatype: datatypeOf[T]()}
-	in := call{comm: c, op: "SendrecvReplace", kind: mpe.OpRecv, peer: source, tag: recvtag, bytes: view(buf), datatype: datatypeOf[T](), any: takesAny[T]()}
-	var st Status
-	err := sendrecvReplace(ctx, &out, &in, &st)
-	return st, err
+	return c.SendrecvReplace(ctx, numbersOf(buf), dest, sendtag, source, recvtag)
 }
 
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
@@ -63,33 +55,29 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 		return err
 	}
 	p := out.comm.p
-	recv, err := p.start(&i)
+	recv, err := p.dev.Start(i)
 	if err != nil {
 		return in.fail(err)
 	}
 	if out.peer == ProcNull {
-		got, err := recv.Wait(ctx)
-		recv.Free()
-		return in.end(to, &got, err)
+		return in.wait(ctx, recv, to)
 	}
-	send, err := p.start(&o)
+	send, err := p.dev.Start(o)
 	if err != nil {
 		recv.Cancel()
 		// Cancelled or, too late, received: the send's error is what counts.
-		_, _ = recv.Wait(ctx)
+		_, _ = recv.Await(ctx)
 		recv.Free()
 		return out.fail(err)
 	}
 	if in.deployed() || out.deployed() {
 		ctx = p.awaitBoth(ctx, recv, send)
 	}
-	got, recvErr := recv.Wait(ctx)
-	recv.Free()
-	sent, sendErr := send.Wait(ctx)
-	send.Free()
-	recvErr = in.end(to, &got, recvErr)
-	if sendErr == nil || recvErr != nil && !followsFrom(recvErr, sendErr) {
-		return recvErr
+	recvErr := in.wait(ctx, recv, to)
+	sent, sendErr := send.Await(ctx)
+	if sendErr != nil && (recvErr == nil || followsFrom(recvErr, sendErr)) {
+		recvErr = out.ended(new(Status), sent, sendErr)
 	}
-	return out.ended(new(Status), &sent, sendErr)
+	send.Free()
+	return recvErr
 }

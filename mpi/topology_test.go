@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // TestCart: coordinates, shifts and parts of grids, by their definitions.
 func TestCart(t *testing.T) {
-	noEnvironment(t)
 	for _, x := range []struct {
 		dims    []int
 		periods []bool
@@ -30,7 +30,7 @@ func TestCart(t *testing.T) {
 			for _, d := range x.dims {
 				n *= d
 			}
-			err := mpi.Run(t.Context(), 7, func(ctx context.Context, world *mpi.Comm) error {
+			err := job.Run(t.Context(), 7, func(ctx context.Context, world *mpi.Comm) error {
 				mapped, err := world.CartMap(x.dims, x.periods)
 				if err != nil {
 					return err
@@ -150,8 +150,7 @@ func checkGrid(ctx context.Context, t *testing.T, grid *mpi.Comm, dims []int, pe
 }
 
 func TestTopologyMistakes(t *testing.T) {
-	noEnvironment(t)
-	err := mpi.Run(t.Context(), 4, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 4, func(ctx context.Context, world *mpi.Comm) error {
 		grid, err := world.CartCreate(ctx, []int{2, 2}, []bool{true, false}, false)
 		if err != nil {
 			return err
@@ -244,9 +243,8 @@ func TestTopologyMistakes(t *testing.T) {
 
 // TestGraph: the standard's example, and its duplicate.
 func TestGraph(t *testing.T) {
-	noEnvironment(t)
 	index, edges := []int{2, 3, 4, 6}, []int{1, 3, 0, 3, 0, 2}
-	err := mpi.Run(t.Context(), 5, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 5, func(ctx context.Context, world *mpi.Comm) error {
 		if g, err := world.GraphCreate(ctx, nil, nil, true); g != nil || err != nil {
 			t.Errorf("of no ranks: %v, %v", g, err)
 		}
@@ -286,7 +284,6 @@ func TestGraph(t *testing.T) {
 
 // TestDistGraph: random graphs, of which any rank gives any edges, and then each its own.
 func TestDistGraph(t *testing.T) {
-	noEnvironment(t)
 	const n = 5
 	for seed := range uint64(8) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -297,7 +294,7 @@ func TestDistGraph(t *testing.T) {
 			given[r] = append(given[r], edge{random.IntN(n), random.IntN(n), random.IntN(100)})
 		}
 		weighted := seed%2 == 0
-		err := mpi.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
+		err := job.Run(t.Context(), n, func(ctx context.Context, world *mpi.Comm) error {
 			var sources, degrees, destinations, weights []int
 			if weighted {
 				weights = []int{}

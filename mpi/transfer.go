@@ -130,15 +130,17 @@ func (c *Comm) RecvInit(b Buffer, source, tag int) (Request, error) {
 
 // Sendrecv sends one buffer and receives into another one, both at the same time.
 func (c *Comm) Sendrecv(ctx context.Context, send Buffer, dest, sendtag int, recv Buffer, source, recvtag int) (Status, error) {
-	out := call{comm: c, op: "Sendrecv", kind: mpe.OpSend, peer: dest, tag: sendtag}
-	in := call{comm: c, op: "Sendrecv", kind: mpe.OpRecv, peer: source, tag: recvtag}
+	var out, in call
+	out.set(c, "Sendrecv", mpe.OpSend, dest, sendtag)
+	in.set(c, "Sendrecv", mpe.OpRecv, source, recvtag)
 	return sendrecvTyped(ctx, &out, &send, &in, &recv, false)
 }
 
 // SendrecvReplace sends what is in a buffer and receives into it.
 func (c *Comm) SendrecvReplace(ctx context.Context, b Buffer, dest, sendtag, source, recvtag int) (Status, error) {
-	out := call{comm: c, op: "SendrecvReplace", kind: mpe.OpSend, peer: dest, tag: sendtag}
-	in := call{comm: c, op: "SendrecvReplace", kind: mpe.OpRecv, peer: source, tag: recvtag}
+	var out, in call
+	out.set(c, "SendrecvReplace", mpe.OpSend, dest, sendtag)
+	in.set(c, "SendrecvReplace", mpe.OpRecv, source, recvtag)
 	return sendrecvTyped(ctx, &out, &b, &in, &b, true)
 }
 
@@ -182,20 +184,20 @@ func (k *call) persistentTyped(b *Buffer, again persistence) (Request, error) {
 	return r, err
 }
 
-func sendrecvTyped(ctx context.Context, out *call, send *Buffer, in *call, recv *Buffer, replace bool) (Status, error) {
+func sendrecvTyped(ctx context.Context, out *call, send *Buffer, in *call, recv *Buffer, replace bool) (st Status, err error) {
 	if err := out.typed(send); err != nil {
 		return emptyStatus, err
 	}
-	defer out.giveBack()
-	if err := in.typed(recv); err != nil {
+	if err = in.typed(recv); err != nil {
+		out.giveBack()
 		return emptyStatus, err
 	}
-	defer in.giveBack()
-	var st Status
 	if replace { // a function value would move both calls to the heap
-		err := sendrecvReplace(ctx, out, in, &st)
-		return st, err
+		err = sendrecvReplace(ctx, out, in, &st)
+	} else {
+		err = sendrecv(ctx, out, in, &st)
 	}
-	err := sendrecv(ctx, out, in, &st)
+	out.giveBack()
+	in.giveBack()
 	return st, err
 }

@@ -13,12 +13,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TypeOf is the datatype of a T, of which package datatype makes others.
-func TypeOf[T Element]() *datatype.Type {
-	var zero T
-	e := elementOf[T]()
-	return datatype.Basic(e.of.String(), int64(e.size), int64(unsafe.Alignof(zero)), e.typ)
-}
+// TypeOf returns the datatype of a T, from which package datatype makes others. That of a named type, such as a
+// time.Duration, is the datatype of the type that it is made of, int64 there.
+func TypeOf[T Element]() *datatype.Type { return predefined(reflect.TypeFor[T]()) }
 
 // StructType is the datatype of a T of a fixed layout, in the memory of Go: a struct or an array of the numbers that
 // are elements of messages, and of such structs and arrays. The bytes between fields, and fields named _, are not part
@@ -36,7 +33,7 @@ func fixedType(t reflect.Type) (*datatype.Type, error) {
 	case kind == reflect.Struct:
 		return structType(t)
 	case isNumber(kind):
-		return datatype.Basic(t.String(), int64(t.Size()), int64(t.Align()), numberTypes[kind]), nil
+		return numberTypes[kind], nil
 	}
 	return nil, fmt.Errorf("%w: a %v has no fixed layout: use numbers of a fixed size, such as int32 and float64, and structs and arrays of them",
 		datatype.ErrArgument, t)
@@ -114,6 +111,11 @@ func Typed[T any](buf []T, count int, t *datatype.Type) Buffer {
 	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(count), of: t, length: int64(len(view(buf)))}
 }
 
+// bufferOf is the buffer of a slice.
+func bufferOf[T Element](buf []T) Buffer {
+	return Buffer{at: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), of: TypeOf[T](), length: int64(len(view(buf)))}
+}
+
 // CountOf is the number of elements of a datatype in a message, or Undefined if it is not a whole
 // number of them or not known (MPI_Get_count).
 func CountOf(s Status, t *datatype.Type) int {
@@ -144,6 +146,9 @@ func Elements(s Status, t *datatype.Type) int {
 func (b *Buffer) dense() []byte {
 	if b.of == nil || !b.of.Dense() || b.count <= 0 || b.at == nil {
 		return nil
+	}
+	if b.length == b.count*b.of.Size() && b.length > 0 && b.count <= b.length {
+		return unsafe.Slice((*byte)(b.at), b.length)
 	}
 	high, n := bits.Mul64(uint64(b.count), uint64(b.of.Size()))
 	if high != 0 || n > math.MaxInt || b.length >= 0 && int64(n) > b.length {
@@ -252,8 +257,13 @@ func (k *call) scatter(n int64) {
 
 // giveBack has the copy used for later messages. The device has done with it.
 func (k *call) giveBack() {
-	if s := k.scattered; s != nil {
-		k.scattered, s.Buffer = nil, Buffer{}
-		k.comm.p.scattered.Put(s)
+	if k.scattered != nil {
+		k.giveBackCopy()
 	}
+}
+
+func (k *call) giveBackCopy() {
+	s := k.scattered
+	k.scattered, s.Buffer = nil, Buffer{}
+	k.comm.p.scattered.Put(s)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // must returns a datatype that can be made.
@@ -23,7 +24,6 @@ func must(t *datatype.Type, err error) *datatype.Type {
 
 // TestTyped: a matrix is transposed by a message, whether its columns are sent or received as such.
 func TestTyped(t *testing.T) {
-	noEnvironment(t)
 	const lines, columns = 30, 50
 	of := mpi.TypeOf[float64]()
 	// All columns, one after another.
@@ -33,7 +33,7 @@ func TestTyped(t *testing.T) {
 		matrix[i] = float64(i)
 		transposed[i%columns*lines+i/columns] = float64(i)
 	}
-	err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 		if world.Rank() == 0 {
 			r, err := world.Isend(mpi.Typed(matrix, columns, column), 1, 2)
 			return errors.Join(err, world.Send(ctx, mpi.Typed(matrix, columns, column), 1, 1), mpi.Send(ctx, world, transposed, 1, 1), wait(ctx, r),
@@ -79,12 +79,11 @@ func wait(ctx context.Context, r mpi.Request) error {
 
 // TestTypedMistakes: elements outside of the buffer are refused.
 func TestTypedMistakes(t *testing.T) {
-	noEnvironment(t)
 	of := mpi.TypeOf[int32]()
 	before := must(datatype.Hindexed([]int64{1, 1}, []int64{-4, 4}, of))
 	far := must(datatype.Vector(2, 1, 4, of))
 	huge := must(datatype.Resized(of, 0, math.MaxInt64/2))
-	err := mpi.Run(t.Context(), 1, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 1, func(ctx context.Context, world *mpi.Comm) error {
 		buf := make([]int32, 4)
 		for _, x := range []struct {
 			c     *mpi.Comm
@@ -160,7 +159,7 @@ func TestStructType(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	err = mpi.Run(t.Context(), 1, func(ctx context.Context, world *mpi.Comm) error {
+	err = job.Run(t.Context(), 1, func(ctx context.Context, world *mpi.Comm) error {
 		return world.Send(ctx, mpi.Typed([]*int32{nil}, 1, mpi.TypeOf[int64]()), 0, 0)
 	})
 	if !errors.Is(err, mpi.ErrType) {
@@ -187,7 +186,7 @@ func TestOpOfStructs(t *testing.T) {
 			*b = pair{min(a.Least, b.Least), a.Sum + b.Sum, a.Count + b.Count}
 		}
 	}, true)
-	err := mpi.Run(t.Context(), 3, func(ctx context.Context, world *mpi.Comm) error {
+	err := job.Run(t.Context(), 3, func(ctx context.Context, world *mpi.Comm) error {
 		n := int64(world.Rank() + 1)
 		send, recv := []pair{{int8(n), n, 1}, {int8(-n), 10 * n, 2}}, make([]pair, 2)
 		if err := world.Allreduce(ctx, mpi.Typed(send, 2, typ), mpi.Typed(recv, 2, typ), op); err != nil {

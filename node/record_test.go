@@ -43,8 +43,8 @@ ranks:
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, errOut := out.Wait(t.Context())
-			_, errIn := in.Wait(t.Context())
+			_, errOut := out.Await(t.Context())
+			_, errIn := in.Await(t.Context())
 			text, err := json.Marshal(devices[0].rank.report(time.Now(), true))
 			var r Report
 			if err := errors.Join(errOut, errIn, err, json.Unmarshal(text, &r)); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
@@ -30,10 +31,10 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	if len(os.Args) > 1 && os.Args[1] == "rank" {
-		mpi.Main(1, func(ctx context.Context, world *mpi.Comm) error { return greetFPGAs(ctx, world, len(os.Args) == 2) })
+		job.Main(1, func(ctx context.Context, world *mpi.Comm) error { return greetFPGAs(ctx, world, len(os.Args) == 2) })
 	}
 	if len(os.Args) > 1 && os.Args[1] == "flood" {
-		mpi.Main(1, flood)
+		job.Main(1, flood)
 	}
 	// A program with the race detector would sleep a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/internal/launch"
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
-	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -185,7 +185,7 @@ func (c *jobCluster) start(
 		return nil, err
 	}
 	started = append(started, remove)
-	j.Env = append(j.Env, node.EnvFPGATimeout+"="+c.fpgaTimeout.String(), mpi.EnvConfig+"="+file, mpi.EnvSocket+"=", mpi.EnvRank+"=")
+	j.Env = append(j.Env, node.EnvFPGATimeout+"="+c.fpgaTimeout.String(), job.EnvConfig+"="+file, job.EnvSocket+"=", job.EnvRank+"=")
 	d, stop, err := c.standIns(ctx, directory, stderr, func() { signals <- syscall.SIGTERM })
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/internal/launch"
-	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -50,7 +50,7 @@ func (f *runFlags) onHosts(ctx context.Context, e *elsewhere, j *launch.Job, clu
 		if err := cluster.fits(j.Programs); err != nil {
 			return err
 		}
-		j.Env = []string{node.EnvFPGATimeout + "=" + cluster.fpgaTimeout.String(), mpi.EnvConfig + "=" + cluster.file}
+		j.Env = []string{node.EnvFPGATimeout + "=" + cluster.fpgaTimeout.String(), job.EnvConfig + "=" + cluster.file}
 	}
 	args, env := j.Hydra(f.hosts), []string(nil)
 	needs := "jobs on several hosts need MPICH's launcher (Debian's package mpich)"

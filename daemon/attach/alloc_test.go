@@ -56,7 +56,7 @@ func TestAllocations(t *testing.T) {
 					}
 				}
 				for _, op := range ops {
-					if _, err := op.Wait(ctx); err != nil {
+					if _, err := op.Await(ctx); err != nil {
 						t.Fatal(err)
 					}
 					op.Free()
@@ -81,15 +81,22 @@ type mirror struct{ *fakeRank }
 
 func (m *mirror) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	copy(c.Recv, c.Send)
-	return m, nil
+	return mirrored{}, nil
 }
 
-func (m *mirror) Wait(context.Context) (mpe.Status, error) { return mpe.Status{}, nil }
-func (m *mirror) Test() (mpe.Status, bool, error)          { return mpe.Status{}, true, nil }
-func (m *mirror) Cancel()                                  {}
-func (m *mirror) Notify(chan<- struct{})                   {}
-func (m *mirror) OnEnd(then func())                        { then() }
-func (m *mirror) Free()                                    {}
+// mirrored is such a call.
+type mirrored struct{}
+
+var noStatus mpe.Status
+
+func (mirrored) Await(context.Context) (*mpe.Status, error) { return &noStatus, nil }
+func (mirrored) Test() (mpe.Status, bool, error)            { return mpe.Status{}, true, nil }
+func (mirrored) Ended() (*mpe.Status, error)                { return &noStatus, nil }
+func (mirrored) Library() *any                              { return nil }
+func (mirrored) Cancel()                                    {}
+func (mirrored) Notify(chan<- struct{})                     {}
+func (mirrored) OnEnd(then func())                          { then() }
+func (mirrored) Free()                                      {}
 
 // TestCallAllocations: nor for a collective call.
 func TestCallAllocations(t *testing.T) {
@@ -112,7 +119,7 @@ func TestCallAllocations(t *testing.T) {
 			round := func() {
 				o, err := c.StartCollective(m)
 				if err == nil {
-					_, err = o.Wait(ctx)
+					_, err = o.Await(ctx)
 				}
 				if err != nil {
 					t.Fatal(err)

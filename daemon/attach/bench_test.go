@@ -70,7 +70,7 @@ func echo(socket string) {
 		if err != nil {
 			return
 		}
-		st, err := op.Wait(context.Background())
+		st, err := op.Await(context.Background())
 		if err != nil {
 			return
 		}
@@ -78,7 +78,7 @@ func echo(socket string) {
 		if op, err = c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 0, Buf: buf[:st.Bytes]}); err != nil {
 			return
 		}
-		if _, err = op.Wait(context.Background()); err != nil {
+		if _, err = op.Await(context.Background()); err != nil {
 			return
 		}
 		op.Free()
@@ -186,7 +186,7 @@ func BenchmarkPipelined(b *testing.B) {
 
 // finish is wait without its deadline, which costs more than the operation.
 func finish(b *testing.B, op mpe.Op) {
-	if _, err := op.Wait(context.Background()); err != nil {
+	if _, err := op.Await(context.Background()); err != nil {
 		b.Error(err)
 	}
 	op.Free()

@@ -14,15 +14,15 @@ func TestBudgetOfBytes(t *testing.T) {
 	h := serve(t, newWorld(2, 0, 1), Options{Limits: wire.Limits{Operations: 10, Bytes: 1 << 20}})
 	a, b := h.dial(t, 0), h.dial(t, 1)
 	full := attachtest.Recv(t, b, 0, 1, make([]byte, 1<<20-4))
-	if _, err := attachtest.Recv(t, b, 0, 2, make([]byte, 5)).Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) {
+	if _, err := attachtest.Recv(t, b, 0, 2, make([]byte, 5)).Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a receive beyond the budget: %v", err)
 	}
-	if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 5)).Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) {
+	if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 5)).Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) {
 		t.Errorf("a send beyond the budget: %v", err)
 	}
 	// One that never fits is distinguished. All of its payload may come.
 	for range 3 {
-		if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 1<<20+1)).Wait(attachtest.Within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
+		if _, err := attachtest.Send(t, b, 0, 2, make([]byte, 1<<20+1)).Await(attachtest.Within(t)); !errors.Is(err, handshake.ErrTooLong) || errors.Is(err, mpe.ErrFull) {
 			t.Errorf("a send larger than the budget: %v", err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestBudgetOfOperations(t *testing.T) {
 		t.Errorf("a probe: %v", err)
 	}
 	ops[1].Cancel()
-	if _, err := ops[1].Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
+	if _, err := ops[1].Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
 		t.Error(err)
 	}
 	attachtest.Wait(t, attachtest.Send(t, c, 1, 0, nil))

@@ -43,7 +43,7 @@ func TestMatchedProbe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st, err := op.Wait(attachtest.Within(t))
+		st, err := op.Await(attachtest.Within(t))
 		if err != nil {
 			t.Fatal(err)
 		}

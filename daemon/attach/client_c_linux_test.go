@@ -48,7 +48,7 @@ func sendBack(d mpe.Device, n, times int) error {
 		for _, kind := range []mpe.OpKind{mpe.OpRecv, mpe.OpSend} {
 			op, err := d.Start(mpe.Operation{Kind: kind, Buf: buf, AnyDatatype: kind == mpe.OpRecv})
 			if err == nil {
-				_, err = op.Wait(context.Background())
+				_, err = op.Await(context.Background())
 			}
 			if err != nil {
 				return err

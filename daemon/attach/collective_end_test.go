@@ -74,7 +74,7 @@ func TestDeadline(t *testing.T) {
 	m := callOf(coll.Gather, 0, 4, 2, []byte("root"), recv)
 	m.Algorithm = "flat"
 	o := call1(t, client, m)
-	_, err := o.Wait(ctx)
+	_, err := o.Await(ctx)
 	step, ok := errors.AsType[*collective.StepError](err)
 	if !ok || step.Collective != coll.Gather || step.Algorithm != "flat" || step.Peer < 1 || step.Kind != coll.StepRecv || len(step.Others) != 2 {
 		t.Fatalf("%v: %+v", err, step)
@@ -107,7 +107,7 @@ func TestOthersAreAborted(t *testing.T) {
 	barriers(t, all, 1)
 	check := func(d mpe.Device, o mpe.Op, want collective.CallFailedError) {
 		t.Helper()
-		_, err := o.Wait(attachtest.Within(t))
+		_, err := o.Await(attachtest.Within(t))
 		if err == nil && d.Rank() == 3 {
 			return // all have entered, and it has their messages: the abort came too late
 		}
@@ -129,7 +129,7 @@ func TestOthersAreAborted(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		one, other, own := barrier(1, tag), barrier(2, tag), barrier(0, tag)
-		if _, err := own.Wait(ctx); !errors.Is(err, cause) || errors.Is(err, collective.ErrCallFailed) {
+		if _, err := own.Await(ctx); !errors.Is(err, cause) || errors.Is(err, collective.ErrCallFailed) {
 			t.Errorf("rank 0: %v", err)
 		}
 		own.Free()
@@ -150,7 +150,7 @@ func TestDeadlineAlone(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errEnough)
 	o := call1(t, client, callOf(coll.Barrier, 0, 2, 1, nil, nil))
-	if _, err := o.Wait(ctx); !errors.Is(err, errEnough) {
+	if _, err := o.Await(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	o.Free()
@@ -165,7 +165,7 @@ func TestMismatch(t *testing.T) {
 	a := call1(t, mixed[0], callOf(coll.Bcast, 0, 2, 1, nil, make([]byte, 8)))
 	b := call1(t, mixed[1], callOf(coll.Bcast, 1, 2, 1, nil, make([]byte, 16)))
 	attachtest.Wait(t, a)
-	_, err := b.Wait(attachtest.Within(t))
+	_, err := b.Await(attachtest.Within(t))
 	if step, ok := errors.AsType[*collective.StepError](err); !ok || !errors.Is(err, collective.ErrMismatch) || !errors.Is(step.Err, collective.ErrMismatch) || step.Peer != 0 {
 		t.Errorf("%v", err)
 	}
@@ -224,7 +224,7 @@ func TestProgramGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range ops {
-			if _, err := o.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+			if _, err := o.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
 				t.Errorf("%v", err)
 			}
 		}

@@ -106,13 +106,13 @@ func TestUserFunctionFails(t *testing.T) {
 			m = userCall(1, 2, 2, 2, ranges)
 			m.Algorithm = "flat"
 			other := call1(t, all[1], m)
-			_, err := failing.Wait(attachtest.Within(t))
+			_, err := failing.Await(attachtest.Within(t))
 			step, ok := errors.AsType[*collective.StepError](err)
 			if !ok || step.Peer != -1 || !strings.HasSuffix(err.Error(), tt.text) {
 				t.Errorf("%v", err)
 			}
 			failing.Free()
-			if _, err := other.Wait(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
+			if _, err := other.Await(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
 				t.Errorf("the other rank: %v", err)
 			}
 			other.Free()
@@ -147,11 +147,11 @@ func TestUserFunctionBlocks(t *testing.T) {
 	blocked, recv := start(0, 2, block)
 	other, _ := start(1, 2, ranges)
 	<-called
-	if _, err := blocked.Wait(ctx); !errors.Is(err, errEnough) {
+	if _, err := blocked.Await(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	blocked.Free()
-	_, err := other.Wait(attachtest.Within(t))
+	_, err := other.Await(attachtest.Within(t))
 	if failed, ok := errors.AsType[*collective.CallFailedError](err); !ok || failed.Cause != collective.CauseCancelled {
 		t.Errorf("the other rank: %v", err)
 	}
@@ -161,11 +161,11 @@ func TestUserFunctionBlocks(t *testing.T) {
 	blocked, _ = start(0, 4, block)
 	other, _ = start(1, 4, ranges)
 	<-called
-	if _, err := other.Wait(ctx); !errors.Is(err, errEnough) {
+	if _, err := other.Await(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	if _, err := blocked.Wait(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
+	if _, err := blocked.Await(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	blocked.Free()
@@ -175,7 +175,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 	other, _ = start(1, 6, ranges)
 	<-called
 	h.session(0).stream.HangUp()
-	if _, err := other.Wait(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
+	if _, err := other.Await(attachtest.Within(t)); !errors.Is(err, collective.ErrCallFailed) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
@@ -358,7 +358,7 @@ func TestEndsInReduced(t *testing.T) {
 	c.Write(append(wire.AppendReduced(nil, 2, false, 2), 'e'))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errEnough)
-	if _, err := other.Wait(ctx); !errors.Is(err, errEnough) {
+	if _, err := other.Await(ctx); !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	other.Free()

@@ -143,7 +143,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 				Op: op.Sum, Type: op.Int16, Algorithm: algorithm,
 			})
 			if err == nil {
-				_, err = o.Wait(ctx)
+				_, err = o.Await(ctx)
 				o.Free()
 			}
 			if errs[r] = err; err != nil {

@@ -24,6 +24,7 @@ type world struct {
 }
 
 type fakeRank struct {
+	mpe.Minimal
 	w    *world
 	rank int
 	// startErr fails every Start.
@@ -231,23 +232,27 @@ func (op *fakeOp) OnEnd(then func()) {
 	}
 }
 
-func (op *fakeOp) Wait(ctx context.Context) (mpe.Status, error) {
+func (op *fakeOp) Await(ctx context.Context) (*mpe.Status, error) {
 	op.r.w.mu.Lock()
 	op.use()
 	if op.ended {
 		defer op.r.w.mu.Unlock()
-		return op.st, op.err
+		return &op.st, op.err
 	}
 	op.done = make(chan struct{})
 	op.r.w.mu.Unlock()
 	select {
 	case <-op.done:
-		return op.st, op.err
+		return &op.st, op.err
 	case <-ctx.Done():
 	}
 	op.cancelAll(waitError(op, context.Cause(ctx)))
-	return op.st, op.err
+	return &op.st, op.err
 }
+
+func (op *fakeOp) Ended() (*mpe.Status, error) { return nil, nil }
+
+func (op *fakeOp) Library() *any { return nil }
 
 // waitError is as like the engine's as can be made outside of its package.
 func waitError(op *fakeOp, cause error) error {

@@ -68,7 +68,7 @@ func child(socket string) {
 	for {
 		op, err := c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 300, Buf: data})
 		if err == nil {
-			_, err = op.Wait(context.Background())
+			_, err = op.Await(context.Background())
 		}
 		if err != nil {
 			fmt.Println(err)

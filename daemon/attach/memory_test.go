@@ -87,7 +87,7 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 	for name, d := range map[string]mpe.Device{"another program": b, "the next": c} {
 		for _, kind := range []mpe.OpKind{mpe.OpRecv, mpe.OpSend} {
 			op := attachtest.Begin(t, d, mpe.Operation{Kind: kind, Peer: 3, Tag: 1, Buf: make([]byte, 4<<20)})
-			if _, err := op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) || !strings.Contains(err.Error(), "limits.attached_bytes") {
+			if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrFull) || !strings.Contains(err.Error(), "limits.attached_bytes") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 		attachtest.Wait(t, attachtest.Recv(t, d, d.Rank(), 2, make([]byte, 100<<10)))
 	}
 	first.Cancel()
-	if _, err := first.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
+	if _, err := first.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
 		t.Error(err)
 	}
 	data := attachtest.Pattern(3, 4<<20)

@@ -178,7 +178,8 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.dev.(detacher)
 	large := max(cap(op.memory), len(op.Buf)) >= anonmem.Least
 	if !ok || !gone && (op.Kind == wire.OpCall || !large) {
-		return op.dev.Wait(endedContext(cause))
+		st, err := op.dev.Await(endedContext(cause))
+		return *st, err
 	}
 	var keep mpe.Keep
 	if large && op.Kind != wire.OpCall {

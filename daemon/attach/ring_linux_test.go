@@ -304,7 +304,7 @@ func TestRingsAreUnmapped(t *testing.T) {
 		if err := c.Close(attachtest.Within(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+		if _, err := r.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
 			t.Error(err)
 		}
 		cmd := exec.Command(os.Args[0])

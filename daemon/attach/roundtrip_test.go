@@ -114,7 +114,7 @@ func TestOversubscribed(t *testing.T) {
 				for _, op := range []mpe.Operation{{Kind: mpe.OpRecv, Peer: 0, Buf: buf}, {Kind: mpe.OpSend, Peer: 0, Buf: buf}} {
 					o, err := b.Start(op)
 					if err == nil {
-						_, err = o.Wait(context.Background())
+						_, err = o.Await(context.Background())
 					}
 					if err != nil {
 						ended <- err
@@ -236,7 +236,7 @@ func TestCancel(t *testing.T) {
 	} {
 		op.Cancel()
 		op.Cancel()
-		if _, err := op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
+		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrCancelled) {
 			t.Errorf("cancelled: %v", err)
 		}
 	}
@@ -252,7 +252,7 @@ func TestAbort(t *testing.T) {
 	errTooLate := errors.New("the caller is impatient")
 	ended, cancel := context.WithCancelCause(context.Background())
 	cancel(errTooLate)
-	_, err := attachtest.Recv(t, b, 0, 7, make([]byte, 4)).Wait(ended)
+	_, err := attachtest.Recv(t, b, 0, 7, make([]byte, 4)).Await(ended)
 	e, ok := errors.AsType[*mpe.WaitError](err)
 	if !ok || e.Local != 1 || e.Remote != 0 || e.State != handshake.WaitRequest || e.Queued != 3 || e.Network == nil {
 		t.Errorf("%v: %+v", err, e)
@@ -262,7 +262,7 @@ func TestAbort(t *testing.T) {
 	}
 	expired, stop := context.WithTimeout(context.Background(), 0)
 	defer stop()
-	if _, err := attachtest.Recv(t, b, 0, 7, make([]byte, 4)).Wait(expired); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := attachtest.Recv(t, b, 0, 7, make([]byte, 4)).Await(expired); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	// It takes nothing that comes later.

@@ -102,7 +102,7 @@ func TestShutDown(t *testing.T) {
 	attachtest.Until(t, "all are under way", func() bool { return h.server.Attached()[0].Operations == 3 })
 	h.shutDown(t)
 	for _, op := range ops {
-		if _, err := op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "the daemon is shutting down") {
+		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "the daemon is shutting down") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestClose(t *testing.T) {
 	if err := a.Close(attachtest.Within(t)); err != nil {
 		t.Error(err)
 	}
-	if _, err := op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has given it back") {
+	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has given it back") {
 		t.Errorf("%v", err)
 	}
 	if n := h.w.openOps(0); n != 0 {

@@ -104,8 +104,8 @@ ranks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err1 := out.Wait(ctx)
-	_, err2 := in.Wait(ctx)
+	_, err1 := out.Await(ctx)
+	_, err2 := in.Await(ctx)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,9 @@ ranks:
 		r := &counted[0].Reports[i]
 		var own state.RankCounters
 		var peers []state.PeerCounters
-		e := devices[i].(interface{ AsEngine() *mpe.Engine }).AsEngine()
+		e := devices[i].(interface {
+			Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters))
+		})
 		e.Counters(func(c *state.RankCounters) { own = *c }, func(c *state.PeerCounters) { peers = append(peers, *c) })
 		for p := range peers { // acknowledgements are late, and what waits waits longer now
 			for _, c := range []*state.PeerCounters{&peers[p], &r.Peers[p]} {

@@ -60,8 +60,8 @@ func exchangeOne(ctx context.Context, t *testing.T, devices []mpe.Device) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	_, err1 = out.Wait(ctx)
-	_, err2 = in.Wait(ctx)
+	_, err1 = out.Await(ctx)
+	_, err2 = in.Await(ctx)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // BenchmarkPaced runs the two programs of Pires, Véstias and Neto with the largest problem of
@@ -51,7 +52,7 @@ func BenchmarkPaced(b *testing.B) {
 func paced(b *testing.B, name string, host func(context.Context, *mpi.Comm) (time.Duration, error), work func(context.Context, *mpi.Comm) error) {
 	for _, ranks := range []int{1, 2, 4, 6, 8} {
 		b.Run(fmt.Sprintf("%s/ranks=%d", name, ranks), func(b *testing.B) {
-			err := mpi.Run(b.Context(), ranks, func(ctx context.Context, world *mpi.Comm) error {
+			err := job.Run(b.Context(), ranks, func(ctx context.Context, world *mpi.Comm) error {
 				var total time.Duration
 				for range b.N {
 					if world.Rank() != 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/examples/apps/backsub"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 var (
@@ -24,7 +25,7 @@ var (
 
 func main() {
 	flag.Parse()
-	mpi.Main(*ranks, solve)
+	job.Main(*ranks, solve)
 }
 
 func solve(ctx context.Context, world *mpi.Comm) error {

@@ -7,9 +7,10 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-func main() { mpi.Main(4, hello) }
+func main() { job.Main(4, hello) }
 
 func hello(ctx context.Context, world *mpi.Comm) error {
 	me, partner := world.Rank(), world.Rank()^1

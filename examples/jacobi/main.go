@@ -13,6 +13,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 var (
@@ -26,7 +27,7 @@ const border = 128
 
 func main() {
 	flag.Parse()
-	mpi.Main(*ranks, iterate)
+	job.Main(*ranks, iterate)
 }
 
 func iterate(ctx context.Context, world *mpi.Comm) error {

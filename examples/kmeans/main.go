@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 var (
@@ -29,7 +30,7 @@ const (
 
 func main() {
 	flag.Parse()
-	mpi.Main(*ranks, divide)
+	job.Main(*ranks, divide)
 }
 
 func divide(ctx context.Context, world *mpi.Comm) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 var (
@@ -23,7 +24,7 @@ var (
 
 func main() {
 	flag.Parse()
-	mpi.Main(*ranks, multiply)
+	job.Main(*ranks, multiply)
 }
 
 func multiply(ctx context.Context, world *mpi.Comm) error {

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 var count = flag.Int("count", 100, "`number` of messages of each length")
 
 func main() {
 	flag.Parse()
-	mpi.Main(2, pingpong)
+	job.Main(2, pingpong)
 }
 
 func pingpong(ctx context.Context, world *mpi.Comm) error {

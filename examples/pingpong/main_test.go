@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // A message that comes back changed is an error.
@@ -13,7 +14,7 @@ func TestFindsChangedMessage(t *testing.T) {
 		"other words": func(ball []int32) []int32 { ball[4]++; return ball },
 		"fewer words": func(ball []int32) []int32 { return ball[:4] },
 	} {
-		err := mpi.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
+		err := job.Run(t.Context(), 2, func(ctx context.Context, world *mpi.Comm) error {
 			if world.Rank() == 0 {
 				return pingpong(ctx, world)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 const tag = 0
@@ -18,7 +19,7 @@ var rounds = flag.Int("rounds", 100, "`number` of messages of each length")
 
 func main() {
 	flag.Parse()
-	mpi.Main(4, ring)
+	job.Main(4, ring)
 }
 
 func ring(ctx context.Context, world *mpi.Comm) error {

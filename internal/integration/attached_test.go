@@ -59,7 +59,7 @@ func victim(socket string) {
 		data := make([]byte, 16<<20>>(i%2)) // too long for the arena, or in it
 		op, err := c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 300, Buf: data})
 		if err == nil {
-			_, err = op.Wait(ctx)
+			_, err = op.Await(ctx)
 		}
 		if err != nil {
 			fmt.Println(err)
@@ -109,10 +109,10 @@ func exchange(t *testing.T, a, b *attach.Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Wait(ctx); err != nil {
+		if _, err := s.Await(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Wait(ctx); err != nil || !bytes.Equal(buf, data) {
+		if _, err := r.Await(ctx); err != nil || !bytes.Equal(buf, data) {
 			t.Fatalf("%v, intact: %v", err, bytes.Equal(buf, data))
 		}
 	}
@@ -143,7 +143,7 @@ func TestAttachedProgramIsKilled(t *testing.T) {
 		if !lines.Scan() || lines.Text() != "under way" {
 			t.Fatalf("the program says %q", lines.Text())
 		}
-		if _, err := r.Wait(ctx); err != nil {
+		if _, err := r.Await(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := cmd.Process.Kill(); err != nil {

@@ -372,7 +372,7 @@ func integritySend(ctx context.Context, t *testing.T, e *mpe.Engine, to, message
 	for i := range messages {
 		slot := i % window
 		if ops[slot] != nil {
-			if _, err := ops[slot].Wait(ctx); err != nil {
+			if _, err := ops[slot].Await(ctx); err != nil {
 				t.Errorf("rank %d: message %d: %v", e.Rank(), i-window, err)
 				return
 			}
@@ -393,7 +393,7 @@ func integritySend(ctx context.Context, t *testing.T, e *mpe.Engine, to, message
 		if op == nil {
 			continue
 		}
-		if _, err := op.Wait(ctx); err != nil {
+		if _, err := op.Await(ctx); err != nil {
 			t.Error(err)
 		}
 	}
@@ -419,7 +419,7 @@ func integrityRecv(ctx context.Context, t *testing.T, e *mpe.Engine, from, messa
 		return err
 	}
 	check := func(i int) error {
-		st, err := ops[i%window].Wait(ctx)
+		st, err := ops[i%window].Await(ctx)
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func TestLastAckLost(t *testing.T) {
 				go func() {
 					out, err := engines[from].Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1 - from, Buf: make([]byte, 4000)})
 					if err == nil {
-						_, err = out.Wait(ctx)
+						_, err = out.Await(ctx)
 					}
 					sent <- err
 				}()

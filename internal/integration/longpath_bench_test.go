@@ -107,6 +107,6 @@ func transfer(ctx context.Context, e *mpe.Engine, op mpe.Operation) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.Wait(ctx)
+	_, err = o.Await(ctx)
 	return err
 }

@@ -81,7 +81,7 @@ func send(ctx context.Context, d mpe.Device, to int, buf []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = op.Wait(ctx)
+	_, err = op.Await(ctx)
 	return err
 }
 
@@ -100,7 +100,7 @@ func receiveAll(ctx context.Context, d mpe.Device, from, messages int) error {
 			cancel()
 			return err
 		}
-		st, err := op.Wait(wait)
+		st, err := op.Await(wait)
 		cancel()
 		if err == nil {
 			if err := checkPattern(buf[:st.Bytes], from, i); err != nil {

@@ -78,7 +78,7 @@ func restarted(text string) {
 		}
 		p, err := d.Start(op)
 		if err == nil {
-			_, err = p.Wait(context.Background())
+			_, err = p.Await(context.Background())
 		}
 		if err != nil {
 			fmt.Println("error", err)

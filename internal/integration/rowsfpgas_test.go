@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/kmeans"
 	"github.com/zrlmpi/zrlmpid/examples/apps/matvec"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -164,9 +165,9 @@ func TestKernelsFollowUpstream(t *testing.T) {
 					socket := filepath.Join(t.TempDir(), "a.sock")
 					cfg.Attach.Socket = &socket
 					startDaemon(t, cfg)
-					t.Setenv(mpi.EnvSocket, socket)
-					t.Setenv(mpi.EnvRank, "0")
-					world, err := mpi.Init(t.Context())
+					t.Setenv(job.EnvSocket, socket)
+					t.Setenv(job.EnvRank, "0")
+					world, err := job.Init(t.Context())
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -31,7 +32,7 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 	wait := func(o mpe.Op) error {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		_, err := o.Wait(ctx)
+		_, err := o.Await(ctx)
 		return err
 	}
 	// The last rank is the root, and ends when it has published the data.
@@ -107,7 +108,7 @@ func TestSharedBuffersOfManyCommunicators(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rank, d := range devices {
-		for _, c := range d.(interface{ AsEngine() *mpe.Engine }).AsEngine().Snapshot().Collectives {
+		for _, c := range d.(interface{ Snapshot() state.Engine }).Snapshot().Collectives {
 			if c.Collective == coll.Bcast.String() && c.Algorithm != "shared" || c.Failures > 0 {
 				t.Errorf("rank %d: %+v", rank, c)
 			}

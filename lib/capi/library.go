@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -315,8 +316,8 @@ func (l *Library) abort(code int) {
 // daemon or a configuration, or the only rank of a world.
 func startFromEnvironment(l *Library) (mpe.Device, error) {
 	ctx := context.Background()
-	config := os.Getenv(mpi.EnvConfig)
-	if os.Getenv(mpi.EnvSocket) == "" && (config == "" || os.Getenv(mpi.EnvRank) == "") && os.Getenv(pmi.EnvFD) != "" {
+	config := os.Getenv(job.EnvConfig)
+	if os.Getenv(job.EnvSocket) == "" && (config == "" || os.Getenv(job.EnvRank) == "") && os.Getenv(pmi.EnvFD) != "" {
 		launcher, err := pmi.Connect(ctx, os.Getenv)
 		if err != nil {
 			return nil, err
@@ -324,7 +325,7 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 		l.launcher = launcher
 		return node.Join(ctx, launcher, config)
 	}
-	if os.Getenv(mpi.EnvSocket) == "" && config == "" {
+	if os.Getenv(job.EnvSocket) == "" && config == "" {
 		if name, size := otherLauncher(os.Getenv); name != "" {
 			return nil, fmt.Errorf("a launcher of another kind has started this program as one of %s ranks (%s is set), and it would be alone: start it with zrlctl run, mpiexec.hydra or srun --mpi=pmi2", size, name)
 		}
@@ -334,7 +335,7 @@ func startFromEnvironment(l *Library) (mpe.Device, error) {
 		}
 		return devices[0], nil
 	}
-	return mpi.OpenDevice(ctx)
+	return job.Device(ctx)
 }
 
 // otherLauncher finds the variable by which launchers without PMI-1 give the number of ranks, if there is more than one.

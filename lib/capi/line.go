@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
-	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -59,7 +59,7 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 		}
 		ln.watch.limit = limit
 	}
-	if !cluster.IsLine(args) && (getenv(pmi.EnvFD) != "" || getenv(mpi.EnvSocket) != "" || getenv(mpi.EnvConfig) != "") {
+	if !cluster.IsLine(args) && (getenv(pmi.EnvFD) != "" || getenv(job.EnvSocket) != "" || getenv(job.EnvConfig) != "") {
 		start := l.start
 		l.line, l.start = ln, func(l *Library) (mpe.Device, error) { return ln.begin(start(l)) }
 		return 1
@@ -73,7 +73,7 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 		return 0
 	}
 	l.line, l.start = ln, func(*Library) (mpe.Device, error) {
-		return ln.begin(ln.open(context.Background(), getenv(mpi.EnvSocket), getenv(mpi.EnvConfig)))
+		return ln.begin(ln.open(context.Background(), getenv(job.EnvSocket), getenv(job.EnvConfig)))
 	}
 	return ln.Words
 }
@@ -89,11 +89,11 @@ func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, erro
 	if socket != "" {
 		dev, err := attach.Dial(ctx, socket, ln.Rank)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", mpi.EnvSocket, socket, err)
+			return nil, fmt.Errorf("%s=%s: %w", job.EnvSocket, socket, err)
 		}
 		if dev.Size() != len(ln.Hosts) {
 			_ = dev.Close(ctx)
-			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, and that of the start-up line %d", mpi.EnvSocket, socket, dev.Size(), len(ln.Hosts))
+			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, and that of the start-up line %d", job.EnvSocket, socket, dev.Size(), len(ln.Hosts))
 		}
 		return dev, nil
 	}
@@ -110,7 +110,7 @@ func (ln *line) open(ctx context.Context, socket, file string) (mpe.Device, erro
 			err = cluster.Same(cfg, said)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", mpi.EnvConfig, file, err)
+			return nil, fmt.Errorf("%s=%s: %w", job.EnvConfig, file, err)
 		}
 		cfg = said
 	}

@@ -67,7 +67,7 @@ func TestLineStatistics(t *testing.T) {
 	go func() {
 		op, err := devices[1].Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 8)})
 		if err == nil {
-			_, err = op.Wait(t.Context())
+			_, err = op.Await(t.Context())
 		}
 		received <- err
 	}()

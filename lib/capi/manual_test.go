@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/lib/capi"
-	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 	"github.com/zrlmpi/zrlmpid/udp"
@@ -19,7 +19,7 @@ func TestManual(t *testing.T) {
 	for page, want := range map[string][]string{
 		"../zrlmpicc.1.md": {"zrlmpicxx", "zrlmpifort", "-abi=standard|mpich|upstream", "-show", "-compile_info", "-link_info", "ZRLMPI_CC", "ZRLMPI_CXX", "ZRLMPI_FC"},
 		"../zrlmpi.7.md": {
-			mpi.EnvSocket, mpi.EnvConfig, mpi.EnvRank, pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, node.EnvAddress, capi.EnvTimeout, capi.EnvPeer,
+			job.EnvSocket, job.EnvConfig, job.EnvRank, pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, node.EnvAddress, capi.EnvTimeout, capi.EnvPeer,
 			config.EnvCollectives, config.EnvCollectivesTable, udp.EnvOffload, shm.EnvSingleCopy,
 		},
 	} {

@@ -19,6 +19,7 @@ import (
 
 // Client is a program's end: a rank of a running daemon. It is an mpe.Device.
 type Client struct {
+	mpe.Minimal
 	socket string
 	stream wire.Stream
 	in     *wire.Reader

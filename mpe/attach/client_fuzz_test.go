@@ -48,8 +48,8 @@ func FuzzClient(f *testing.F) {
 		go io.Copy(io.Discard, daemon.Conn)
 		daemon.Conn.Write(b)
 		daemon.Conn.Close()
-		op.Wait(attachtest.Within(t))
-		gather.Wait(attachtest.Within(t))
+		op.Await(attachtest.Within(t))
+		gather.Await(attachtest.Within(t))
 		<-probed
 		for i, at := range gaps {
 			if in := i >= 4 && i < 8 || i >= 16 && i < 20; !in && at != 0xee {

@@ -33,6 +33,8 @@ type Op struct {
 	// over has a value when the operation has ended while it was waited for.
 	over chan struct{}
 
+	library any // as in Library
+
 	mu sync.Mutex
 	opState
 }
@@ -91,8 +93,8 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 		return mpe.Status{}, false, err
 	}
 	c.out.PutNow(op)
-	st, err := op.Wait(ctx)
-	found := op.outcome.Found
+	end, err := op.Await(ctx)
+	st, found := *end, op.outcome.Found
 	op.Free()
 	return st, found, err
 }
@@ -220,9 +222,9 @@ func (op *Op) Cancel() {
 	}
 }
 
-// Wait waits for the operation to end. When ctx ends first, the operation is
+// Await waits for the operation to end. When ctx ends first, the operation is
 // canceled, and the error is one that errors.As with *mpe.WaitError finds.
-func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
+func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	op.mu.Lock()
 	ended := op.ended
 	op.waited = !ended
@@ -232,8 +234,21 @@ func (op *Op) Wait(ctx context.Context) (mpe.Status, error) {
 			op.abort(cause)
 		}
 	}
-	return op.outcome.Status, op.outcome.Err
+	return &op.outcome.Status, op.outcome.Err
 }
+
+// Ended is Test that does not poll.
+func (op *Op) Ended() (*mpe.Status, error) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if !op.ended {
+		return nil, nil
+	}
+	return &op.outcome.Status, op.outcome.Err
+}
+
+// Library returns where a library keeps what belongs to the operation.
+func (op *Op) Library() *any { return &op.library }
 
 // abort takes an operation back. The daemon says what it waited for, or how it has ended after all.
 func (op *Op) abort(cause error) {

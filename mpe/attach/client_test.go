@@ -100,7 +100,7 @@ func TestHostileDaemon(t *testing.T) {
 		}
 		daemon.Write(tt.frame(s.ID))
 		daemon.Conn.CloseWrite()
-		_, err = op.Wait(attachtest.Within(t))
+		_, err = op.Await(attachtest.Within(t))
 		if !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -146,7 +146,7 @@ func TestHostileAnswers(t *testing.T) {
 		}
 		daemon.Write(tt.frame(called.ID))
 		daemon.Conn.CloseWrite()
-		if _, err = op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
+		if _, err = op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if !bytes.Equal(recv[:8], make([]byte, 8)) || !bytes.Equal(recv[16:], make([]byte, 8)) {
@@ -176,7 +176,7 @@ func TestResultBeforePayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon.Write(attachtest.DataFrame(called.ID, []byte("early")))
-	if _, err := op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "whose payload has not been sent") {
+	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "whose payload has not been sent") {
 		t.Errorf("%v", err)
 	}
 }
@@ -188,10 +188,10 @@ func TestHungDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	large := attachtest.Send(t, c, 1, 0, make([]byte, 100*wire.ChunkLen))
-	if _, err := attachtest.Recv(t, c, 1, 0, make([]byte, 8)).Wait(ctx); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has not answered for 10ms") {
+	if _, err := attachtest.Recv(t, c, 1, 0, make([]byte, 8)).Await(ctx); !errors.Is(err, mpe.ErrClosed) || !strings.Contains(err.Error(), "has not answered for 10ms") {
 		t.Errorf("%v", err)
 	}
-	if _, err := large.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+	if _, err := large.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestSmallPassesLarge(t *testing.T) {
 	}
 	daemon.Conn.Close()
 	for _, op := range []mpe.Op{large, small} {
-		if _, err := op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+		if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
 			t.Error(err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestEarlyEnd(t *testing.T) {
 		}
 		pieces <- n
 	}()
-	if _, err := op.Wait(attachtest.Within(t)); !errors.Is(err, mpe.ErrRank) {
+	if _, err := op.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrRank) {
 		t.Error(err)
 	}
 	clear(data) // a race, if it is still read
@@ -273,5 +273,5 @@ func TestEarlyEnd(t *testing.T) {
 		t.Errorf("%d pieces were sent", n)
 	}
 	daemon.Conn.Close()
-	op.Wait(attachtest.Within(t))
+	op.Await(attachtest.Within(t))
 }

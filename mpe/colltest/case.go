@@ -136,7 +136,7 @@ func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
 				o, err := c.Start(e, i+1)
 				if err == nil {
 					ctx, stop := context.WithTimeout(context.Background(), within)
-					_, err = o.Wait(ctx)
+					_, err = o.Await(ctx)
 					stop()
 					o.Free()
 				}

@@ -303,15 +303,15 @@ func (x *fakeCall) cancelAll(ctx context.Context) {
 	all := x.under
 	x.under = nil
 	for i := range all {
-		st, err := all[i].op.Wait(ctx) // at once
-		x.complete(&all[i], &st, err)
+		st, err := all[i].op.Await(ctx) // at once
+		x.complete(&all[i], st, err)
 	}
 }
 
-// Wait implements mpe.Op.
-func (x *fakeCall) Wait(ctx context.Context) (mpe.Status, error) {
-	if st, ended, err := x.Test(); ended {
-		return st, err
+// Await implements mpe.Op.
+func (x *fakeCall) Await(ctx context.Context) (*mpe.Status, error) {
+	if _, ended, err := x.Test(); ended {
+		return new(mpe.Status), err
 	}
 	select {
 	case <-x.done:
@@ -319,8 +319,14 @@ func (x *fakeCall) Wait(ctx context.Context) (mpe.Status, error) {
 		x.cancel(context.Cause(ctx))
 		<-x.done
 	}
-	return mpe.Status{}, x.failed
+	return new(mpe.Status), x.failed
 }
+
+// Ended implements mpe.Op.
+func (x *fakeCall) Ended() (*mpe.Status, error) { return nil, nil }
+
+// Library implements mpe.Op.
+func (x *fakeCall) Library() *any { return nil }
 
 // Test implements mpe.Op.
 func (x *fakeCall) Test() (mpe.Status, bool, error) {

@@ -336,7 +336,8 @@ func (d *SimulatedDevice) Start(op Operation) (*SimulatedOp, error) {
 	if op.Kind != OpRecv {
 		d.s.Messages++
 	}
-	r := d.Request(&op)
+	r := new(Request)
+	d.Init(r, &op)
 	var err error
 	d.event(func() { err = d.startRequest(r, op.Blocking) })
 	if err != nil {
@@ -449,12 +450,19 @@ type SimulatedOp struct {
 func (o *SimulatedOp) ended() bool { return o.Over }
 
 // Wait is as in mpe.Op.
-func (o *SimulatedOp) Wait(ctx context.Context) (Status, error) {
+func (o *SimulatedOp) Await(ctx context.Context) (*Status, error) {
 	if err := o.d.wait(ctx, o.ended); err != nil {
-		return o.Detach(err, nil)
+		_, err = o.Detach(err, nil)
+		return &o.Status, err
 	}
-	return o.Status, o.Err
+	return &o.Status, o.Err
 }
+
+// Ended does not know without time that passes.
+func (o *SimulatedOp) Ended() (*Status, error) { return nil, nil }
+
+// Library keeps nothing.
+func (o *SimulatedOp) Library() *any { return nil }
 
 // Detach is Request.Detach.
 func (o *SimulatedOp) Detach(cause error, keep Keep) (Status, error) {

@@ -453,7 +453,8 @@ func (p *port) tick() {
 // start posts an operation.
 func (w *world) start(t *testing.T, rank int, op Operation) *Request {
 	t.Helper()
-	r := w.cores[rank].Request(&op)
+	r := new(Request)
+	w.cores[rank].Init(r, &op)
 	w.event(rank, func(e *Core) {
 		if err := e.startRequest(r, false); err != nil {
 			t.Fatal(err)

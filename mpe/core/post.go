@@ -8,16 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Request makes the request of an operation. It is part of an event.
-func (e *Core) Request(op *Operation) *Request {
-	r := e.effects.NewRequest()
+// Init makes r, which is empty, the request of an operation. It is part of an event.
+func (e *Core) Init(r *Request, op *Operation) {
 	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
 	r.Status.Peer = op.Peer
 	if op.Peer != AnySource {
 		r.p = e.peers[op.Peer]
 	}
-	return r
 }
 
 // Queues reports whether a receive is certain to wait for its message, so that its event may have the time of the last one.
@@ -66,7 +64,7 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 	return nil
 }
 
-// Check refuses what the wire cannot carry.
+// Check refuses what the wire cannot carry. It needs no lock.
 func (e *Core) Check(op *Operation) error {
 	recv := op.Kind == OpRecv
 	switch {

@@ -35,7 +35,8 @@ func (x *matching) dropMatched() {
 
 // discard receives and drops a message, the oldest of its source and tag.
 func (x *matching) discard(comm uint32, source, tag int) {
-	r := x.c.Request(&Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
+	r := x.c.effects.NewRequest()
+	x.c.Init(r, &Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
 	r.discards = true
 	x.c.nextID++
 	r.id, r.posted = x.c.nextID, x.c.at

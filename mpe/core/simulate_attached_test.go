@@ -205,7 +205,7 @@ func (d *daemons) program(t *testing.T, rank, round int, last, strict bool, rng 
 	op, err := a.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: rank, Tag: 1 << 20, Buf: make([]byte, whole)})
 	if err == nil {
 		op.Cancel()
-		_, err = op.Wait(ctx)
+		_, err = op.Await(ctx)
 	}
 	if !errors.Is(err, mpe.ErrCancelled) {
 		t.Errorf("round %d, rank %d: a receive of %d bytes, all that there are: %v", round, rank, whole, err)

@@ -9,13 +9,16 @@ import (
 )
 
 // simulatedRank is a simulated rank as an mpe.Device.
-type simulatedRank struct{ *core.SimulatedDevice }
+type simulatedRank struct {
+	mpe.Minimal
+	*core.SimulatedDevice
+}
 
 // devices returns the ranks of a simulated cluster.
 func devices(s *core.Simulated) []mpe.Device {
 	var all []mpe.Device
 	for _, d := range s.Devices() {
-		all = append(all, simulatedRank{d})
+		all = append(all, simulatedRank{SimulatedDevice: d})
 	}
 	return all
 }
@@ -54,5 +57,6 @@ func (d simulatedRank) run(ctx context.Context, op mpe.Operation) (mpe.Status, e
 		return mpe.Status{}, err
 	}
 	defer o.Free()
-	return o.Wait(ctx)
+	st, err := o.Await(ctx)
+	return *st, err
 }

@@ -285,7 +285,8 @@ func (p *program) do(o *posted) {
 			return
 		}
 		p.note("rank %d: kind %d peer %d comm %d tag %d: posted, %d bytes, id %d, deadline %v", o.rank, o.op.Kind, o.op.Peer, o.op.Comm, o.op.Tag, len(o.op.Buf), o.id, o.cancel)
-		o.r = e.Request(&o.op)
+		o.r = new(Request)
+		e.Init(o.r, &o.op)
 		if err := e.startRequest(o.r, false); err != nil {
 			e.finish(o.r, err)
 		}

@@ -35,6 +35,7 @@ type Fabric struct {
 
 // device is one rank.
 type device struct {
+	mpe.Minimal
 	f    *Fabric
 	rank int
 	// posted are the receives that have not matched; arrived the messages. Both

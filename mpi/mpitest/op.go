@@ -20,6 +20,8 @@ type op struct {
 	status mpe.Status
 	err    error
 	freed  atomic.Bool
+
+	library any
 }
 
 // use checks that the operation has not been freed. It panics if it has: any goroutine may
@@ -74,21 +76,31 @@ func (x *op) ended() bool {
 	}
 }
 
-func (x *op) Wait(ctx context.Context) (mpe.Status, error) {
-	x.use("Wait")
+func (x *op) Await(ctx context.Context) (*mpe.Status, error) {
+	x.use("Await")
 	select {
 	case <-x.done:
-		return x.status, x.err
+		return &x.status, x.err
 	default:
 	}
 	select {
 	case <-x.done:
-		return x.status, x.err
+		return &x.status, x.err
 	case <-ctx.Done():
 	}
 	x.abort(x.waitError(ctxerr.Of(ctx)))
-	return x.status, x.err
+	return &x.status, x.err
 }
+
+func (x *op) Ended() (*mpe.Status, error) {
+	x.use("Ended")
+	if !x.ended() {
+		return nil, nil
+	}
+	return &x.status, x.err
+}
+
+func (x *op) Library() *any { return &x.library }
 
 func (x *op) Test() (mpe.Status, bool, error) {
 	x.use("Test")

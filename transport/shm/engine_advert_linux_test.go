@@ -39,7 +39,7 @@ func readable(t *testing.T) (conns [2]*Conn, es [2]*mpe.Engine) {
 	if _, err := es[1].Recv(t.Context(), 0, word, mpe.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Wait(t.Context()); err != nil {
+	if _, err := s.Await(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return conns, es
@@ -87,7 +87,7 @@ func TestAdvertisedMessages(t *testing.T) {
 				if n := min(size, room); st.Bytes != int64(size) || bytes.Count(buf, data[:1]) != n {
 					t.Errorf("%d bytes for %d, %s: %+v", size, room, when, st)
 				}
-				if st, err := send.Wait(t.Context()); err != nil || st.Bytes != int64(size) {
+				if st, err := send.Await(t.Context()); err != nil || st.Bytes != int64(size) {
 					t.Errorf("%d bytes for %d, %s: the send: %+v, %v", size, room, when, st, err)
 				}
 			}
@@ -120,7 +120,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 		for i, s := range sends {
 			if canceled {
 				s.Cancel()
-				if _, err := s.Wait(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
+				if _, err := s.Await(t.Context()); !errors.Is(err, mpe.ErrCancelled) {
 					t.Errorf("message %d: %v", i, err)
 				}
 				continue
@@ -130,7 +130,7 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 			if err != nil || int64(bytes.Count(buf, []byte{byte(i + 1)})) != st.Bytes || st.Bytes < size {
 				t.Errorf("message %d: %+v, %v", i, st, err)
 			}
-			if _, err := s.Wait(t.Context()); err != nil {
+			if _, err := s.Await(t.Context()); err != nil {
 				t.Errorf("message %d: %v", i, err)
 			}
 		}
@@ -177,7 +177,7 @@ func TestAdvertOfAnEndedLink(t *testing.T) {
 		if _, err := engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil || bytes.Count(buf, []byte{byte(i + 1)}) != size {
 			t.Errorf("message %d: %v", i, err)
 		}
-		if _, err := s.Wait(t.Context()); err != nil {
+		if _, err := s.Await(t.Context()); err != nil {
 			t.Errorf("message %d: %v", i, err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestAdvertInvalidated(t *testing.T) {
 		if _, err := engines[1].Recv(t.Context(), 0, nil, mpe.Options{Tag: 1000}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := last.Wait(t.Context()); err != nil {
+		if _, err := last.Await(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		recv.Cancel()

@@ -63,7 +63,7 @@ func enginesOverBrokenLinks(t *testing.T, pipelined, moves bool) {
 		go func() {
 			for i := range messages {
 				payload := bytes.Repeat([]byte{byte(i)}, length(i))
-				if e.SendNow(&mpe.Operation{Kind: mpe.OpSend, Peer: 1 - rank, Buf: payload}) {
+				if e.SendNow(mpe.Operation{Kind: mpe.OpSend, Peer: 1 - rank, Buf: payload}) {
 					continue
 				}
 				if _, err := e.Send(t.Context(), 1-rank, payload, mpe.Options{}); err != nil {
@@ -143,14 +143,14 @@ func TestSendNow(t *testing.T) {
 			t.Fatalf("%+v, %v", st, err)
 		}
 	}
-	if engines[0].SendNow(&op) {
+	if engines[0].SendNow(op) {
 		t.Error("a message was sent before there was a session")
 	}
 	if _, err := engines[0].Send(t.Context(), 1, op.Buf, mpe.Options{Tag: 3, Comm: 7}); err != nil {
 		t.Fatal(err)
 	}
 	recv(op.Buf)
-	for !engines[0].SendNow(&op) { // the peer's answer is not there yet
+	for !engines[0].SendNow(op) { // the peer's answer is not there yet
 		engines[0].PollOnce()
 	}
 	var sent state.PeerCounters
@@ -170,14 +170,14 @@ func TestSendNow(t *testing.T) {
 		"to no rank":  {Kind: mpe.OpSend, Peer: 2},
 		"no tag":      {Kind: mpe.OpSend, Peer: 1, Tag: -1},
 	} {
-		if engines[0].SendNow(&other) {
+		if engines[0].SendNow(other) {
 			t.Errorf("%s: it was sent", name)
 		}
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	engines[0].Close(ended)
-	if engines[0].SendNow(&op) {
+	if engines[0].SendNow(op) {
 		t.Error("a closed engine has sent")
 	}
 }

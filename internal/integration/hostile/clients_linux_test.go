@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 func init() {
@@ -144,7 +145,7 @@ func (h *host) all(control, attach string) map[string]error {
 	for name, args := range h.commands(control) {
 		run(name, func() (int, string) { return h.zrlctl(args...) })
 	}
-	run("program", func() (int, string) { return h.program(mpi.EnvSocket + "=" + attach) })
+	run("program", func() (int, string) { return h.program(job.EnvSocket + "=" + attach) })
 	running.Wait()
 	return results
 }
@@ -214,7 +215,7 @@ func (h *host) program(more ...string) (code int, output string) {
 // program is the program of a rank.
 func program(out io.Writer) int {
 	ctx := context.Background()
-	world, err := mpi.Init(ctx)
+	world, err := job.Init(ctx)
 	if err == nil {
 		err = mpi.Send(ctx, world, []int32{1, 2, 3}, 1, 0)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/asuser"
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 func init() {
@@ -44,7 +45,7 @@ const envRank = "ZRLMPI_TEST_HOSTILE_RANK"
 // rank sends its number to its neighbour, and receives that of the other one.
 func rank(out io.Writer) int {
 	ctx := context.Background()
-	world, err := mpi.Init(ctx)
+	world, err := job.Init(ctx)
 	if err == nil {
 		got := []int32{-1}
 		n, me := world.Size(), world.Rank()

@@ -237,7 +237,7 @@ func outcome(t testing.TB, o mpe.Op) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	_, err := o.Wait(ctx)
+	_, err := o.Await(ctx)
 	if ctx.Err() != nil {
 		t.Fatalf("it does not end by itself: %v", err)
 	}

@@ -65,5 +65,6 @@ func operate(ctx context.Context, d mpe.Device, op mpe.Operation) (mpe.Status, e
 		return mpe.Status{}, err
 	}
 	defer o.Free()
-	return o.Wait(ctx)
+	st, err := o.Await(ctx)
+	return *st, err
 }

@@ -191,7 +191,7 @@ func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number u
 	}
 	defer receive.Free()
 	if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpSend, Peer: peer, Tag: tagRequest, Buf: request}); err != nil {
-		if _, rerr := receive.Wait(over()); rerr == nil {
+		if _, rerr := receive.Await(over()); rerr == nil {
 			return fmt.Errorf("a reply to a request that failed: %w", err)
 		}
 		return err
@@ -203,25 +203,25 @@ func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number u
 	stop()
 	receive.Notify(nil)
 	if err == nil {
-		_, err := receive.Wait(ctx)
+		_, err := receive.Await(ctx)
 		return err
 	}
 	// The request may have been lost with a process. A synchronous send to its rank shows
 	// whether the rank is there: then its program is, or comes.
 	if _, err := operate(ctx, d, mpe.Operation{Kind: mpe.OpSendSync, Peer: peer, Tag: tagRequest, Buf: again(request, number)}); err != nil {
-		_, _ = receive.Wait(over())
+		_, _ = receive.Await(over())
 		return err
 	}
 	if _, done, err := receive.Test(); done {
 		return err
 	}
 	if c.isSteady(d.Rank()) && c.isSteady(peer) {
-		_, err := receive.Wait(ctx)
+		_, err := receive.Await(ctx)
 		return err
 	}
 	waiting, stop = context.WithTimeoutCause(ctx, replyTime, errNoReply)
 	defer stop()
-	_, err = receive.Wait(waiting)
+	_, err = receive.Await(waiting)
 	return err
 }
 

@@ -3,7 +3,7 @@ package main
 var (
 	contexts   = test{"its own test", []string{"./internal/ctxerr"}}
 	launched   = test{"the tests of jobs of processes", []string{"./internal/launch", "-timeout", "3m"}}
-	runs       = test{"the tests of Run", []string{"./mpi", "-run", "TestRun|TestTwoWaiters", "-timeout", "1m"}}
+	runs       = test{"the tests of Run", []string{"./mpi", "./mpi/job", "-run", "TestRun|TestTwoWaiters", "-timeout", "1m"}}
 	polled     = test{"its own test", []string{"./internal/progress", "-run", "TestGoroutineEnds"}}
 	recordings = test{"the tests of cut recordings", []string{"./capture", "-run", "TestTruncated"}}
 )
@@ -15,9 +15,9 @@ func init() {
 			"errors.Is(cause, err) {", "errors.Is(cause, cause) {", []test{contexts}},
 		{"mpi: one goroutine at a time waits for a request", "mpi/request.go",
 			"\tif c.waited {\n\t\treturn emptyStatus, false, c.taken()\n\t}\n", "", []test{runs}},
-		{"mpi: Run does not finalize what the program has", "mpi/main.go",
-			"if world.p.over.Load() {", "if false {", []test{runs}},
-		{"mpi: the signal that ends a job is its error", "mpi/main.go",
+		{"mpi: Run does not finalize what the program has", "mpi/job/main.go",
+			"if world.Finalized() {", "if false {", []test{runs}},
+		{"mpi: the signal that ends a job is its error", "mpi/job/main.go",
 			"cmp.Or(ctxerr.Of(ctx), err)", "cmp.Or(err, ctxerr.Of(ctx))", []test{runs}},
 		{"mpi: no goroutine of the poller runs on", "internal/progress/poller_linux.go",
 			"if len(w.p.watches) == 0 {", "if false {", []test{polled}},

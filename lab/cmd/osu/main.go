@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // largeMessage is the length in bytes above which OSU's programs warm up less.
@@ -103,7 +104,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "osu:", err)
 		os.Exit(2)
 	}
-	mpi.Main(2, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, os.Stdout) })
+	job.Main(2, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, os.Stdout) })
 }
 
 // measure carries out the order; rank 0 prints the results.

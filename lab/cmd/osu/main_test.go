@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpi"
+	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
 // TestOutput: each call prints what lib/speed.sh reads: a line for each length, or a number alone.
@@ -18,7 +19,7 @@ func TestOutput(t *testing.T) {
 		}
 		for _, ranks := range []int{2, 4} {
 			var out strings.Builder
-			if err := mpi.Run(context.Background(), ranks, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, &out) }); err != nil {
+			if err := job.Run(context.Background(), ranks, func(ctx context.Context, world *mpi.Comm) error { return o.measure(ctx, world, &out) }); err != nil {
 				t.Fatalf("%s, %d ranks: %v", name, ranks, err)
 			}
 			lengths := []int{4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}

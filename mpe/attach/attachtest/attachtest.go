@@ -70,11 +70,11 @@ func Recv(t testing.TB, d mpe.Device, from, tag int, buf []byte) mpe.Op {
 
 func Wait(t testing.TB, op mpe.Op) mpe.Status {
 	t.Helper()
-	st, err := op.Wait(Within(t))
+	st, err := op.Await(Within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st
+	return *st
 }
 
 // Pattern is data of which no two places look alike.

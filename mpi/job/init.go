@@ -1,4 +1,4 @@
-package mpi
+package job
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
@@ -36,7 +37,8 @@ var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
 		c, err := attach.Dial(ctx, socket, rank)
 		if errors.Is(err, attach.ErrControlSocket) {
-			err = fmt.Errorf("%w; attach to %s, or what its configuration has as attach.socket", err, config.AttachSocketBeside(socket))
+			err = fmt.Errorf("%w; attach to %s, or what its configuration has as attach.socket", err,
+				config.AttachSocketBeside(socket))
 		}
 		if err != nil {
 			return nil, err // not a nil *attach.Client in a Device
@@ -60,27 +62,24 @@ var (
 	}
 )
 
-// Init returns the world communicator of the rank that the environment describes:
-// a daemon's rank if ZRLMPI_SOCKET is set, a rank in this process if ZRLMPI_CONFIG and
-// ZRLMPI_RANK are set, or a rank of the job of a launcher that speaks PMI-1, such as zrlctl run
-// and MPICH's mpiexec, with FPGAs among its ranks if ZRLMPI_CONFIG is set as well. End it with Finalize. ctx limits the opening only. Most programs
-// call Main instead.
-func Init(ctx context.Context) (*Comm, error) {
-	dev, err := OpenDevice(ctx)
+// Init opens the rank that the environment describes, and returns its world communicator. The rank is a daemon's if
+// ZRLMPI_SOCKET is set, runs in this process if ZRLMPI_CONFIG and ZRLMPI_RANK are set, or belongs to the job of a launcher
+// that speaks PMI-1, such as zrlctl run and MPICH's mpiexec, with FPGAs among its ranks if ZRLMPI_CONFIG is set as well.
+// End it with Finalize. ctx limits the opening only. Most programs call Main instead.
+func Init(ctx context.Context) (*mpi.Comm, error) {
+	dev, err := Device(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := New(dev)
+	worlds, err := newWorlds(ctx, []mpe.Device{dev})
 	if err != nil {
-		_ = dev.Close(ctx) // New's error is the one to report
 		return nil, err
 	}
-	return c, nil
+	return worlds[0], nil
 }
 
-// OpenDevice opens the device of the rank that the environment describes, as Init does.
-func OpenDevice(ctx context.Context) (mpe.Device, error) {
-	const op = "Init"
+// Device opens the rank that the environment describes, as Init does, and returns its device.
+func Device(ctx context.Context) (mpe.Device, error) {
 	socket, config := os.Getenv(EnvSocket), os.Getenv(EnvConfig)
 	rank, err := envRank()
 	switch {
@@ -89,16 +88,18 @@ func OpenDevice(ctx context.Context) (mpe.Device, error) {
 	case socket == "" && (config == "" || rank == anyRank) && os.Getenv(pmi.EnvFD) != "":
 		dev, err := openLaunched(ctx, config)
 		if err != nil {
-			return nil, errorf(ErrOther, op, "joining the job of a launcher: %w", rlimit.Descriptor(err))
+			return nil, errorf(mpi.ErrOther, "Init", "joining the job of a launcher: %w", rlimit.Descriptor(err))
 		}
 		return dev, nil
 	case socket == "" && config == "":
-		return nil, errorf(ErrOther, op, "neither %s nor %s is set: set %s to a daemon's socket, or %s to a configuration file and %s to a rank of it, or start the program with zrlctl run or mpiexec; with none of the three set, Main runs all ranks in one process",
-			EnvSocket, EnvConfig, EnvSocket, EnvConfig, EnvRank)
+		return nil, errorf(mpi.ErrOther, "Init", "neither %s nor %s is set: set %s to a daemon's socket, or %s to a configuration "+
+			"file and %s to a rank of it, or start the program with zrlctl run or mpiexec; with none of the three set, Main "+
+			"runs all ranks in one process", EnvSocket, EnvConfig, EnvSocket, EnvConfig, EnvRank)
 	case socket != "" && config != "":
-		return nil, errorf(ErrOther, op, "both %s and %s are set: unset one, to run the rank in a daemon or in this process", EnvSocket, EnvConfig)
+		return nil, errorf(mpi.ErrOther, "Init", "both %s and %s are set: unset one, to run the rank in a daemon or in this "+
+			"process", EnvSocket, EnvConfig)
 	case config != "" && rank == anyRank:
-		return nil, errorf(ErrOther, op, "%s is set, but %s is not: set it to this program's rank", EnvConfig, EnvRank)
+		return nil, errorf(mpi.ErrOther, "Init", "%s is set, but %s is not: set it to this program's rank", EnvConfig, EnvRank)
 	}
 	how, where, from := openAttached, socket, EnvSocket
 	if config != "" {
@@ -106,7 +107,7 @@ func OpenDevice(ctx context.Context) (mpe.Device, error) {
 	}
 	dev, err := how(ctx, where, rank)
 	if err != nil {
-		return nil, errorf(ErrOther, op, "%s=%s: %w", from, where, rlimit.Descriptor(err))
+		return nil, errorf(mpi.ErrOther, "Init", "%s=%s: %w", from, where, rlimit.Descriptor(err))
 	}
 	return dev, nil
 }
@@ -118,7 +119,12 @@ func envRank() (int, error) {
 	}
 	rank, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return 0, errorf(ErrRank, "Init", "%s=%q: a rank is a number, 0 or more: %w", EnvRank, text, err)
+		return 0, errorf(mpi.ErrRank, "Init", "%s=%q: a rank is a number, 0 or more: %w", EnvRank, text, err)
 	}
 	return int(rank), nil
+}
+
+// errorf returns the error of a call that has no communicator.
+func errorf(class mpi.Class, call, format string, args ...any) error {
+	return &mpi.Error{Class: class, Op: call, Peer: mpi.Undefined, Tag: mpi.Undefined, Err: fmt.Errorf(format, args...)}
 }

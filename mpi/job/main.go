@@ -1,4 +1,4 @@
-package mpi
+package job
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -32,13 +33,10 @@ const (
 // wait return an error that says what they waited for; a second signal ends the process
 // at once.
 //
-//	func main() { mpi.Main(4, program) }
+//	func main() { job.Main(4, program) }
 //
-// It leaves flags and arguments to the program. It is in this package, beside Init, so
-// that a program needs one import only. Like Init it leaves the choice of transport to the
-// package node and the connection to a daemon to the package attach: what Main knows of a
-// rank is a device.
-func Main(n int, program func(ctx context.Context, world *Comm) error) {
+// Main leaves flags and arguments to the program.
+func Main(n int, program func(ctx context.Context, world *mpi.Comm) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := Run(ctx, n, program)
@@ -51,18 +49,17 @@ func Main(n int, program func(ctx context.Context, world *Comm) error) {
 // Run runs a program as one rank of a cluster or as all ranks of one, and returns the
 // first error of a rank.
 //
-// If one of ZRLMPI_SOCKET, ZRLMPI_CONFIG and ZRLMPI_RANK is set, or a launcher such as zrlctl
-// run or MPICH's mpiexec has started the program, it is the one rank that Init opens, and the size of the world is that of the cluster. Otherwise it
-// is run n times in this process, as n ranks of the extended profile that run side by
-// side, each in a goroutine with a world of its own; variables outside of the function
-// are shared by them.
+// If one of ZRLMPI_SOCKET, ZRLMPI_CONFIG and ZRLMPI_RANK is set, or a launcher such as zrlctl run or MPICH's mpiexec has
+// started the program, it is the one rank that Init opens, and the world has the size of the cluster. Otherwise it runs n
+// times in this process, as n ranks of the extended profile side by side, each in a goroutine with its own world; the ranks
+// share the variables outside the function.
 //
-// ctx reaches all ranks. It also ends when a rank of this process returns an error, so
-// that the others do not wait for that rank forever. Run calls Finalize for each rank that has not when all
-// have returned. If ctx is done before Finalize succeeds, the error is that of ctx.
-func Run(ctx context.Context, n int, program func(ctx context.Context, world *Comm) error) error {
+// ctx reaches all ranks. It also ends when a rank of this process returns an error, so that the others do not wait for that
+// rank forever. When all ranks have returned, Run calls Finalize for each that has not done so. If ctx is done before
+// Finalize succeeds, the error is that of ctx.
+func Run(ctx context.Context, n int, program func(ctx context.Context, world *mpi.Comm) error) error {
 	if program == nil {
-		return &startError{errorf(ErrArg, "Run", "the program is nil")}
+		return &startError{errorf(mpi.ErrArg, "Run", "the program is nil")}
 	}
 	worlds, err := openWorlds(ctx, n)
 	if err != nil {
@@ -72,7 +69,7 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *Co
 	defer fail(nil)
 	var once sync.Once
 	var first error
-	err = onAll(worlds, func(world *Comm) error {
+	err = onAll(worlds, func(world *mpi.Comm) error {
 		err := program(running, world)
 		if err != nil {
 			err = fmt.Errorf("rank %d: %w", world.Rank(), err)
@@ -92,9 +89,9 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *Co
 }
 
 // finalize ends the ranks that have not called Finalize themselves.
-func finalize(ctx context.Context, worlds []*Comm) error {
-	return onAll(worlds, func(world *Comm) error {
-		if world.p.over.Load() {
+func finalize(ctx context.Context, worlds []*mpi.Comm) error {
+	return onAll(worlds, func(world *mpi.Comm) error {
+		if world.Finalized() {
 			return nil
 		}
 		return world.Finalize(ctx)
@@ -103,7 +100,7 @@ func finalize(ctx context.Context, worlds []*Comm) error {
 
 // onAll calls do for all worlds side by side, and returns their errors when all calls have
 // returned.
-func onAll(worlds []*Comm, do func(*Comm) error) error {
+func onAll(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	errs := make([]error, len(worlds))
 	var calls sync.WaitGroup
 	for i, world := range worlds {
@@ -114,26 +111,26 @@ func onAll(worlds []*Comm, do func(*Comm) error) error {
 }
 
 // openWorlds returns the world of each rank that this process is.
-func openWorlds(ctx context.Context, n int) ([]*Comm, error) {
+func openWorlds(ctx context.Context, n int) ([]*mpi.Comm, error) {
 	for _, name := range []string{EnvSocket, EnvConfig, EnvRank, pmi.EnvFD} {
 		if os.Getenv(name) != "" {
 			world, err := Init(ctx)
-			return []*Comm{world}, err
+			return []*mpi.Comm{world}, err
 		}
 	}
 	devices, err := node.Local(n, protocol.Extended)
 	if err != nil {
-		return nil, errorf(ErrOther, "Run", "%w", err)
+		return nil, errorf(mpi.ErrOther, "Run", "%w", err)
 	}
 	return newWorlds(ctx, devices)
 }
 
 // newWorlds makes the worlds of devices, and closes all devices if one is refused.
-func newWorlds(ctx context.Context, devices []mpe.Device) ([]*Comm, error) {
-	worlds := make([]*Comm, len(devices))
+func newWorlds(ctx context.Context, devices []mpe.Device) ([]*mpi.Comm, error) {
+	worlds := make([]*mpi.Comm, len(devices))
 	for i, d := range devices {
 		var err error
-		if worlds[i], err = New(d); err != nil {
+		if worlds[i], err = mpi.New(d); err != nil {
 			for _, d := range devices {
 				_ = d.Close(ctx) // New's error is the one to report
 			}

@@ -1,4 +1,4 @@
-package mpi
+package job
 
 import (
 	"context"
@@ -8,7 +8,20 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpi"
 )
+
+// device is one that opens and closes.
+type device struct {
+	mpe.Device
+	size, closed int
+}
+
+func (d *device) Rank() int                      { return 0 }
+func (d *device) Size() int                      { return d.size }
+func (d *device) Peer(int) (mpe.PeerInfo, error) { return mpe.PeerInfo{}, nil }
+func (d *device) Resting() mpe.RestingSends      { return nil }
+func (d *device) Close(context.Context) error    { d.closed++; return nil }
 
 func TestInit(t *testing.T) {
 	oldAttached, oldInProcess := openAttached, openInProcess
@@ -20,33 +33,33 @@ func TestInit(t *testing.T) {
 				return nil, mpe.ErrClosed
 			}
 			opened = fmt.Sprintf("%s %s %d", name, where, rank)
-			return &nullDevice{size: 1}, nil
+			return &device{size: 1}, nil
 		}
 	}
 	openAttached, openInProcess = opener("attached"), opener("in process")
 	for _, c := range []struct {
 		socket, config, rank string
 		opens                string
-		class                Class
+		class                mpi.Class
 		says                 string
 	}{
-		{"", "", "", "", ErrOther, "ZRLMPI_SOCKET"},
-		{"/run/a.sock", "", "", "attached /run/a.sock -1", Success, ""},
-		{"/run/a.sock", "", "3", "attached /run/a.sock 3", Success, ""},
-		{"", "c.yaml", "0", "in process c.yaml 0", Success, ""},
-		{"", "c.yaml", "", "", ErrOther, "ZRLMPI_RANK is not"},
-		{"/run/a.sock", "c.yaml", "0", "", ErrOther, "unset one"},
-		{"/run/a.sock", "", "-1", "", ErrRank, `ZRLMPI_RANK="-1"`},
-		{"/run/a.sock", "", "one", "", ErrRank, `ZRLMPI_RANK="one"`},
-		{"broken", "", "", "", ErrOther, "ZRLMPI_SOCKET=broken: the rank is shut down"},
-		{"", "broken", "1", "", ErrOther, "ZRLMPI_CONFIG=broken: the rank is shut down"},
+		{"", "", "", "", mpi.ErrOther, "ZRLMPI_SOCKET"},
+		{"/run/a.sock", "", "", "attached /run/a.sock -1", mpi.Success, ""},
+		{"/run/a.sock", "", "3", "attached /run/a.sock 3", mpi.Success, ""},
+		{"", "c.yaml", "0", "in process c.yaml 0", mpi.Success, ""},
+		{"", "c.yaml", "", "", mpi.ErrOther, "ZRLMPI_RANK is not"},
+		{"/run/a.sock", "c.yaml", "0", "", mpi.ErrOther, "unset one"},
+		{"/run/a.sock", "", "-1", "", mpi.ErrRank, `ZRLMPI_RANK="-1"`},
+		{"/run/a.sock", "", "one", "", mpi.ErrRank, `ZRLMPI_RANK="one"`},
+		{"broken", "", "", "", mpi.ErrOther, "ZRLMPI_SOCKET=broken: the rank is shut down"},
+		{"", "broken", "1", "", mpi.ErrOther, "ZRLMPI_CONFIG=broken: the rank is shut down"},
 	} {
 		opened = ""
 		t.Setenv(EnvSocket, c.socket)
 		t.Setenv(EnvConfig, c.config)
 		t.Setenv(EnvRank, c.rank)
 		world, err := Init(t.Context())
-		if ClassOf(err) != c.class || opened != c.opens || (err == nil) != (world != nil) {
+		if mpi.ClassOf(err) != c.class || opened != c.opens || (err == nil) != (world != nil) {
 			t.Errorf("%+v: opened %q, %v", c, opened, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), c.says) {
@@ -61,24 +74,16 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// closing counts how often it is closed.
-type closing struct {
-	nullDevice
-	closed int
-}
-
-func (d *closing) Close(context.Context) error { d.closed++; return nil }
-
 // TestInitCloses: a device that New refuses is closed.
 func TestInitCloses(t *testing.T) {
 	old := openAttached
 	t.Cleanup(func() { openAttached = old })
-	d := &closing{}
+	d := &device{}
 	openAttached = func(context.Context, string, int) (mpe.Device, error) { return d, nil }
 	t.Setenv(EnvSocket, "x")
 	t.Setenv(EnvConfig, "")
 	t.Setenv(EnvRank, "")
-	if _, err := Init(t.Context()); !errors.Is(err, ErrIntern) || d.closed != 1 {
+	if _, err := Init(t.Context()); !errors.Is(err, mpi.ErrIntern) || d.closed != 1 {
 		t.Errorf("Init: %v; the device was closed %d times", err, d.closed)
 	}
 }

@@ -1,0 +1,13 @@
+// Package job runs Go programs on package mpi as ranks: all in one process, or one as the environment says.
+//
+//	func main() { job.Main(4, program) }
+//
+//	func program(ctx context.Context, world *mpi.Comm) error {
+//		return mpi.Barrier(ctx, world)
+//	}
+//
+// Main and Run call a function for each rank. Init returns the world communicator of one rank, and Device its device.
+//
+// The package links everything that a rank may consist of: transports, the configuration, the client of a daemon. A program
+// that makes its own mpe.Device needs package mpi only. It must never start a goroutine but those of Run.
+package job
