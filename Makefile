@@ -21,7 +21,7 @@ FUZZTIME ?= 30s
 SEEDS ?= 2000
 # What bench-docs reads, and where the Go benchmarks are.
 FILE ?= bin/bench/bench.json
-BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./mpe/attach ./metrics ./internal/integration
+BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./daemon/attach ./metrics ./internal/integration
 
 .PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
@@ -79,7 +79,7 @@ offload-off: ## tests of what carries messages, without UDP offload and single c
 	ZRLMPI_OFFLOAD=off ZRLMPI_SINGLE_COPY=off $(GO) test -vet=off -skip '$(PROCESSES)|LateCopies|Upstream|DOSA|NextProgram|Hydra' ./node ./mpi ./mpi/job ./internal/integration
 
 without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 10,000 simulated programs
-	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./mpe/attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
+	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./daemon/attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
 	$(GO) test -vet=off -run '$(PROCESSES)' ./internal/integration
 	$(GO) test -vet=off -run '^TestSimulation' ./mpe/core -seeds 240
 

@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // access is who may use the daemon's sockets beside root and the daemon's own user.
@@ -103,14 +104,14 @@ func (d *denials) counts() map[string]uint64 {
 
 // program counts and logs an event of an attached program.
 func (d *Daemon) program(e attach.Event) {
-	if refused, ok := errors.AsType[*attach.RefusedError](e.Err); ok && e.Kind == attach.EventRefused && refused.Reason == attach.Permission {
+	if refused, ok := errors.AsType[*wire.RefusedError](e.Err); ok && e.Kind == attach.EventRefused && refused.Reason == wire.Permission {
 		d.denied.attach.Add(1)
 	}
 	d.observer.Program(e)
 }
 
 // Authorize implements control.Backend.
-func (d *Daemon) Authorize(request string, caller attach.Credentials, unknown error) error {
+func (d *Daemon) Authorize(request string, caller wire.Credentials, unknown error) error {
 	allowed := d.access.Load().control
 	if allowed == nil || unknown == nil && allowed.Allows(caller, os.Geteuid()) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
 )
 
 // TestAccess: a rank has its own users and groups, or else the group that may write to the

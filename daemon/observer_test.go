@@ -14,10 +14,11 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -193,7 +194,7 @@ func TestProgramsThatComeAndGo(t *testing.T) {
 	for range 5000 {
 		o.Program(attach.Event{Kind: attach.EventAttached, Rank: 1, PID: 7, UID: 8})
 		o.Program(attach.Event{Kind: attach.EventDetached, Rank: 1, PID: 7, UID: 8, Err: gone})
-		o.Program(attach.Event{Kind: attach.EventRefused, Rank: attach.AnyRank, Err: errors.New("no")})
+		o.Program(attach.Event{Kind: attach.EventRefused, Rank: wire.AnyRank, Err: errors.New("no")})
 	}
 	o.Program(attach.Event{Kind: attach.EventAttached, Rank: 2, PID: 9, UID: 8})
 	o.drain()

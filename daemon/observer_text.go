@@ -8,7 +8,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -107,7 +108,7 @@ func (o *Observer) write(ln *line) {
 		if e.Rank >= 0 {
 			fields = append(fields, zap.Int("pid", e.PID), zap.Int("uid", e.UID))
 		}
-		if refused, ok := errors.AsType[*attach.RefusedError](e.Err); ok {
+		if refused, ok := errors.AsType[*wire.RefusedError](e.Err); ok {
 			fields = append(fields, zap.String("reason", refused.Text))
 		} else if e.Err != nil {
 			fields = append(fields, zap.String("reason", e.Err.Error()))

@@ -3,8 +3,8 @@ package daemon
 import (
 	"fmt"
 
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
 var _ attach.Ranks = (*Daemon)(nil)

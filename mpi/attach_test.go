@@ -9,8 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	client "github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
@@ -59,7 +60,7 @@ func attached(world mpitest.WorldFunc, every int) mpitest.WorldFunc {
 		})
 		devices := slices.Clone(ranks)
 		for r := 0; r < n; r += every {
-			c, err := attach.Dial(t.Context(), socket, r)
+			c, err := client.Dial(t.Context(), socket, r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/internal/poller"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -79,7 +79,7 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	}
 	s.refused = make([]atomic.Uint32, len(peers))
 	s.in.init(s.caps.coalesces || cfg.anyLarge())
-	fd, err := poller.Take(conn)
+	fd, err := progress.Take(conn)
 	s.descriptor = &descriptor{fd: fd}
 	s.route.fd = -1
 	if err == nil && cfg.anyLarge() {

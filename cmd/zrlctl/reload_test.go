@@ -13,7 +13,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/query"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // reloader is a daemon of which only the reload is asked.
@@ -23,7 +23,7 @@ type reloader struct {
 	err    error
 }
 
-func (r *reloader) Authorize(string, attach.Credentials, error) error { return nil }
+func (r *reloader) Authorize(string, wire.Credentials, error) error { return nil }
 
 func (r *reloader) Handle(context.Context, query.Request) query.Response {
 	return query.Response{Document: r.answer, Err: r.err}

@@ -5,12 +5,12 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // caller is the process at the other end of a connection.
 type caller struct {
-	attach.Credentials
+	wire.Credentials
 	// unknown is why the credentials are not known.
 	unknown error
 }
@@ -20,9 +20,9 @@ type callerKey struct{}
 
 // withCaller adds the caller to the context of a connection.
 func withCaller(ctx context.Context, conn net.Conn) context.Context {
-	c := caller{unknown: attach.ErrNoCredentials}
+	c := caller{unknown: wire.ErrNoCredentials}
 	if unix, ok := conn.(*net.UnixConn); ok {
-		c.Credentials, c.unknown = attach.CredentialsOf(unix)
+		c.Credentials, c.unknown = wire.CredentialsOf(unix)
 	}
 	return context.WithValue(ctx, callerKey{}, c)
 }
@@ -33,7 +33,7 @@ func (s *Server) authorized(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(callerKey{}).(caller)
 		if !ok {
-			c.unknown = attach.ErrNoCredentials
+			c.unknown = wire.ErrNoCredentials
 		}
 		if err := s.backend.Authorize(r.URL.Path, c.Credentials, c.unknown); err != nil {
 			writeError(w, err)

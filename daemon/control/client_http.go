@@ -16,6 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 const (
@@ -63,7 +64,7 @@ type boundedConn struct {
 // Read reads into b.
 func (c *boundedConn) Read(b []byte) (n int, err error) {
 	n, err = c.UnixConn.Read(b)
-	if !c.answered && attach.IsRefusal(b[:n]) {
+	if !c.answered && wire.IsRefusal(b[:n]) {
 		return 0, Errorf(Usage, "%s: programs attach to ranks by this socket (attach.socket of the daemon's "+
 			"configuration), which is not its control socket: give --socket the path of control.socket", c.socket)
 	}

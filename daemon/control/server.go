@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/version"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -26,7 +26,7 @@ type Backend interface {
 	Handle(ctx context.Context, r query.Request) query.Response
 	// Authorize returns an *Error unless the caller may make a request that does more than
 	// read the status. unknown says why the caller's credentials are not known.
-	Authorize(request string, caller attach.Credentials, unknown error) error
+	Authorize(request string, caller wire.Credentials, unknown error) error
 	// Host returns a rank that callers may send and receive with: the given
 	// one, or for AnyRank the lowest that is run: host. The error is an
 	// *Error.

@@ -24,7 +24,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -84,7 +84,7 @@ func (b *fakeBackend) Host(rank int) (Port, error) {
 }
 
 // Authorize counts, and refuses if there is an error for it.
-func (b *fakeBackend) Authorize(request string, caller attach.Credentials, unknown error) error {
+func (b *fakeBackend) Authorize(request string, caller wire.Credentials, unknown error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, fmt.Sprintf("%s uid %d %v", request, caller.UID, unknown))
@@ -323,7 +323,7 @@ func TestAuthorize(t *testing.T) {
 		}
 		known := "<nil>"
 		if runtime.GOOS != "linux" {
-			known = attach.ErrNoCredentials.Error()
+			known = wire.ErrNoCredentials.Error()
 		}
 		want = append(want, fmt.Sprintf("/v1/%s uid %d %s", name, os.Getuid(), known))
 	}

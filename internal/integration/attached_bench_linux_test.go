@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	client "github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
@@ -90,7 +91,7 @@ func attachIdle(b *testing.B, ranks offered) {
 	ended := make(chan error, 1)
 	go func() { ended <- attach.NewServer(ranks, attach.Options{}).Serve(ctx, l) }()
 	for range ranks {
-		c, err := attach.Dial(ctx, socket, attach.AnyRank)
+		c, err := client.Dial(ctx, socket, client.AnyRank)
 		if err != nil {
 			b.Fatal(err)
 		}

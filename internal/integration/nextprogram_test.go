@@ -16,6 +16,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	attachwire "github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
@@ -232,7 +233,7 @@ func (n *nextWorld) end(t *testing.T, op int, end string) {
 func (n *nextWorld) attach(ctx context.Context, rank int) (*attach.Client, error) {
 	for {
 		c, err := attach.Dial(ctx, n.socket, rank)
-		if refused, ok := errors.AsType[*attach.RefusedError](err); !ok || refused.Reason != attach.Busy ||
+		if refused, ok := errors.AsType[*attach.RefusedError](err); !ok || refused.Reason != attachwire.Busy ||
 			ctx.Err() != nil {
 			return c, err
 		}

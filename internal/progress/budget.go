@@ -10,10 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// oversubscribedBudget is for how long a caller polls on an oversubscribed host. It
-// costs little, as the caller yields to other processes after every poll, and to be
-// woken takes longer there. A shorter budget after long waits has made broadcasts
-// take 1.2 to 1.4 times as long.
+// oversubscribedBudget is for how long a caller polls on an oversubscribed host. It costs little, as the caller
+// yields to other processes after every poll, and to be woken takes longer there. A shorter budget after long waits
+// has made broadcasts take 1.2 to 1.4 times as long.
 //
 // Time in which other processes had the core does not count. While one of them computes or
 // copies, a caller polls once in each of its time slices, which costs less than to be woken.

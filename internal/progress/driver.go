@@ -4,25 +4,19 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
-// Source is what is polled. Its methods are called by one goroutine at a time:
-// the owner.
+// Source is what is polled. Its methods are called by one goroutine at a time: the owner.
 type Source interface {
-	// Poll takes what has arrived, and returns how much that was. It does not
-	// wait. The error ErrEnded ends the source; after any other one it is not
-	// polled for a while.
+	// Poll takes what has arrived, and returns how much that was. It does not wait. The error ErrEnded ends the
+	// source; after any other one it is not polled for a while.
 	Poll() (int, error)
-	// Sleep announces that Poll will not be called before the descriptor is
-	// readable. It reports false if something has arrived already that Poll has
-	// not returned.
+	// Sleep announces that Poll will not be called before the descriptor is readable. It reports false if something
+	// has arrived already that Poll has not returned.
 	Sleep() bool
 }
 
-// ErrEnded is what Poll returns when nothing will ever arrive again. Nothing polls
-// the source any longer.
+// ErrEnded is what Poll returns when nothing will ever arrive again. Nothing polls the source any longer.
 var ErrEnded = errors.New("the source has ended")
 
 // ended is what poll returns then.
@@ -54,13 +48,12 @@ const (
 // backgroundPolls bounds how often the poller polls at a time, and Drain.
 const backgroundPolls = 16
 
-// Driver says which goroutine polls a source: its owner, which is a caller that
-// waits, or the poller. The poller either watches the source's descriptor (armed),
-// or polls it at intervals.
+// Driver says which goroutine polls a source: its owner, which is a caller that waits, or the poller. The poller
+// either watches the source's descriptor (armed), or polls it at intervals.
 type Driver struct {
 	g     *Group
 	src   Source
-	watch *poller.Watch
+	watch *Watch
 
 	owned atomic.Bool
 	armed atomic.Bool
@@ -97,7 +90,7 @@ func (d *Driver) begin() bool {
 		return false
 	}
 	if d.unarmed++; d.unarmed >= unregisterAfter && !d.armed.Load() {
-		d.watch.Unregister()
+		d.watch.unregister()
 	}
 	return true
 }
@@ -121,14 +114,14 @@ func (d *Driver) release() {
 // postpone has the poller poll later, unless callers have done so in the first half of that time.
 func (d *Driver) postpone(now, later time.Duration) {
 	if last := d.postponed.Load(); now-time.Duration(last) >= later/2 && d.postponed.CompareAndSwap(last, int64(now)) {
-		d.watch.Postpone(later)
+		d.watch.postpone(later)
 	}
 }
 
 // poll takes what has arrived, and returns how much that was, or ended. The caller
 // is the owner, and stays so if it has ended.
 func (d *Driver) poll() int {
-	if d.broken != 0 && d.g.owner.Now() < d.broken {
+	if d.broken != 0 && d.g.now() < d.broken {
 		return 0
 	}
 	n, err := d.src.Poll()
@@ -158,13 +151,12 @@ func (d *Driver) failed(n int, err error) int {
 	if errors.Is(err, ErrEnded) {
 		return ended
 	}
-	d.broken = d.g.owner.Now() + retry // must not cost a core
-	d.g.owner.Failed(err)
+	d.broken = d.g.now() + retry // must not cost a core
+	d.g.failed(err)
 	return n
 }
 
-// watchUnowned has the poller watch the source, unless it has an owner, which does
-// so on release.
+// watchUnowned has the poller watch the source, unless it has an owner, which does so on release.
 func (d *Driver) watchUnowned() {
 	if !d.armed.Load() && d.acquire() {
 		d.arm()
@@ -181,27 +173,20 @@ func (d *Driver) arm() {
 	d.unarmed = 0
 	if !d.armed.Swap(true) {
 		if err := d.watch.Arm(); err != nil { // it cannot be: the descriptor is open
-			d.g.owner.Failed(err)
+			d.g.failed(err)
 		}
-		d.g.owner.Armed()
+		if d.g.owner != nil {
+			d.g.owner.Armed()
+		}
 	}
 	d.release() // which arms it again: the poller may have come already, and could not poll what is owned
 }
 
-// handler is what the poller knows of a driver.
-type handler Driver
-
-// Ready implements poller.Handler.
-func (h *handler) Ready() time.Duration {
-	d := (*Driver)(h)
-	d.armed.Store(false)
-	return d.background()
-}
-
-// PollAgain implements poller.Handler.
-func (h *handler) PollAgain() time.Duration {
-	d := (*Driver)(h)
-	if d.armed.Load() {
+// due is called by the poller when the source's descriptor is readable, and when the time is over that it has returned.
+func (d *Driver) due(readable bool) time.Duration {
+	if readable {
+		d.armed.Store(false)
+	} else if d.armed.Load() {
 		return 0
 	}
 	return d.background()
@@ -216,8 +201,11 @@ func (d *Driver) background() time.Duration {
 	if !d.drain() {
 		return 0
 	}
-	d.g.owner.Tick(d.g.owner.Now())
-	calls := d.g.owner.Calls()
+	calls := uint32(0)
+	if o := d.g.owner; o != nil {
+		o.Tick(o.Now())
+		calls = o.Calls()
+	}
 	came := d.visits != d.seen || calls != d.calls
 	d.seen, d.calls = d.visits, calls
 	// A broken source may be readable all the time.

@@ -68,19 +68,17 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 	}
 	t.Cleanup(g.Close)
 	d := g.drivers[0]
-	h := (*handler)(d)
 	come(g, o)
 	for i, step := range []struct {
-		call  func() time.Duration
-		visit bool
-		want  time.Duration
+		readable, visit bool
+		want            time.Duration
 	}{
-		{h.Ready, true, interval},
-		{h.PollAgain, true, interval},
-		{h.PollAgain, false, interval},
-		{h.PollAgain, false, 0}, // nobody was here
+		{true, true, interval},
+		{false, true, interval},
+		{false, false, interval},
+		{false, false, 0}, // nobody was here
 	} {
-		if got := step.call(); got != step.want {
+		if got := d.due(step.readable); got != step.want {
 			t.Errorf("call %d: again after %v, want %v", i, got, step.want)
 		}
 		if armed := step.want == 0; d.armed.Load() != armed || g.Armed() != armed || d.owned.Load() {
@@ -93,7 +91,7 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 	if n := o.ticks.Load(); n != 4 {
 		t.Errorf("%d ticks", n)
 	}
-	if h.PollAgain() != 0 || o.ticks.Load() != 4 {
+	if d.due(false) != 0 || o.ticks.Load() != 4 {
 		t.Error("it polls what it watches")
 	}
 }
@@ -105,7 +103,7 @@ func TestPollingForSleepers(t *testing.T) {
 	d := g.drivers[0]
 	g.PollOnce()
 	g.Waiting.Add(1)
-	if again := (*handler)(d).Ready(); again != 0 || !d.armed.Load() {
+	if again := d.due(true); again != 0 || !d.armed.Load() {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 	d.armed.Store(false)
@@ -121,7 +119,7 @@ func TestPollerWithoutOwnership(t *testing.T) {
 	g, _ := newGroup(t, false, s)
 	d := g.drivers[0]
 	d.acquire()
-	if again := (*handler)(d).Ready(); again != Network || s.polls.Load() != 0 {
+	if again := d.due(true); again != Network || s.polls.Load() != 0 {
 		t.Errorf("again after %v, %d polls", again, s.polls.Load())
 	}
 	g.Watch()
@@ -158,7 +156,7 @@ func TestBackgroundPolls(t *testing.T) {
 			s.put()
 		}
 	}
-	(*handler)(g.drivers[0]).Ready()
+	g.drivers[0].due(true)
 	if n := s.polls.Load(); n != backgroundPolls {
 		t.Errorf("%d polls", n)
 	}
@@ -192,7 +190,7 @@ func TestFailure(t *testing.T) {
 	s.fail(broken)
 	g.PollOnce()
 	d := g.drivers[0]
-	if again := (*handler)(d).Ready(); again != Network || d.armed.Load() {
+	if again := d.due(true); again != Network || d.armed.Load() {
 		t.Errorf("again after %v, armed %v", again, d.armed.Load())
 	}
 }
@@ -203,7 +201,7 @@ func TestEnd(t *testing.T) {
 		"poll": func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },
 		"once": (*Group).PollOnce,
 		"poller": func(g *Group) {
-			if again := (*handler)(g.drivers[0]).Ready(); again != 0 {
+			if again := g.drivers[0].due(true); again != 0 {
 				t.Errorf("again after %v", again)
 			}
 		},

@@ -5,15 +5,12 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
-
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
 // MaxDrivers is how many sources a group may have.
 const MaxDrivers = 64 // bits of a mask
 
-// Owner is what the sources of a group belong to. Its methods are called
-// concurrently.
+// Owner is what the sources of a group belong to. Its methods are called concurrently.
 type Owner interface {
 	// Now is the time on the owner's clock.
 	Now() time.Duration
@@ -30,8 +27,7 @@ type Owner interface {
 	Failed(err error)
 }
 
-// Group has sources that are polled together. Set it up with Init and Add before any
-// caller waits.
+// Group has sources that are polled together. Set it up with Init and Add before any caller waits.
 type Group struct {
 	// Waiting counts the callers that wait and do not poll. While there are any, the
 	// poller watches the sources that have no owner.
@@ -44,7 +40,7 @@ type Group struct {
 	looked, since atomic.Int64
 }
 
-// Init makes a group of no sources. Oversubscribed is as in
+// Init makes a group of no sources. Owner is nil if nothing but packets is to be done. Oversubscribed is as in
 // SpinPolicy.Init.
 func (g *Group) Init(owner Owner, oversubscribed bool) {
 	g.owner = owner
@@ -60,11 +56,11 @@ func (g *Group) PollAlone(avoided func() int) {
 
 // Add adds a source, whose descriptor becomes readable when something arrives. It
 // is watched from the next Watch on. While callers compute between their calls, the poller polls it at intervals. The error is of the
-// system, or poller.ErrUnsupported.
+// system, or that it has no poller.
 func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 	d := &Driver{g: g, src: src, interval: interval}
 	var err error
-	if d.watch, err = poller.Add(fd, (*handler)(d)); err != nil {
+	if d.watch, err = newWatch(fd, d.due); err != nil {
 		return err
 	}
 	g.drivers = append(g.drivers, d)
@@ -109,9 +105,8 @@ func (g *Group) Watch() {
 	}
 }
 
-// Poll polls the sources until done is set or c has a value, for as long as that
-// is better than to be woken, and while ctx lasts. Done or c may be nil. It returns for how long it
-// has polled if the caller is to sleep now.
+// Poll polls the sources until done is set or c has a value, for as long as that is better than to be woken, and
+// while ctx lasts. Done or c may be nil. It returns for how long it has polled if the caller is to sleep now.
 func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) (polled time.Duration) {
 	if len(g.drivers) == 0 || ctx.Err() != nil {
 		return 0
@@ -143,9 +138,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 		if !s.Polled() {
 			continue
 		}
-		now := g.owner.Now()
-		g.owner.Tick(now)
-		g.postpone(now)
+		now := g.look()
 		if !s.Continue(now) || ctx.Err() != nil {
 			break
 		}
@@ -158,16 +151,33 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 		}
 	}
 	if clock {
-		g.polled()
+		g.look()
 	}
 	return polled
 }
 
-// polled does what a caller does that has polled often.
-func (g *Group) polled() {
-	now := g.owner.Now()
-	g.owner.Tick(now)
+// look is called by callers that have polled often. It returns the time.
+func (g *Group) look() time.Duration {
+	now := g.now()
+	if g.owner != nil {
+		g.owner.Tick(now)
+	}
 	g.postpone(now)
+	return now
+}
+
+func (g *Group) now() time.Duration {
+	if g.owner == nil {
+		return Clock()
+	}
+	return g.owner.Now()
+}
+
+// failed passes on the error of a source.
+func (g *Group) failed(err error) {
+	if g.owner != nil {
+		g.owner.Failed(err)
+	}
 }
 
 // postpone has the poller poll later, as a caller does: by an eighth of the time for which callers have polled and have not been away,
@@ -193,12 +203,11 @@ func (g *Group) PollOnce() {
 		}
 	}
 	if clock {
-		g.polled()
+		g.look()
 	}
 }
 
-// Drain polls until nothing is left, but not too often: there may be a flood. It skips
-// sources that have an owner.
+// Drain polls until nothing is left, but not too often: there may be a flood. It skips sources that have an owner.
 func (g *Group) Drain() {
 	for _, d := range g.drivers {
 		if d.acquire() && d.drain() {
@@ -207,9 +216,8 @@ func (g *Group) Drain() {
 	}
 }
 
-// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The
-// sender of the value must know c already, and the caller must be counted in Waiting. Polled is
-// what Poll has returned.
+// Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The sender of the value must
+// know c already, and the caller must be counted in Waiting. Polled is what Poll has returned.
 func (g *Group) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Watch()
 	return g.spin.Sleep(ctx, c, polled)
@@ -231,4 +239,13 @@ func (g *Group) AwaitAsleep(ctx context.Context, c <-chan struct{}, polled time.
 	g.Waiting.Add(1)
 	defer g.Waiting.Add(-1)
 	return g.Sleep(ctx, c, polled)
+}
+
+// Heartbeat reports whether the poller, which polls the sources when something arrives, is alive: it has until ctx is done
+// to show it.
+func (g *Group) Heartbeat(ctx context.Context) error {
+	if len(g.drivers) == 0 {
+		return nil
+	}
+	return heartbeat(ctx)
 }

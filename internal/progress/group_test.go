@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
 // What comes soon is found without asking the clock each time, and without memory.
@@ -313,7 +311,7 @@ func TestPollForSleepers(t *testing.T) {
 		held, release := make(chan struct{}), make(chan struct{})
 		holder := newSource(t)
 		holder.put()
-		w, err := poller.Add(holder.r, &holdUp{held, release})
+		w, err := NewWatch(holder.r, func() { close(held); <-release })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,17 +353,6 @@ func TestPollForSleepers(t *testing.T) {
 		w.Remove()
 	}
 }
-
-// holdUp is a handler that is called for as long as release is open.
-type holdUp struct{ held, release chan struct{} }
-
-func (h *holdUp) Ready() time.Duration {
-	close(h.held)
-	<-h.release
-	return 0
-}
-
-func (h *holdUp) PollAgain() time.Duration { return 0 }
 
 // Of many waiters each is served, whichever of them owns the source when something arrives.
 func TestManyWaiters(t *testing.T) {

@@ -21,13 +21,11 @@ const (
 	classes    = 36 // the last one has those of 131 ms or more
 	// memory is how much a count is worth after another wait: about the last 16 count.
 	memory = 15. / 16
-	// chooseEvery is after how many waits that were short enough the budget is chosen again, as that takes
-	// 0.1 µs.
+	// chooseEvery is after how many waits that were short enough the budget is chosen again, as that takes 0.1 µs.
 	chooseEvery = 8
 )
 
-// ends has what is longer than the waits of each class. The last one has no end, and its value is
-// not used.
+// ends has what is longer than the waits of each class. The last one has no end, and its value is not used.
 var ends = func() (ends [classes]time.Duration) {
 	for c := range ends {
 		ends[c] = time.Duration(float64(firstClass) * math.Pow(2, float64(c)/2))
@@ -55,9 +53,8 @@ func classOf(d time.Duration) int {
 // price, that would have cost the least for the last waits. To poll for price and then sleep never costs
 // more than twice the best choice for a wait: that is the budget before the first one.
 //
-// The length of a wait is known also if it has slept. So two sides that both sleep learn what
-// polling would have saved, and begin to poll again, unless their wake-ups are less than 1/32
-// of what a message takes.
+// The length of a wait is known also if it has slept. So two sides that both sleep learn what polling would have
+// saved, and begin to poll again, unless their wake-ups are less than 1/32 of what a message takes.
 type policy struct {
 	counts [classes]float64
 	recent int // waits since the budget was chosen

@@ -9,8 +9,7 @@ import (
 
 // Shared is polled by every caller of the process that polls, whatever it waits for.
 type Shared interface {
-	// Visit polls unless another goroutine does, and reports whether it has found something. It
-	// must not wait.
+	// Visit polls unless another goroutine does, and reports whether it has found something. It must not wait.
 	Visit() bool
 }
 
@@ -61,6 +60,21 @@ func visit() (found bool) {
 // background is set while a caller of PollShared polls on an oversubscribed host. It is not
 // counted in polling, so that it never keeps another caller from that.
 var background atomic.Bool
+
+// Poll polls until done reports true, for as long as that is better than to be woken. It returns for how long it has
+// polled if the caller is to sleep now.
+func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
+	var s Spin
+	if !p.Begin(&s) {
+		return 0
+	}
+	for !done() {
+		if s.Polled() && !s.Continue(Clock()) {
+			break
+		}
+	}
+	return s.End()
+}
 
 // PollShared polls what is shared until c has a value, for as long as that is better than to
 // be woken. It reports false if other callers poll instead: on an oversubscribed host as

@@ -3,12 +3,9 @@ package progress
 import (
 	"runtime"
 	"time"
-
-	"github.com/zrlmpi/zrlmpid/internal/poller"
 )
 
-// pause is about how long a caller polls between two times that it yields to other
-// goroutines and reads the clock.
+// pause is about how long a caller polls between two times that it yields to other goroutines and reads the clock.
 const pause = 3 * time.Microsecond
 
 // The number of polls between two pauses is adapted, from firstPolls on, and kept
@@ -19,6 +16,9 @@ const (
 )
 
 var begun = time.Now()
+
+// Clock is the time by which the process's waits are measured.
+func Clock() time.Duration { return time.Since(begun) }
 
 // mostBetween is how much of the time between two polls a caller on an oversubscribed host is
 // charged for. The rest is that of processes that it has yielded to.
@@ -45,8 +45,7 @@ func (p *SpinPolicy) spin() Spin {
 	return s
 }
 
-// Begin begins a spin, and reports whether there is a core for it. If so, End must be
-// called.
+// Begin begins a spin, and reports whether there is a core for it. If so, End must be called.
 func (p *SpinPolicy) Begin(s *Spin) bool {
 	if polling.Add(1) > p.maxPollers {
 		polling.Add(-1)
@@ -85,9 +84,8 @@ func (s *Spin) Polled() bool {
 // yieldToOthers polls for sleepers, yields to other processes on an oversubscribed host, and
 // to other goroutines if it is time or something has arrived for them.
 func (s *Spin) yieldToOthers() bool {
-	// A caller that polls keeps the runtime from waiting for descriptors, and so the
-	// poller from waking sleepers.
-	if asleep.Load() > 0 && poller.PollOnce() > 0 {
+	// A caller that polls keeps the runtime from waiting for descriptors, and so the poller from waking sleepers.
+	if asleep.Load() > 0 && serveWatches() > 0 {
 		s.found, s.polls = true, s.every+1
 	} else if s.p.oversubscribed {
 		s.yield()
@@ -95,9 +93,8 @@ func (s *Spin) yieldToOthers() bool {
 	if s.polls <= s.every {
 		return false
 	}
-	// To yield to goroutines costs more than a poll does, and has the runtime wake a
-	// thread to find out whether there are any. So only if something was found that
-	// may be for others, or if there is no other core for them.
+	// To yield to goroutines costs more than a poll does, and has the runtime wake a thread to find out whether there
+	// are any. So only if something was found that may be for others, or if there is no other core for them.
 	if s.found && asleep.Load() > 0 || polling.Load() >= scheduled.Load() {
 		runtime.Gosched()
 	}

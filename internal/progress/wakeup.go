@@ -12,8 +12,7 @@ const (
 	// then there is one when a caller sleeps, at most every wakeupInterval.
 	wakeupSamples  = 9
 	wakeupInterval = 50 * time.Millisecond
-	// wakeupAfter is how long a measurement sleeps. A core that has slept for longer is no slower to
-	// wake.
+	// wakeupAfter is how long a measurement sleeps. A core that has slept for longer is no slower to wake.
 	wakeupAfter = time.Millisecond
 	// A host on which a wake-up takes longer than maxWakeup has more to do than it can: to poll for
 	// longer would be no help.

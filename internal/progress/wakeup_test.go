@@ -34,6 +34,7 @@ func TestMedianWakeup(t *testing.T) {
 
 // What a wake-up costs is measured by and by, from the first time on that it matters.
 func TestWakeupsAreMeasured(t *testing.T) {
+	newGroup(t, false, newSource(t)) // or there is no poller
 	w := processWakeups()
 	measured := func() int {
 		w.mu.Lock()

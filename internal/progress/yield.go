@@ -59,9 +59,9 @@ func (s *Spin) yield() {
 	if !s.yields.due() {
 		return
 	}
-	before, begin := s.yields.without, time.Since(begun)
+	before, begin := s.yields.without, Clock()
 	yield()
-	end := time.Since(begun)
+	end := Clock()
 	if s.yields.yielded(begin, end) {
 		s.p.move(end)
 	}

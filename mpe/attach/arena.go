@@ -8,12 +8,7 @@ import (
 // The arena is memory behind the rings, where payload lies that is not carried by frames: the
 // program says where in START. docs/attach.md specifies it.
 const (
-	// arenaLen is how long an arena is that a daemon makes, in bytes.
-	arenaLen = 16 << 20
-	// maxArena is the longest that a program accepts.
-	maxArena = 1 << 40
-	// arenaLeast is the shortest payload that this client has there: what is shorter takes as long in
-	// frames.
+	// arenaLeast is the shortest payload that this client has there: what is shorter takes as long in frames.
 	arenaLeast = 16 << 10
 	// arenaBlock is what the lengths of this client's blocks are multiples of.
 	arenaBlock = 4 << 10

@@ -65,9 +65,3 @@ func TestArena(t *testing.T) {
 		t.Errorf("%v of no arena", b)
 	}
 }
-
-// placedAt is s with its payload in the arena.
-func placedAt(s start, at uint64) start {
-	s.placed, s.place = true, at
-	return s
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
@@ -20,11 +21,11 @@ import (
 type Client struct {
 	mpe.Minimal
 	socket string
-	stream Stream
-	in     *frameReader
-	out    *outbox
+	stream wire.Stream
+	in     *wire.Reader
+	out    *wire.Outbox
 	rank   int
-	limits Limits
+	limits wire.Limits
 	chunk  int
 	ring   uint64 // length of a ring in bytes, or 0
 	placed uint64 // length of the arena in bytes
@@ -34,23 +35,21 @@ type Client struct {
 	// spin is answerTime.
 	spin time.Duration
 
-	// ended is closed when the connection has, and everything with it; then stop stops what
-	// writes.
+	// ended is closed when the connection has, and everything with it; then stop stops what writes.
 	ended chan struct{}
 	stop  context.CancelFunc
 
 	// oversubscribed: the daemon reported that the host is.
 	oversubscribed bool
 	group          progress.Group
-	source         polled // what the group polls
-	// read belongs to the goroutine that reads: one that polls for the group, or one of its own
+	source         wire.Polled // what the group polls
+	// done belongs to the goroutine that reads: one that polls for the group, or one of its own
 	// where the stream's Read waits.
-	read reading
+	done wire.Done
 
 	mu      sync.Mutex
 	ops     table
-	fewer   []chan struct{} // of callers that wait for operations to complete
-	spare   []*Op           // that have been freed
+	fewer   chan struct{} // has a value when there are fewer operations, for callers that wait for that
 	leaving bool
 	hung    error // why this side has closed the connection
 	err     error // why no operation can be started
@@ -65,16 +64,16 @@ const attachTime = 30 * time.Second
 // Dial attaches to a rank of the daemon that listens at socket, or to any of its ranks if that is AnyRank. The error is
 // a *RefusedError if the daemon refuses the program, and a *ForeignError if CheckServer refuses the daemon.
 func Dial(ctx context.Context, socket string, rank int) (*Client, error) {
-	return dial(ctx, socket, rank, flagRings|flagArena)
+	return dial(ctx, socket, rank, wire.FlagRings|wire.FlagArena, attachTime)
 }
 
-// dial is Dial with the flags of HELLO.
-func dial(ctx context.Context, socket string, rank int, flags uint32) (*Client, error) {
-	return dialFor(ctx, socket, rank, flags, attachTime)
+// DialSocket is Dial for a program that shares no memory with the daemon.
+func DialSocket(ctx context.Context, socket string, rank int) (*Client, error) {
+	return dial(ctx, socket, rank, 0, attachTime)
 }
 
-// dialFor is dial with the time that the daemon may take.
-func dialFor(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
+// dial is Dial with the flags of HELLO and the time that the daemon may take.
+func dial(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("no answer for %v: the daemon is stopped or overloaded, or no zrlmpid listens there: %w",
 			limit, context.DeadlineExceeded))
@@ -92,17 +91,17 @@ func dialFor(ctx context.Context, socket string, rank int, flags uint32, limit t
 		conn.Close()
 		return nil, fmt.Errorf("attaching to %s: %w", rankName(rank), err)
 	}
-	greeting := newGreeting(conn.(*net.UnixConn))
-	from := &source{greeting}
+	greeting := wire.NewGreeting(conn.(*net.UnixConn))
+	from := &wire.Source{Reader: greeting}
 	c := newClient(socket, from)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = c.greet(conn, rank, flags)
 	if !stop() { // the deadline is set, or will be
 		err = ctxerr.Of(ctx)
 	}
-	var stream polled
+	var stream wire.Polled
 	if err == nil {
-		stream, err = greeting.stream(c.ring, c.placed)
+		stream, err = greeting.Stream(c.ring, c.placed)
 	}
 	if err == nil {
 		if err = c.open(stream, from, stream); err != nil {
@@ -116,10 +115,9 @@ func dialFor(ctx context.Context, socket string, rank int, flags uint32, limit t
 	return c, nil
 }
 
-// DialStream attaches through a connection to a daemon's ServeStream, which it closes if it
-// fails.
-func DialStream(stream Stream, rank int) (*Client, error) {
-	from := &source{stream}
+// DialStream attaches through a connection to a daemon's ServeStream, which it closes if it fails.
+func DialStream(stream wire.Stream, rank int) (*Client, error) {
+	from := &wire.Source{Reader: stream}
 	c := newClient("a stream", from)
 	err := c.greet(stream, rank, 0)
 	if err == nil {
@@ -132,27 +130,29 @@ func DialStream(stream Stream, rank int) (*Client, error) {
 	return c, nil
 }
 
-func newClient(socket string, from *source) *Client {
-	return &Client{socket: socket, in: newFrameReader(from), ended: make(chan struct{}), spin: answerTime}
+func newClient(socket string, from *wire.Source) *Client {
+	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1), spin: answerTime}
 }
 
 // open uses the connection from now on as a Stream, which is source as well if it can be
 // polled, and whose frames have come from from until now.
-func (c *Client) open(stream Stream, from *source, source polled) error {
-	c.stream, from.Reader, c.out = stream, stream, newOutbox(stream)
-	if r, ok := stream.(rings); ok {
-		c.out.rings, c.in.ahead = r, directLen
-		c.arena.open(r.arena())
+func (c *Client) open(stream wire.Stream, from *wire.Source, source wire.Polled) error {
+	c.stream, from.Reader, c.out = stream, stream, wire.NewOutbox(stream)
+	if r, ok := stream.(wire.Rings); ok {
+		c.out.Rings = r
+		c.in.FromRings(r)
+		c.arena.open(r.Arena())
+	} else if source != nil {
+		c.in.FromSocket()
 	}
-	// A reader receives what the daemon sent before the connection ended, and
-	// then the end.
-	c.out.failed = func() {
-		stream.After(farewellTime, stream.HangUp)
+	// A reader receives what the daemon sent before the connection ended, and then the end.
+	c.out.Failed = func() {
+		stream.After(wire.FarewellTime, stream.HangUp)
 		c.group.Watch()
 	}
 	writing, stop := context.WithCancel(context.Background())
 	c.stop = stop
-	stream.Go(func() { c.out.run(writing) })
+	stream.Go(func() { c.out.Run(writing) })
 	err := c.start(source)
 	if err != nil {
 		stop()
@@ -160,11 +160,8 @@ func (c *Client) open(stream Stream, from *source, source polled) error {
 	return err
 }
 
-// source is what is read, by whichever way.
-type source struct{ io.Reader }
-
 func rankName(rank int) string {
-	if rank == AnyRank {
+	if rank == wire.AnyRank {
 		return "any rank"
 	}
 	return fmt.Sprintf("rank %d", rank)
@@ -172,33 +169,32 @@ func rankName(rank int) string {
 
 // greet asks for the rank and reads what the daemon says of it.
 func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
-	// A daemon that refuses may have closed the connection before it was asked, and has
-	// said why.
-	_, written := conn.Write(helloFrame(hello{version: Version, rank: int32(rank), flags: flags}))
-	if err := c.in.next(); err != nil {
+	// A daemon that refuses may have closed the connection before it was asked, and has said why.
+	_, written := conn.Write(wire.HelloFrame(wire.Hello{Version: wire.Version, Rank: int32(rank), Flags: flags}))
+	if err := c.in.Next(); err != nil {
 		return errors.Join(written, err)
 	}
-	switch c.in.typ {
-	case frameWelcome:
-	case frameRefused:
-		return c.in.readRefused()
+	switch c.in.Type {
+	case wire.FrameWelcome:
+	case wire.FrameRefused:
+		return c.in.ReadRefused()
 	default:
-		return violation("the daemon answers with %v and not with WELCOME", c.in.typ)
+		return wire.Violationf("the daemon answers with %v and not with WELCOME", c.in.Type)
 	}
-	w, err := c.in.readWelcome()
+	w, err := c.in.ReadWelcome()
 	if err != nil {
 		return err
 	}
-	c.rank, c.limits, c.chunk, c.ring, c.placed = int(w.rank), w.limits, int(w.chunk), w.ring, w.arena
-	c.oversubscribed = w.flags&flagOversubscribed != 0
-	for rank := range int(w.size) {
-		if err := c.in.next(); err != nil {
+	c.rank, c.limits, c.chunk, c.ring, c.placed = int(w.Rank), w.Limits, int(w.Chunk), w.Ring, w.Arena
+	c.oversubscribed = w.Flags&wire.FlagOversubscribed != 0
+	for rank := range int(w.Size) {
+		if err := c.in.Next(); err != nil {
 			return err
 		}
-		if c.in.typ != framePeer {
-			return violation("%v where PEER was due", c.in.typ)
+		if c.in.Type != wire.FramePeer {
+			return wire.Violationf("%v where PEER was due", c.in.Type)
 		}
-		p, err := c.in.readPeer(rank)
+		p, err := c.in.ReadPeer(rank)
 		if err != nil {
 			return err
 		}
@@ -214,7 +210,7 @@ func (c *Client) Rank() int { return c.rank }
 func (c *Client) Size() int { return len(c.peers) }
 
 // Limits returns what the daemon grants. Start refuses what is beyond it.
-func (c *Client) Limits() Limits { return c.limits }
+func (c *Client) Limits() wire.Limits { return c.limits }
 
 // Peer describes a rank as it was when the client attached.
 func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
@@ -224,9 +220,8 @@ func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 	return c.peers[rank], nil
 }
 
-// Close ends all operations with mpe.ErrClosed, gives the rank back, and returns
-// when another program may have it. If ctx ends first, it closes the connection, and returns
-// the context's error.
+// Close ends all operations with mpe.ErrClosed, gives the rank back, and returns when another program may have it. If
+// ctx ends first, it closes the connection, and returns the context's error.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first := !c.leaving
@@ -236,7 +231,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	if first {
-		c.out.putNow(raw(appendHeader(nil, frameBye, 0)))
+		c.out.PutNow(wire.Raw(wire.AppendHeader(nil, wire.FrameBye, 0)))
 	}
 	if err := c.Await(ctx, c.ended); err == nil {
 		return nil
@@ -248,34 +243,27 @@ func (c *Client) Close(ctx context.Context) error {
 
 // fail ends everything because the connection has ended with err.
 func (c *Client) fail(err error) {
-	var refusal *RefusedError
+	var refusal *wire.RefusedError
 	why := fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
 	switch {
-	case errors.Is(err, errBye):
+	case errors.Is(err, wire.ErrBye):
 		why = fmt.Errorf("rank %d: %w: the program has given it back", c.rank, mpe.ErrClosed)
 	case errors.As(err, &refusal):
 		why = fmt.Errorf("rank %d: %w: disconnected: %w", c.rank, mpe.ErrClosed, err)
 	}
-	c.out.close()
+	c.out.Close()
 	c.mu.Lock()
 	c.err, c.leaving = why, true
 	ops := c.ops.drop()
-	c.wakeFewer()
+	wire.Notify(c.fewer)
 	c.mu.Unlock()
 	for _, op := range ops {
-		op.reply(&done{err: why})
+		op.reply(&wire.Done{Err: why})
 	}
 }
 
-// work is what an operation does: one of these.
-type work struct {
-	req   *mpe.Operation
-	probe *probe
-	call  *collective.Operation
-}
-
-// enter makes an operation.
-func (c *Client) enter(w *work) (*Op, error) {
+// enter makes an operation: of a send or a receive, a probe, or a collective call.
+func (c *Client) enter(req mpe.Operation, p wire.Probe, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil && c.ops.len() >= c.limits.Operations {
@@ -287,16 +275,21 @@ func (c *Client) enter(w *work) (*Op, error) {
 	if c.ops.len() >= c.limits.Operations {
 		return nil, fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.limits.Operations)
 	}
-	var op *Op
-	if last := len(c.spare) - 1; last >= 0 {
-		op, c.spare[last] = c.spare[last], nil
-		c.spare = c.spare[:last]
-	} else {
-		op = &Op{c: c, over: make(chan struct{}, 1)}
+	op := spareOps.Get().(*Op)
+	op.mu.Lock() // the outbox may just be leaving the old one
+	defer op.mu.Unlock()
+	id := c.ops.add(op)
+	op.c, op.req, op.probe, op.got, op.opState = c, wire.Start{ID: id, Operation: req, Length: uint64(len(req.Buf))}, p, 0, opState{queued: true}
+	op.probe.ID, op.block = id, span{}
+	if call != nil {
+		if op.call == nil {
+			op.call = new(collectiveOp)
+		}
+		op.call.begin(id, call, len(c.peers))
 	}
-	op.begin(c.ops.add(op), w)
-	if n := len(op.req.Buf); n >= arenaLeast {
+	if n := len(req.Buf); n >= arenaLeast {
 		op.block = c.arena.take(n)
+		op.req.Placed, op.req.Place = op.block.n > 0, uint64(op.block.at)
 	}
 	return op, nil
 }
@@ -315,37 +308,19 @@ func (c *Client) awaitEnd() {
 	for most := c.limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
 		had := c.ops.ended
 		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
-		more := make(chan struct{}, 1)
-		c.fewer = append(c.fewer, more)
 		c.mu.Unlock()
-		_ = c.Await(ctx, more) // the completed operation has the result
+		err := c.Await(ctx, c.fewer)
 		cancel()
 		c.mu.Lock()
-		if c.ops.ended == had {
-			return
+		if err != nil && c.ops.ended == had {
+			break
 		}
 	}
+	wire.Notify(c.fewer) // others may wait as well
 }
 
-// wakeFewer wakes those that wait for operations to end. The lock is held.
-func (c *Client) wakeFewer() {
-	for _, more := range c.fewer {
-		notify(more)
-	}
-	c.fewer = nil
-}
-
-// maxSpare is how many operations are kept to be used again. A rush leaves more.
-const maxSpare = 1024
-
-// forget recycles an operation that is no longer used.
-func (c *Client) forget(op *Op) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.spare) < maxSpare {
-		c.spare = append(c.spare, op)
-	}
-}
+// spareOps are operations that have been freed.
+var spareOps = sync.Pool{New: func() any { return &Op{over: make(chan struct{}, 1)} }}
 
 // find returns the operation with an id, or nil.
 func (c *Client) find(id uint64) *Op {
@@ -354,17 +329,13 @@ func (c *Client) find(id uint64) *Op {
 	return c.ops.get(id)
 }
 
-// remove removes an operation from the table and returns it, or nil.
-func (c *Client) remove(id uint64) *Op {
+// remove removes an operation from the table.
+func (c *Client) remove(op *Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	op := c.ops.get(id)
-	if op != nil {
-		c.ops.remove(id)
-		if len(c.fewer) > 0 && c.ops.ended%64 == 0 {
-			c.wakeFewer()
-		}
-		c.arena.put(op.block)
+	c.ops.remove(op.req.ID)
+	if c.ops.ended%64 == 0 {
+		wire.Notify(c.fewer)
 	}
-	return op
+	c.arena.put(op.block)
 }

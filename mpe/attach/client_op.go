@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // answerTime is how long the daemon may take to answer a caller whose context
@@ -19,49 +20,46 @@ const answerTime = 10 * time.Second
 
 // Op is an operation of a Client. When it has been freed it becomes another one.
 type Op struct {
-	c   *Client
-	id  uint64
-	req mpe.Operation
+	c *Client
+	// req is what was posted, whose kind says whether probe or call has the rest. call is kept for the next one.
+	req   wire.Start
+	probe wire.Probe
+	call  *collectiveOp
 	// block is where in the arena its payload is, if there is one.
 	block span
-	// probe is what to probe for, instead of req, if probing is set; call is the call
-	// to make, if calls is: it is kept for the next one.
-	probe   probe
-	probing bool
-	call    *collectiveOp
-	calls   bool
-
-	// got is how much of a receive's payload, or of a call's result, has arrived,
-	// or is about to. It belongs to the goroutine that polls for the group.
+	// got is how much of a receive's payload, or of a call's result, has arrived, or is about to. It belongs to the
+	// goroutine that polls for the group.
 	got int
-
 	// over has a value when the operation has ended while it was waited for.
 	over chan struct{}
 
+	library any // as in Library
+
 	mu sync.Mutex
-	// begun and sent record for the outbox what it has written of the operation;
-	// writing is set while it reads the buffer. queued: it may come back to
-	// it.
+	opState
+}
+
+// opState is how far an operation is. The Op is locked.
+type opState struct {
+	// begun and sent record for the outbox what it has written of the operation; writing is set while it reads the
+	// buffer. queued: it may come back to it.
 	begun, writing, queued bool
 	sent                   int
 	// unread has a value when writing has ended, if a goroutine waits for that.
 	unread chan struct{}
-	// replied: the outcome is here. ended: and the buffer is the caller's.
-	// freed: the operation is for another one, when it is not queued.
+	// replied: the outcome is here. ended: and the buffer is the caller's. freed: the operation is for another one,
+	// when it is not queued.
 	replied, ended, freed bool
 	cancelled             bool
 	waited                bool // a waiting goroutine is to be notified
 	notify                chan<- struct{}
-	outcome               done
-
-	library any // as in Library
+	outcome               wire.Done
 }
 
 var _ mpe.Op = (*Op)(nil)
 
-// Start posts a send or a receive. Its errors are those of the daemon's rank,
-// which come with the operation's end, mpe.ErrFull beyond the limits, and
-// mpe.ErrClosed.
+// Start posts a send or a receive. Its errors are those of the daemon's rank, which come with the operation's end,
+// mpe.ErrFull beyond the limits, and mpe.ErrClosed.
 func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	switch {
 	case req.Kind < mpe.OpSend || req.Kind > mpe.OpRecv:
@@ -71,14 +69,14 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag < mpe.AnyTag || req.Tag > math.MaxInt32:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(&work{req: &req})
+	op, err := c.enter(req, wire.Probe{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if op.block.n > 0 && req.Kind != mpe.OpRecv {
+	if op.req.Placed && req.Kind != mpe.OpRecv {
 		c.arena.write(op.block, req.Buf)
 	}
-	c.out.putNow(op)
+	c.out.PutNow(op)
 	return op, nil
 }
 
@@ -90,38 +88,15 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	case m.Tag != int(int32(m.Tag)):
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(&work{probe: &probe{wait: wait, claim: m.Claim, source: int32(m.Source), tag: int32(m.Tag), comm: m.Comm}})
+	op, err := c.enter(mpe.Operation{Kind: wire.OpProbe}, wire.Probe{Match: m, Wait: wait}, nil)
 	if err != nil {
 		return mpe.Status{}, false, err
 	}
-	c.out.putNow(op)
+	c.out.PutNow(op)
 	end, err := op.Await(ctx)
-	st, found := *end, op.outcome.found
+	st, found := *end, op.outcome.Found
 	op.Free()
 	return st, found, err
-}
-
-// begin makes a new operation of an unused one.
-func (op *Op) begin(id uint64, w *work) {
-	op.mu.Lock() // the outbox may just be leaving the old one
-	defer op.mu.Unlock()
-	op.id, op.probing, op.calls, op.got = id, w.probe != nil, w.call != nil, 0
-	op.req, op.block = mpe.Operation{}, span{}
-	switch {
-	case op.probing:
-		op.probe = *w.probe
-		op.probe.id = id
-	case op.calls:
-		if op.call == nil {
-			op.call = new(collectiveOp)
-		}
-		op.call.begin(id, w.call, len(op.c.peers))
-	default:
-		op.req = *w.req
-	}
-	op.begun, op.queued, op.sent, op.unread = false, true, 0, nil
-	op.replied, op.ended, op.freed = false, false, false
-	op.cancelled, op.waited, op.notify = false, false, nil
 }
 
 // Free lets the operation's memory become another operation.
@@ -131,68 +106,59 @@ func (op *Op) Free() {
 	op.freed = op.ended
 	op.mu.Unlock()
 	if idle {
-		op.c.forget(op)
+		spareOps.Put(op)
 	}
 }
 
-// frame is the outbox's: the operation's next frame, or nothing if it has ended.
-func (op *Op) frame(b []byte) (head, payload []byte, more bool) {
+// Frame is the outbox's: the operation's next frame, or nothing if it has ended.
+func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
 	head, payload, more = op.next(b)
 	op.queued = more
 	idle := op.freed && !more
 	op.mu.Unlock()
 	if idle {
-		op.c.forget(op)
+		spareOps.Put(op)
 	}
 	return head, payload, more
 }
 
 func (op *Op) next(b []byte) (head, payload []byte, more bool) {
+	r, begun := &op.req, op.begun
 	if op.replied {
 		return b, nil, false
 	}
-	if op.probing {
-		return appendProbe(b, &op.probe), nil, false
-	}
-	if op.calls {
-		begun := op.begun
-		op.begun, op.writing = true, true
+	switch op.begun = true; {
+	case r.Kind == wire.OpProbe:
+		return wire.AppendProbe(b, &op.probe), nil, false
+	case r.Kind == wire.OpCall:
+		op.writing = true
 		return op.call.next(b, begun, op.c.chunk)
-	}
-	r := &op.req
-	if r.Kind != mpe.OpRecv && op.block.n == 0 {
+	case r.Kind != mpe.OpRecv && !r.Placed:
 		payload = r.Buf[op.sent:min(len(r.Buf), op.sent+op.c.chunk)]
 		op.sent += len(payload)
 		op.writing = true
 		more = op.sent < len(r.Buf)
 	}
-	if op.begun {
-		return appendData(b, op.id, len(payload)), payload, more
+	if begun {
+		return wire.AppendData(b, r.ID, len(payload)), payload, more
 	}
-	op.begun = true
-	s := start{
-		id: op.id, kind: r.Kind, datatype: r.Datatype, anyDatatype: r.AnyDatatype,
-		peer: int32(r.Peer), tag: int32(r.Tag), comm: r.Comm, length: uint64(len(r.Buf)),
-		placed: op.block.n > 0, place: uint64(op.block.at),
-	}
-	return appendStart(b, &s, len(payload)), payload, more
+	return wire.AppendStart(b, r, len(payload)), payload, more
 }
 
-// written ends an operation whose outcome came while its last payload was being
-// written.
-func (op *Op) written() {
+// Written ends an operation whose outcome came while its last payload was being written.
+func (op *Op) Written() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.writing = false
 	if op.unread != nil {
-		notify(op.unread)
+		wire.Notify(op.unread)
 	}
 	op.complete()
 }
 
 // reply is the operation's outcome.
-func (op *Op) reply(d *done) {
+func (op *Op) reply(d *wire.Done) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.replied, op.outcome = true, *d
@@ -211,16 +177,8 @@ func (op *Op) complete() {
 		op.waited = false
 	}
 	if op.notify != nil {
-		notify(op.notify)
+		wire.Notify(op.notify)
 		op.notify = nil
-	}
-}
-
-// notify sends a value to n, if it has room.
-func notify(n chan<- struct{}) {
-	select {
-	case n <- struct{}{}:
-	default:
 	}
 }
 
@@ -239,7 +197,7 @@ func (op *Op) test() (mpe.Status, bool, error) {
 	if !op.ended {
 		return mpe.Status{}, false, nil
 	}
-	return op.outcome.status, true, op.outcome.err
+	return op.outcome.Status, true, op.outcome.Err
 }
 
 // Notify sends a value to n when the operation ends, if n has room.
@@ -249,19 +207,18 @@ func (op *Op) Notify(n chan<- struct{}) {
 	op.notify = n
 	if op.ended && n != nil {
 		op.notify = nil
-		notify(n)
+		wire.Notify(n)
 	}
 }
 
-// Cancel asks for the operation to be canceled. Collective calls go on: the other ranks
-// would wait for this one.
+// Cancel asks for the operation to be canceled. Collective calls go on: the other ranks would wait for this one.
 func (op *Op) Cancel() {
 	op.mu.Lock()
-	again, id := op.replied || op.cancelled || op.calls, op.id
+	again, id := op.replied || op.cancelled || op.req.Kind == wire.OpCall, op.req.ID
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
-		op.c.out.putNow(raw(cancelFrame(id)))
+		op.c.out.PutNow(wire.Raw(wire.CancelFrame(id)))
 	}
 }
 
@@ -277,7 +234,7 @@ func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 			op.abort(cause)
 		}
 	}
-	return &op.outcome.status, op.outcome.err
+	return &op.outcome.Status, op.outcome.Err
 }
 
 // Ended is Test that does not poll.
@@ -287,16 +244,15 @@ func (op *Op) Ended() (*mpe.Status, error) {
 	if !op.ended {
 		return nil, nil
 	}
-	return &op.outcome.status, op.outcome.err
+	return &op.outcome.Status, op.outcome.Err
 }
 
 // Library returns where a library keeps what belongs to the operation.
 func (op *Op) Library() *any { return &op.library }
 
-// abort takes an operation back. The daemon says what it waited for, or how
-// it has ended after all.
+// abort takes an operation back. The daemon says what it waited for, or how it has ended after all.
 func (op *Op) abort(cause error) {
-	op.c.out.putNow(raw(abortFrame(op.id, cause)))
+	op.c.out.PutNow(wire.Raw(wire.AbortFrame(op.req.ID, cause)))
 	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
 	defer stop()
 	if op.c.Await(spin, op.over) != nil {
@@ -305,22 +261,22 @@ func (op *Op) abort(cause error) {
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.outcome.err = op.because(op.outcome.err, cause)
+	op.outcome.Err = op.because(op.outcome.Err, cause)
 }
 
 // because makes the error of a caller that waits no longer be the cause in the
 // caller's own terms, too: the daemon knows its text only.
 func (op *Op) because(err, cause error) error {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
 	}
 	_, waited := errors.AsType[*mpe.WaitError](err)
-	if op.calls { // one that waited for no rank has the cause alone
-		waited = waited || strings.HasSuffix(e.text, clip(cause.Error()))
+	if op.req.Kind == wire.OpCall { // one that waited for no rank has the cause alone
+		waited = waited || strings.HasSuffix(e.Text, wire.Clip(cause.Error()))
 	}
-	if !waited && !op.probing {
+	if !waited && op.req.Kind != wire.OpProbe {
 		return err // it had failed before it was aborted
 	}
-	return &Error{text: e.text, set: e.set, parts: append(slices.Clip(e.parts), cause)}
+	return &wire.Error{Text: e.Text, Set: e.Set, Parts: append(slices.Clip(e.Parts), cause)}
 }

@@ -8,162 +8,98 @@ import (
 	"math"
 	"syscall"
 
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// errNothing: nothing more has come.
-var errNothing = errors.New("nothing has come")
-
-// reading is a frame that has not come as a whole.
-type reading struct {
-	// into is where a frame's payload goes, and behind it there are more bytes, which
-	// go to further pieces of the call of op. id is whose payload it is.
-	into []byte
-	more int
-	op   *Op
-	id   uint64
-	// reducing is set if the payload is that of REDUCE.
-	reducing *reducing
-	// done ends the operation after that, if ends is set.
-	done done
-	ends bool
-}
-
-// pump handles the daemon's frames until there are no more, which is errNothing,
-// or the connection ends. The caller is the one that polls.
+// pump handles the daemon's frames until there are no more, which is errNothing, or the connection ends. The caller is
+// the one that polls.
 func (c *Client) pump() (frames int, err error) {
 	for {
-		if err := c.step(); err != nil {
+		if err = c.in.Whole(); err == nil {
+			err = c.frame()
+		}
+		if err != nil {
 			return frames, err
 		}
 		frames++
 	}
 }
 
-// step goes on with a frame, or begins the next one when as much of it is here
-// as has to be examined as a whole.
-func (c *Client) step() error {
-	r := &c.read
-	if len(r.into) == 0 && !r.ends {
-		if err := c.in.have(frameHeaderLen); err != nil {
-			return err
-		}
-		if err := c.in.haveHead(); err != nil {
-			return err
-		}
-		if err := c.begin(); err != nil {
-			return err
-		}
+// frame handles a frame.
+func (c *Client) frame() error {
+	if err := c.in.Next(); err != nil {
+		return err
 	}
-	for len(r.into) > 0 {
-		n, err := c.in.some(r.into)
-		r.into = r.into[n:]
-		if err != nil {
-			return err
+	switch c.in.Type {
+	case wire.FrameDone:
+		return c.readDone()
+	case wire.FrameData:
+		id, err := c.in.ReadID()
+		if err == nil {
+			_, err = c.store(id)
 		}
-		if len(r.into) == 0 && r.more > 0 {
-			r.into = r.op.call.take.next(r.more)
-			r.more -= len(r.into)
+		return err
+	case wire.FrameReduce:
+		return c.readReduce()
+	case wire.FrameRefused:
+		return c.in.ReadRefused()
+	case wire.FrameBye:
+		return wire.ErrBye
+	}
+	return wire.Violationf("%v is not a frame that a daemon sends to a program that has a rank", c.in.Type)
+}
+
+// readDone ends an operation.
+func (c *Client) readDone() error {
+	d := &c.done
+	if err := c.in.ReadDone(d); err != nil {
+		return err
+	}
+	op, err := c.store(d.ID)
+	if err != nil {
+		return err
+	}
+	switch most := uint64(len(op.req.Buf)); {
+	case op.req.Kind == wire.OpCall && d.Err == nil && d.Stored != op.call.Result:
+		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.ID, op.call.Result, d.Stored)
+	case op.req.Placed && (d.Stored > most || d.Stored > 0 && op.req.Kind != mpe.OpRecv):
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, where there is room for %d", d.ID, d.Stored, most)
+	case op.req.Placed:
+		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.Place:])
+	case op.req.Kind == wire.OpProbe && op.probe.Claim:
+		if d.Stored > math.MaxInt32 {
+			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", d.ID, d.Stored)
 		}
+		d.Status.Claim = int(d.Stored)
+	case uint64(op.got) != d.Stored:
+		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d have come", d.ID, d.Stored, op.got)
 	}
-	r.into, r.op = nil, nil
-	if r.reducing != nil {
-		c.stream.Go(r.reducing.run)
-		r.reducing = nil
-	}
-	if r.ends {
-		r.ends = false
-		if op := c.remove(r.id); op != nil {
-			op.reply(&r.done)
-		}
-		r.done.err = nil
-	}
+	c.remove(op)
+	op.reply(d)
+	d.Err = nil
 	return nil
 }
 
-// begin begins a frame.
-func (c *Client) begin() error {
-	if err := c.in.next(); err != nil {
-		return err
-	}
-	switch c.in.typ {
-	case frameDone:
-		if err := c.in.readDone(&c.read.done); err != nil {
-			return err
-		}
-		d := &c.read.done
-		op, err := c.store(d.id)
-		if err != nil {
-			return err
-		}
-		c.read.ends = true
-		if op.calls && d.err == nil && d.stored != op.call.result {
-			return violation("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", d.id, op.call.result, d.stored)
-		}
-		if op.block.n > 0 {
-			return op.placed(d.stored)
-		}
-		if op.probing && op.probe.claim {
-			if d.stored > math.MaxInt32 {
-				return violation("DONE of operation %#x, a matched probe, says that it is message %d", d.id, d.stored)
-			}
-			d.status.Claim = int(d.stored)
-			return nil
-		}
-		if uint64(op.got) != d.stored {
-			return violation("DONE of operation %#x says that %d bytes were stored, but %d have come", d.id, d.stored, op.got)
-		}
-		return nil
-	case frameData:
-		id, err := c.in.readID()
-		if err != nil {
-			return err
-		}
-		_, err = c.store(id)
-		return err
-	case frameReduce:
-		return c.readReduce()
-	case frameRefused:
-		return c.in.readRefused()
-	case frameBye:
-		return errBye
-	}
-	return violation("%v is not a frame that a daemon sends to a program that has a rank", c.in.typ)
-}
-
-// store has the rest of the frame read into a receive's buffer.
+// store reads the rest of the frame into a receive's buffer, or to where the result of a call goes.
 func (c *Client) store(id uint64) (*Op, error) {
-	op, n := c.find(id), c.in.left
+	op, n := c.find(id), c.in.Left
 	switch {
 	case op == nil:
-		return nil, violation("%v for operation %#x, which is not under way", c.in.typ, id)
+		return nil, wire.Violationf("%v for operation %#x, which is not under way", c.in.Type, id)
 	case n > op.room():
-		return nil, violation("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.typ, n, op.got, id)
-	}
-	c.read.id = id
-	c.read.into, c.read.more = nil, 0
-	switch {
-	case n == 0:
-	case op.calls:
-		if err := op.given(); err != nil {
-			return nil, err
-		}
-		c.read.into = op.call.take.next(n)
-		c.read.more, c.read.op = n-len(c.read.into), op
-	default:
-		c.read.into = op.req.Buf[op.got : op.got+n]
+		return nil, wire.Violationf("%v with %d bytes of payload after %d for operation %#x, which has no room for them", c.in.Type, n, op.got, id)
 	}
 	op.got += n
-	return op, nil
-}
-
-// placed takes n bytes of a receive's payload out of the arena.
-func (op *Op) placed(n uint64) error {
-	if most := uint64(len(op.req.Buf)); n > most || n > 0 && op.req.Kind != mpe.OpRecv {
-		return violation("DONE of operation %#x says that %d bytes were stored, where there is room for %d", op.id, n, most)
+	if n == 0 || op.req.Kind != wire.OpCall {
+		return op, c.in.Read(op.req.Buf[op.got-n : op.got])
 	}
-	copy(op.req.Buf[:n], op.c.arena.mem[op.block.at:])
-	return nil
+	err := op.given()
+	for err == nil && c.in.Left > 0 {
+		err = c.in.Read(op.call.take.next(c.in.Left))
+	}
+	return op, err
 }
 
 // given waits until a call's payload is not read any longer: the result may go to the same
@@ -182,7 +118,7 @@ func (op *Op) given() error {
 		writing = op.c.stream.Await(within, unread) != nil
 	}
 	if writing || left > 0 {
-		return violation("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.typ, op.id)
+		return wire.Violationf("%v with the result of operation %#x, a call whose payload has not been sent", op.c.in.Type, op.req.ID)
 	}
 	return nil
 }
@@ -190,9 +126,9 @@ func (op *Op) given() error {
 // room is how many bytes more the daemon may send for an operation.
 func (op *Op) room() int {
 	switch {
-	case op.calls:
+	case op.req.Kind == wire.OpCall:
 		return op.call.take.left
-	case op.probing || op.req.Kind != mpe.OpRecv || op.block.n > 0:
+	case op.req.Kind != mpe.OpRecv || op.req.Placed:
 		return 0
 	}
 	return len(op.req.Buf) - op.got
@@ -229,4 +165,61 @@ func (c *Client) broken(err error) error {
 		return fmt.Errorf("it went away (%w)", err)
 	}
 	return err
+}
+
+// A goroutine that waits for an operation reads the daemon's frames meanwhile: see package progress.
+
+// start has the connection read from now on: source is polled, unless there is none.
+func (c *Client) start(source wire.Polled) error {
+	c.group.Init(nil, c.oversubscribed)
+	var avoided func() int // the daemon's processor
+	if r, ok := source.(wire.Rings); ok {
+		avoided = r.OtherProcessor
+	}
+	c.group.PollAlone(avoided) // a program may use several ranks, each with a ring
+	if c.source = source; source == nil || source.Descriptor() == wire.NoDescriptor {
+		c.stream.Go(func() {
+			_, err := c.pump()
+			c.end(err)
+		})
+		return nil
+	}
+	if err := c.group.Add(source.Descriptor(), (*frames)(c), progress.Network); err != nil {
+		return err
+	}
+	c.group.Watch()
+	return nil
+}
+
+// wait waits for a value on n.
+func (c *Client) wait(n <-chan struct{}) {
+	_ = c.Await(context.Background(), n) // which never ends
+}
+
+// Await waits for a value on n, or for ctx, whose cause it returns.
+func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
+	if c.group.Len() == 0 {
+		return c.stream.Await(ctx, n)
+	}
+	return c.group.Await(ctx, n)
+}
+
+// frames are a client's progress.Source.
+type frames Client
+
+// Poll handles what has come. When the connection ends, so does the client.
+func (f *frames) Poll() (int, error) {
+	c := (*Client)(f)
+	c.out.Advance()
+	n, err := c.pump()
+	if errors.Is(err, wire.ErrNothing) {
+		return n, nil
+	}
+	go c.end(err)
+	return n, progress.ErrEnded
+}
+
+// Sleep implements progress.Source.
+func (f *frames) Sleep() bool {
+	return f.source.Sleep() && (!f.out.Stalled.Load() || f.out.Rings.Waits())
 }

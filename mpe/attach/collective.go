@@ -1,9 +1,13 @@
 package attach
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
@@ -24,11 +28,11 @@ func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	if err := c.check(m); err != nil {
 		return nil, err
 	}
-	op, err := c.enter(&work{call: m})
+	op, err := c.enter(mpe.Operation{Kind: wire.OpCall}, wire.Probe{}, m)
 	if err != nil {
 		return nil, err
 	}
-	c.out.putNow(op)
+	c.out.PutNow(op)
 	return op, nil
 }
 
@@ -64,12 +68,11 @@ func (c *Client) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(c.P
 
 // collectiveOp is a collective call that the daemon carries out.
 type collectiveOp struct {
-	call
+	wire.Call
 	// text is the description.
 	text []byte
-	// give is what goes out: the description, and blocks of the program's buffers;
-	// take is where the result goes. Of give, sent bytes are written; got bytes of
-	// take have come.
+	// give is what goes out: the description, and blocks of the program's buffers; take is where the result goes. Of
+	// give, sent bytes are written; got bytes of take have come.
 	give, take pieces
 	// user is the operation, if it is a function of the program.
 	user func(in, inout []byte) error
@@ -77,48 +80,35 @@ type collectiveOp struct {
 
 // begin describes a call that can be.
 func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
-	c, s := &m.Call, shapeOf(&m.Call)
-	x.call = call{
-		id: id, collective: c.Collective, datatype: m.Datatype, comm: m.Comm, tag: int32(m.Tag),
-		ranks: uint32(c.Ranks), rank: uint32(c.Rank), root: uint32(c.Root), op: m.Op, typ: m.Type,
-		name: uint8(len(m.Algorithm)), elem: uint32(c.Elem), bytes: uint64(c.Bytes), segment: uint64(c.Segment), result: uint64(s.result),
-	}
-	for _, f := range [...]struct {
-		set  bool
-		flag uint16
-	}{{m.AnyDatatype, flagAnyDatatype}, {c.InPlace, flagInPlace}, {c.Ordered, flagOrdered}, {c.Vector, flagVector}, {!isWorld(m.Members, size), flagListed}, {m.User != nil, flagUser}} {
-		if f.set {
-			x.flags |= f.flag
-		}
-	}
-	x.text = x.appendDescription(x.text[:0], c, m.Members, m.Algorithm)
-	x.length, x.user = uint64(len(x.text)+s.payload), m.User
+	var sh wire.Shape
+	x.text, sh = x.Describe(id, m, size, x.text[:0])
+	x.user = m.User
 	x.give.reset()
 	x.take.reset()
 	x.give.add(x.text)
-	x.blocks(m, &s)
+	x.blocks(m, &sh)
 }
 
 // blocks adds the blocks that go out and come back.
-func (x *collectiveOp) blocks(m *collective.Operation, s *shape) {
+func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	c := &m.Call
 	switch c.Collective {
 	case coll.Gather, coll.Allgather:
-		if s.inRecv {
+		if s.InRecv {
 			x.give.addBlock(m.Recv, c, &c.Recv, c.Rank)
 		} else {
-			x.give.add(m.Send[:s.payload])
+			x.give.add(m.Send[:s.Payload])
 		}
-		if s.result > 0 {
+		if s.Result > 0 {
 			x.take.addBlocks(m.Recv, c, &c.Recv)
 		}
 	case coll.Scatter:
-		if s.payload > 0 {
+		if s.Payload > 0 {
 			x.give.addBlocks(m.Send, c, &c.Send)
 		}
-		x.take.add(m.Recv[:s.result])
+		x.take.add(m.Recv[:s.Result])
 	case coll.Alltoall:
-		if s.inRecv {
+		if s.InRecv {
 			x.give.addBlocks(m.Recv, c, &c.Recv)
 		} else {
 			x.give.addBlocks(m.Send, c, &c.Send)
@@ -126,34 +116,21 @@ func (x *collectiveOp) blocks(m *collective.Operation, s *shape) {
 		x.take.addBlocks(m.Recv, c, &c.Recv)
 	default:
 		from := m.Send
-		if s.inRecv {
+		if s.InRecv {
 			from = m.Recv
 		}
-		x.give.add(from[:s.payload])
-		x.take.add(m.Recv[:s.result])
+		x.give.add(from[:s.Payload])
+		x.take.add(m.Recv[:s.Result])
 	}
-}
-
-// isWorld reports whether the members are all ranks of the world in their order.
-func isWorld(members []int, size int) bool {
-	if len(members) != size {
-		return false
-	}
-	for i, m := range members {
-		if i != m {
-			return false
-		}
-	}
-	return true
 }
 
 // next makes the next frame of a call. Small pieces are copied behind each other.
 func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
 	begin := len(b)
 	if begun {
-		b = appendData(b, x.id, 0)
+		b = wire.AppendData(b, x.ID, 0)
 	} else {
-		b = appendCall(b, &x.call, 0)
+		b = wire.AppendCall(b, &x.Call, 0)
 	}
 	body := len(b)
 	for room := chunk; room > 0 && payload == nil; {
@@ -161,13 +138,150 @@ func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []by
 		switch {
 		case len(piece) == 0:
 			room = 0
-		case len(piece) > copyLen-(len(b)-body):
+		case len(piece) > wire.CopyLen-(len(b)-body):
 			payload = piece
 		default:
 			b = append(b, piece...)
 			room -= len(piece)
 		}
 	}
-	order.PutUint32(b[begin:], uint32(len(b)-begin-frameHeaderLen+len(payload)))
+	wire.Order.PutUint32(b[begin:], uint32(len(b)-begin-wire.FrameHeaderLen+len(payload)))
 	return b, payload, x.give.left > 0
+}
+
+// pieces are places in memory that are one run of bytes on the socket.
+type pieces struct {
+	list [][]byte
+	// at is the piece that is next, which has been shortened by what has gone.
+	at int
+	// left is how many bytes there are.
+	left int
+}
+
+// reset drops all pieces. The program's memory is its own again.
+func (p *pieces) reset() {
+	clear(p.list)
+	*p = pieces{list: p.list[:0]}
+}
+
+// add adds a piece.
+func (p *pieces) add(b []byte) {
+	if len(b) > 0 {
+		p.list = append(p.list, b)
+		p.left += len(b)
+	}
+}
+
+// addBlock adds a rank's block of a buffer.
+func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
+	off, size := wire.Block(c, l, i)
+	if c.Vector && l.Offsets != nil {
+		off = l.Offsets[i]
+	}
+	if size > 0 {
+		p.add(buf[off : off+size])
+	}
+}
+
+// addBlocks adds all blocks of a buffer. Those that lie one after another are one piece.
+func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
+	if !c.Vector || l.Offsets == nil {
+		p.add(buf[:wire.Extent(c, l)])
+		return
+	}
+	begin, end := 0, 0
+	for i, size := range l.Sizes {
+		switch off := l.Offsets[i]; {
+		case size == 0:
+		case off == end:
+			end += size
+		default:
+			p.add(buf[begin:end])
+			begin, end = off, off+size
+		}
+	}
+	p.add(buf[begin:end])
+}
+
+// next takes the next bytes: a piece, or as much of it as most.
+func (p *pieces) next(most int) []byte {
+	if p.at == len(p.list) {
+		return nil
+	}
+	b := p.list[p.at]
+	if len(b) <= most {
+		p.at++
+	} else {
+		p.list[p.at] = b[most:]
+		b = b[:most]
+	}
+	p.left -= len(b)
+	return b
+}
+
+// reducing is the memory of a REDUCE. In the program it is an item of the outbox: REDUCED.
+type reducing struct {
+	c    *Client
+	id   uint64
+	user func(in, inout []byte) error
+	// operands are in and inout, one behind the other, and in the daemon the result.
+	operands []byte
+	err      error
+}
+
+// reserve makes room for n bytes.
+func (x *reducing) reserve(n int) { x.operands = slices.Grow(x.operands[:0], n)[:n] }
+
+// reducings are for reuse.
+var reducings = sync.Pool{New: func() any { return new(reducing) }}
+
+// readReduce begins REDUCE, whose operands are read next.
+func (c *Client) readReduce() error {
+	id, err := c.in.ReadID()
+	if err != nil {
+		return err
+	}
+	op, n := c.find(id), c.in.Left
+	switch {
+	case op == nil || op.req.Kind != wire.OpCall || op.call.user == nil:
+		return wire.Violationf("REDUCE for operation %#x, which is no call with a function of the program", id)
+	case n == 0 || n%(2*int(op.call.Elem)) != 0:
+		return wire.Violationf("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.Elem)
+	}
+	x := reducings.Get().(*reducing)
+	x.c, x.id, x.user = c, id, op.call.user
+	x.reserve(n)
+	if err := c.in.Read(x.operands); err != nil {
+		return err
+	}
+	c.stream.Go(x.run)
+	return nil
+}
+
+// run calls the program's function. It has a goroutine of its own: it may take as long as
+// it likes, and the caller of the collective call can still end that.
+func (x *reducing) run() {
+	x.err = errors.New("it has not returned")
+	defer func() {
+		if v := recover(); v != nil {
+			x.err = fmt.Errorf("panic: %v", v)
+		}
+		x.c.out.PutNow(x)
+	}()
+	half := len(x.operands) / 2
+	x.err = x.user(x.operands[:half], x.operands[half:])
+}
+
+// Frame returns REDUCED.
+func (x *reducing) Frame(b []byte) (head, payload []byte, more bool) {
+	payload = x.operands[len(x.operands)/2:]
+	if x.err != nil {
+		payload = []byte(wire.Clip(x.err.Error()))
+	}
+	return wire.AppendReduced(b, x.id, x.err != nil, len(payload)), payload, false
+}
+
+func (x *reducing) Written() {
+	*x = reducing{operands: x.operands}
+	reducings.Put(x)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
@@ -18,7 +20,7 @@ func described(c coll.Call, algorithm string) (*collectiveOp, *collective.Operat
 		m.Members = append(m.Members, 1+i)
 	}
 	send, recv := collcheck.Buffers(&c)
-	m.Send, m.Recv = pattern(1, send), pattern(2, recv)
+	m.Send, m.Recv = attachtest.Pattern(1, send), attachtest.Pattern(2, recv)
 	x := new(collectiveOp)
 	x.begin(9, m, c.Ranks+1)
 	return x, m
@@ -37,51 +39,51 @@ func written(x *collectiveOp, chunk int) (b []byte) {
 
 // TestCallFrames: what is written of a call is what is read, in pieces of any size.
 func TestCallFrames(t *testing.T) {
-	for i, calls := range everyCall(5, []int{0, 38, copyLen + 2}) {
+	for i, calls := range attachtest.EveryCall(5, []int{0, 38, wire.CopyLen + 2}) {
 		for r := range calls {
 			c := calls[r]
 			x, m := described(c, "name")
-			chunk := []int{40, 1000, chunkLen}[i%3]
-			r := newFrameReader(bytes.NewReader(written(x, chunk)))
-			var got call
+			chunk := []int{40, 1000, wire.ChunkLen}[i%3]
+			r := wire.NewReader(bytes.NewReader(written(x, chunk)))
+			var got wire.Call
 			var b []byte
-			for uint64(len(b)) < x.length || len(b) == 0 {
-				if err := r.next(); err != nil {
+			for uint64(len(b)) < x.Length || len(b) == 0 {
+				if err := r.Next(); err != nil {
 					t.Fatal(err)
 				}
 				var err error
 				if b == nil {
-					got, err = r.readCall()
+					got, err = r.ReadCall()
 				} else {
-					_, err = r.readID()
+					_, err = r.ReadID()
 				}
-				if err != nil || r.left > chunk || b != nil && r.left == 0 {
-					t.Fatalf("%+v: %d bytes, %v", c, r.left, err)
+				if err != nil || r.Left > chunk || b != nil && r.Left == 0 {
+					t.Fatalf("%+v: %d bytes, %v", c, r.Left, err)
 				}
-				b = append(b, make([]byte, r.left)...)
-				if err := r.read(b[len(b)-r.left:]); err != nil {
+				b = append(b, make([]byte, r.Left)...)
+				if err := r.Read(b[len(b)-r.Left:]); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if got != x.call || uint64(len(b)) != got.length {
-				t.Fatalf("%+v, and not %+v", got, x.call)
+			if got != x.Call || uint64(len(b)) != got.Length {
+				t.Fatalf("%+v, and not %+v", got, x.Call)
 			}
-			asked := got.asked()
-			length := int(got.description())
-			d, _, ok := got.readDescription(b[:length], &asked, nil)
-			if !ok || string(d.name) != "name" || len(d.members) != 4*c.Ranks || order.Uint32(d.members[4:]) != 2 {
+			asked := got.Asked()
+			length := int(got.Description())
+			d, _, ok := got.ReadDescription(b[:length], &asked, nil)
+			if !ok || string(d.Name) != "name" || len(d.Members) != 4*c.Ranks || wire.Order.Uint32(d.Members[4:]) != 2 {
 				t.Fatalf("%+v: %+v, %v", c, d, ok)
 			}
 			if err := asked.Check(); err != nil {
 				t.Fatal(err)
 			}
 			// The daemon's buffers are as long as the checker wants those of the call.
-			s := shapeOf(&asked)
+			s := wire.ShapeOf(&asked)
 			send, recv := collcheck.Buffers(&asked)
 			if c.Collective == coll.Exscan && c.Rank == 0 && !c.InPlace {
 				recv = 0
 			}
-			if s != shapeOf(&m.Call) || s.recv != recv || !s.inRecv && s.payload != send || s.payload != len(b)-length || s.result > s.recv {
+			if s != wire.ShapeOf(&m.Call) || s.Recv != recv || !s.InRecv && s.Payload != send || s.Payload != len(b)-length || s.Result > s.Recv {
 				t.Fatalf("%+v has the shape %+v, and buffers of %d and %d bytes", c, s, send, recv)
 			}
 		}
@@ -91,8 +93,8 @@ func TestCallFrames(t *testing.T) {
 // TestCallFrame: a call of a few bytes is one frame, which its payload is in.
 func TestCallFrame(t *testing.T) {
 	x, _ := described(coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 4, Elem: 4}, "")
-	head, payload, more := x.next(nil, false, chunkLen)
-	if len(head) != frameHeaderLen+callLen+16+4 || payload != nil || more {
+	head, payload, more := x.next(nil, false, wire.ChunkLen)
+	if len(head) != wire.FrameHeaderLen+wire.CallLen+16+4 || payload != nil || more {
 		t.Errorf("%d bytes, %d beside them, more: %v", len(head), len(payload), more)
 	}
 }
@@ -116,7 +118,7 @@ func TestWork(t *testing.T) {
 							c.FPGAs = append(c.FPGAs, r)
 						}
 					}
-					for _, c := range callsOf(c) {
+					for _, c := range attachtest.CallsOf(c) {
 						c.Send.Offsets, c.Recv.Offsets = nil, nil // as the daemon has it
 						var s coll.Schedule
 						made := c
@@ -124,10 +126,10 @@ func TestWork(t *testing.T) {
 							continue
 						}
 						x, _ := described(c, "")
-						if uint64(s.Scratch) > x.work() {
-							t.Fatalf("%s: %+v takes %d bytes, and %d are counted", a.Name, c, s.Scratch, x.work())
+						if uint64(s.Scratch) > x.Work() {
+							t.Fatalf("%s: %+v takes %d bytes, and %d are counted", a.Name, c, s.Scratch, x.Work())
 						}
-						if uint64(s.Scratch) == x.work() {
+						if uint64(s.Scratch) == x.Work() {
 							tight++
 						}
 					}
@@ -144,9 +146,9 @@ func TestWork(t *testing.T) {
 func TestWorkOfNonsense(t *testing.T) {
 	const most = 1<<64 - 1
 	for of := range coll.Collective(20) {
-		for _, flags := range []uint16{0, flagVector, flagOrdered} {
-			c := call{collective: of, flags: flags, ranks: 1<<32 - 1, bytes: most, length: most, result: most}
-			if w := c.work(); of > coll.Barrier && of <= coll.Exscan && w < 1<<60 && (w != 0 || flags != flagVector) {
+		for _, flags := range []uint16{0, wire.FlagVector, wire.FlagOrdered} {
+			c := wire.Call{Collective: of, Flags: flags, Ranks: 1<<32 - 1, Bytes: most, Length: most, Result: most}
+			if w := c.Work(); of > coll.Barrier && of <= coll.Exscan && w < 1<<60 && (w != 0 || flags != wire.FlagVector) {
 				t.Errorf("%v with flags %d: %d", of, flags, w)
 			}
 		}

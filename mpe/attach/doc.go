@@ -1,12 +1,19 @@
-// Package attach lets a program use a rank of a running daemon as if the rank's
-// engine were in the program: a Server offers mpe.Devices on a Unix stream
-// socket, and a Client that has attached to one is an mpe.Device. The bytes
-// between them are specified in docs/attach.md, for programs in other
-// languages.
-//
-// The daemon trusts no program. The server must never allocate by what a frame
-// claims beyond the program's budget, never wait for a program while another
-// one waits, never stop reading one because an operation of its cannot go on,
-// and never keep anything of a program that has gone. It touches the wire only
-// through the devices that it is given.
+// Package attach is a program's end of an attached rank: a Client that has attached to a rank of a running daemon is an
+// mpe.Device, as if the rank's engine were in the program. Package wire has the bytes, which docs/attach.md specifies
+// for programs in other languages; the daemon's end is package daemon/attach.
 package attach
+
+import "github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+
+// AnyRank asks for the lowest rank that no program has.
+const AnyRank = wire.AnyRank
+
+var (
+	// ErrBusy: another program has the rank.
+	ErrBusy = wire.ErrBusy
+	// ErrControlSocket: Dial was given the path of a daemon's control socket.
+	ErrControlSocket = wire.ErrControlSocket
+)
+
+// RefusedError: the daemon refused the program, or disconnected it.
+type RefusedError = wire.RefusedError

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
 // EnvOwner names the user, by name or number, as which the daemon at a socket runs, if that is not root, this process's
@@ -35,7 +36,7 @@ func (e *ForeignError) Is(target error) bool { return target == fs.ErrPermission
 // socket's directory in /run, as the service manager does. It is a *ForeignError if the kernel says that it runs as
 // another user.
 func CheckServer(conn *net.UnixConn, socket string) error {
-	uid, err := ownerOf(conn)
+	uid, err := wire.OwnerOf(conn)
 	if err != nil {
 		return fmt.Errorf("%s: the user of the process that listens there is unknown: %w", socket, err)
 	}

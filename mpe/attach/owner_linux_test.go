@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/asuser"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
 )
 
 // listenAs makes a socket on which a process of another user listens.
@@ -32,7 +33,7 @@ func listenAs(t *testing.T, path string) net.Listener {
 // openPath is shortPath in a directory that every user can write to.
 func openPath(t *testing.T) string {
 	t.Helper()
-	path := shortPath(t)
+	path := attachtest.ShortPath(t)
 	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestForeignServer(t *testing.T) {
 				close(received)
 				return
 			}
-			_ = conn.SetDeadline(time.Now().Add(deadline))
+			_ = conn.SetDeadline(time.Now().Add(attachtest.Deadline))
 			n, _ := conn.Read(make([]byte, 100))
 			conn.Close()
 			received <- n
@@ -66,7 +67,7 @@ func TestForeignServer(t *testing.T) {
 		strconv.Itoa(asuser.Other): "",
 	} {
 		t.Setenv(EnvOwner, owner)
-		_, err := Dial(within(t), path, 0)
+		_, err := Dial(attachtest.Within(t), path, 0)
 		n := <-received
 		foreign, ok := errors.AsType[*ForeignError](err)
 		switch {
@@ -118,15 +119,15 @@ func TestServiceOwner(t *testing.T) {
 
 // TestSilentServer: attaching to a daemon that does not answer ends.
 func TestSilentServer(t *testing.T) {
-	path := shortPath(t)
+	path := attachtest.ShortPath(t)
 	l, err := net.Listen("unix", path) // the kernel accepts
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline/4)
+	ctx, cancel := context.WithTimeout(t.Context(), attachtest.Deadline/4)
 	defer cancel()
-	_, err = dialFor(ctx, path, 0, 0, 50*time.Millisecond)
+	_, err = dial(ctx, path, 0, 0, 50*time.Millisecond)
 	if !errors.Is(err, context.DeadlineExceeded) ||
 		!strings.Contains(err.Error(), "no answer for 50ms: the daemon is stopped or overloaded") {
 		t.Error(err)

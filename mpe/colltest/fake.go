@@ -56,6 +56,7 @@ type fakeCall struct {
 	// computing counts user's functions that are running.
 	computing int
 	notify    chan<- struct{}
+	then      func()
 	failed    error
 	ended     bool
 }
@@ -148,6 +149,9 @@ func (x *fakeCall) end() {
 	x.ended = true
 	close(x.done)
 	signal(x.notify)
+	if x.then != nil {
+		x.then()
+	}
 	if x.cancel != nil {
 		x.cancel(nil)
 	}
@@ -341,6 +345,16 @@ func (x *fakeCall) Notify(c chan<- struct{}) {
 	x.notify = c
 	if x.ended {
 		signal(c)
+	}
+}
+
+// OnEnd has then called when the call has ended, as mpe.Request does.
+func (x *fakeCall) OnEnd(then func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.then = then
+	if x.ended {
+		then()
 	}
 }
 

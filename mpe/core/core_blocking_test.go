@@ -406,8 +406,11 @@ func (d *SimulatedDevice) Await(ctx context.Context, c <-chan struct{}) error {
 		d.watched = slices.DeleteFunc(d.watched, func(o *SimulatedOp) bool {
 			if o.Over {
 				notify(o.notify)
+				if o.then != nil {
+					o.then()
+				}
 			}
-			return o.Over || o.notify == nil
+			return o.Over || o.notify == nil && o.then == nil
 		})
 		return len(c) > 0
 	}
@@ -441,6 +444,7 @@ type SimulatedOp struct {
 	*Request
 	d      *SimulatedDevice
 	notify chan<- struct{}
+	then   func()
 }
 
 func (o *SimulatedOp) ended() bool { return o.Over }
@@ -494,14 +498,29 @@ func (o *SimulatedOp) Cancel() { o.d.event(func() { o.d.Cancelled(o.Request) }) 
 
 // Notify is as in mpe.Op.
 func (o *SimulatedOp) Notify(c chan<- struct{}) {
-	o.notify = c
-	if c != nil && !slices.Contains(o.d.watched, o) {
+	if o.notify = c; c != nil {
+		o.watch()
+	}
+}
+
+// OnEnd is mpe.Request.OnEnd.
+func (o *SimulatedOp) OnEnd(then func()) {
+	if o.Over {
+		then()
+		return
+	}
+	o.then = then
+	o.watch()
+}
+
+func (o *SimulatedOp) watch() {
+	if !slices.Contains(o.d.watched, o) {
 		o.d.watched = append(o.d.watched, o)
 	}
 }
 
 // Free is as in mpe.Op. The Request is left to the garbage collector: the tests may look at it.
-func (o *SimulatedOp) Free() {}
+func (o *SimulatedOp) Free() { o.then = nil }
 
 // notify sends a value to c, which may be nil, if there is room.
 func notify(c chan<- struct{}) {

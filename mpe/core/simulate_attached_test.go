@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/daemon/attach"
 	"github.com/zrlmpi/zrlmpid/mpe"
-	"github.com/zrlmpi/zrlmpid/mpe/attach"
+	client "github.com/zrlmpi/zrlmpid/mpe/attach"
+	attachwire "github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -49,7 +51,7 @@ func (d *daemons) device(rank int) simulatedRank {
 
 // attached is a rank that a program has attached to.
 type attached struct {
-	*attach.Client
+	*client.Client
 	rank   simulatedRank
 	stream *core.SimulatedStream
 }
@@ -57,8 +59,8 @@ type attached struct {
 // attach has a program attach to a rank.
 func (d *daemons) attach(rank int) (*attached, error) {
 	program, daemon := d.Streams()
-	d.Serve(func() { d.servers[rank].ServeStream(context.Background(), daemon, attach.Credentials{}) })
-	c, err := attach.DialStream(program, rank)
+	d.Serve(func() { d.servers[rank].ServeStream(context.Background(), daemon, attachwire.Credentials{}) })
+	c, err := client.DialStream(program, rank)
 	return &attached{c, d.device(rank), program}, err
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zrlmpi/zrlmpid/internal/poller"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
@@ -16,7 +16,7 @@ import (
 // the connection to p, and waits until it has ended.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
-	fd, err := poller.Take(conn)
+	fd, err := progress.Take(conn)
 	if err != nil {
 		p.admission.Unlock()
 		in.c.failed(p, err)

@@ -34,7 +34,7 @@ var (
 	killed     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfKilled$", "-seeds", "4000"}}
 	next       = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfNextProgram$", "-seeds", "300"}}
 	left       = test{"its own test", []string{"./handshake", "-run", "Withdrawn|Revoked|LeaveSend|LeftDeadline"}}
-	unread     = test{"its own test", []string{"./mpe/attach", "-run", "TestUnreadMessagesAreReturned$"}}
+	unread     = test{"its own test", []string{"./daemon/attach", "-run", "TestUnreadMessagesAreReturned$"}}
 	upstream   = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulationOfUpstreamCalls$", "-seeds", "300"}}
 	paths      = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*MTUs", "-seeds", "300"}}
 	memory     = test{"the simulation", []string{"./mpe/core", "-run", "TestSimulation$/.*memory", "-seeds", "300"}}
@@ -307,8 +307,8 @@ var mutations = []mutation{
 		"\te.engine.Discard(first.Comm)\n", "", []test{killed}},
 	{"E51: the messages of an agreement can be cancelled", "mpe/collective/step.go",
 		"Sync: x.Tag == agreementTag", "Sync: false", []test{killed}},
-	{"attach: a program that is gone has its memory returned", "mpe/attach/session.go",
-		"\ts.returnMemory(true)\n", "", []test{unread}},
+	{"attach: a program that is gone has its memory returned", "daemon/attach/session.go",
+		"\ts.ledger.close(true)\n", "", []test{unread}},
 	{"upstream's tree: replicators combine in the order of the cluster file", "mpe/coll/upstream_reduce.go",
 		"for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((i+1)*n), n)", "for i, r := range t.mine[1:] {\n\t\t\t\ts.recv(r, tmp.at((len(t.mine)-1-i)*n), n)", []test{upstream}},
 	{"shared buffers: a half is written to when all have ended the call before the last", "mpe/collective/shared.go",

@@ -4,7 +4,7 @@ var (
 	contexts   = test{"its own test", []string{"./internal/ctxerr"}}
 	launched   = test{"the tests of jobs of processes", []string{"./internal/launch", "-timeout", "3m"}}
 	runs       = test{"the tests of Run", []string{"./mpi", "./mpi/job", "-run", "TestRun|TestTwoWaiters", "-timeout", "1m"}}
-	polled     = test{"its own test", []string{"./internal/poller", "-run", "TestGoroutineEnds"}}
+	polled     = test{"its own test", []string{"./internal/progress", "-run", "TestGoroutineEnds"}}
 	recordings = test{"the tests of cut recordings", []string{"./capture", "-run", "TestTruncated"}}
 )
 
@@ -19,7 +19,7 @@ func init() {
 			"if world.Finalized() {", "if false {", []test{runs}},
 		{"mpi: the signal that ends a job is its error", "mpi/job/main.go",
 			"cmp.Or(ctxerr.Of(ctx), err)", "cmp.Or(err, ctxerr.Of(ctx))", []test{runs}},
-		{"mpi: no goroutine of the poller runs on", "internal/poller/poller_linux.go",
+		{"mpi: no goroutine of the poller runs on", "internal/progress/poller_linux.go",
 			"if len(w.p.watches) == 0 {", "if false {", []test{polled}},
 		{"launcher: it reads a terminal only in the foreground", "internal/launch/run_unix.go",
 			"io.Copy(in, foreground(r.Stdin))", "io.Copy(in, r.Stdin)", []test{launched}},

@@ -3,7 +3,7 @@ package main
 var (
 	unlinked = test{"the tests of limits", []string{"./transport/shm", "-run", "Refused|WithoutDescriptors"}}
 	leaving  = test{"the tests of ranks that end", []string{"./extended", "-run", "TestLeft$|TestUnreachable$"}}
-	starving = test{"the tests of descriptors", []string{"./transport/tcp", "./mpe/attach", "./internal/jobs", "-run",
+	starving = test{"the tests of descriptors", []string{"./transport/tcp", "./daemon/attach", "./internal/jobs", "-run",
 		"WithoutDescriptors"}}
 	attachedWithLimits = test{"the tests of limits", []string{"./lib", "-run", "TestLimitedAttached"}}
 	revoking           = test{"the tests of revocations", []string{"./capture", "-run", "TestRevocations"}}
@@ -29,9 +29,9 @@ func init() {
 			"\t\t\tc.failed(p, err)\n", "\t\t\tp.failed(err)\n", []test{starving}},
 		{"limits: a limit that does not last is not reported", "internal/rlimit/watch.go",
 			"now.Sub(w.since) >= ReportAfter", "true", []test{naming}},
-		{"limits: a program is notified that the daemon has no descriptor for it", "mpe/attach/server.go",
+		{"limits: a program is notified that the daemon has no descriptor for it", "daemon/attach/server.go",
 			"reserve.Spend(func() { refuseNext(sockets, err) })", "_ = sockets", []test{starving}},
-		{"limits: memory that does not arrive at a program names the limit", "mpe/attach/ring_linux.go",
+		{"limits: memory that does not arrive at a program names the limit", "mpe/attach/wire/memory_linux.go",
 			"flags&unix.MSG_CTRUNC != 0", "flags&unix.MSG_CTRUNC < 0", []test{starving}},
 		{"limits: a rank without descriptors answers tools later", "internal/jobs/serve_linux.go",
 			"case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:", "case unix.ENOTTY:", []test{starving}},

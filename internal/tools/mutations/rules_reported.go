@@ -4,7 +4,7 @@ var (
 	ownRules   = test{"its own test", []string{"./daemon/standin/cosim", "-run", "Rules|Independent"}}
 	ownExec    = test{"its own test", []string{"./daemon/standin", "-run", "TestExec"}}
 	ownSyntax  = test{"its own test", []string{"./config", "-run", "TestSyntax"}}
-	ownHello   = test{"its own test", []string{"./mpe/attach", "-run", "TestHostileHello$"}}
+	ownHello   = test{"its own test", []string{"./daemon/attach", "-run", "TestHostileHello$"}}
 	ownStructs = test{"its own test", []string{"./mpi", "-run", "TestStructType$"}}
 	ownFailed  = test{"its own test", []string{"./mpe", "-run", "TestPeerFailed$"}}
 	ownNumbers = test{"its own test", []string{"./lib/capi", "-run", "TestInvalidNumbers$"}}
@@ -25,7 +25,7 @@ func init() {
 			"if text := c.text(); text != \"\" {", "if text := c.text(); false {", []test{ownExec}},
 		{"configuration: a fault of the syntax has its own line", "internal/strictyaml/syntax.go",
 			"(f.later || !isValid(text, f.line+1)) {", "false {", []test{ownSyntax}},
-		{"attach: another byte order is named", "mpe/attach/message.go",
+		{"attach: another byte order is named", "mpe/attach/wire/message.go",
 			"\tcase bits.ReverseBytes32(Version):\n", "\tcase 0:\n", []test{ownHello}},
 		{"mpi: a blank field of a struct is a gap", "mpi/typed.go", "if f.Name == \"_\" {", "if false {", []test{ownStructs}},
 		{"stand-ins: a kernel that failed ends the next receive for its answer", "mpe/core/core.go",

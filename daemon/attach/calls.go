@@ -1,0 +1,202 @@
+package attach
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// called is a call of a program.
+type called struct {
+	wire.Call
+	ints []int // memory for layouts
+	// reduction is the operation of a call that has begun, if it is a function of the program.
+	reduction *reduction
+}
+
+// readCall starts a collective call, or the collecting of its payload.
+func (s *session) readCall() error {
+	c, err := s.in.ReadCall()
+	if err != nil {
+		return err
+	}
+	op := s.operation(wire.Start{ID: c.ID, Operation: mpe.Operation{Kind: wire.OpCall}, Length: c.Length}, c.Room())
+	if op.call == nil {
+		op.call = new(called)
+	}
+	op.call.Call, op.call.reduction = c, nil
+	ok, err := s.admit(op, wire.Add(c.Length, c.Result), wire.Add(c.Work(), c.Operands()), c.Room(), c.Length-uint64(s.in.Left))
+	if !ok {
+		return err
+	}
+	if err := s.collect(op); err != nil {
+		return err
+	}
+	s.enqueue(op)
+	return nil
+}
+
+// postCall hands a call to the rank, all of whose payload is there.
+func (s *session) postCall(op *operation) (mpe.Op, error) {
+	c, x := &op.call.Call, &s.posting
+	defer func() { s.posting = collective.Operation{} }()
+	*x = collective.Operation{
+		Call: c.Asked(), Comm: c.Comm, Tag: int(c.Tag), Op: c.Op, Type: c.Type,
+		Datatype: c.Datatype, AnyDatatype: c.Flags&wire.FlagAnyDatatype != 0,
+	}
+	if c.Comm == 0 {
+		return nil, c.Refuse("it is in communicator 0, which has the messages between two ranks: give calls another one")
+	}
+	if c.Tag < 1 || c.Tag > collective.Tags {
+		return nil, c.Refuse("its tag is %d: number the calls of a communicator from 1 to %d", c.Tag, collective.Tags)
+	}
+	if size := s.dev.Size(); c.Ranks == 0 || int64(c.Ranks) > int64(size) {
+		return nil, c.Refuse("there are %d ranks in the world, and %d in the communicator", size, c.Ranks)
+	}
+	length := int(c.Description())
+	d, ints, ok := c.ReadDescription(op.Buf[:length], &x.Call, op.call.ints[:0])
+	if op.call.ints = ints; !ok {
+		return nil, c.Refuse("its description does not end with zeros")
+	}
+	x.Algorithm = algorithmName(c.Collective, d.Name)
+	if err := x.Call.Check(); err != nil {
+		return nil, err
+	}
+	m := wire.ShapeOf(&x.Call)
+	if given := len(op.Buf) - length; given != m.Payload || c.Result != uint64(m.Result) {
+		return nil, c.Refuse("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given, c.Result, c.Rank, m.Payload, m.Result)
+	}
+	members, err := s.members(c, d.Members)
+	if err != nil {
+		return nil, err
+	}
+	x.Members = members
+	if op.call.reduction, err = s.startReduction(c, x); err != nil {
+		return nil, err
+	}
+	op.lay(x, length, m)
+	return s.dev.StartCollective(x)
+}
+
+// lay gives a call its buffers, and the operation what is to be answered: the payload
+// stands behind the description, and is where it has to be, or is copied there.
+func (op *operation) lay(x *collective.Operation, description int, m wire.Shape) {
+	payload := description + m.Payload
+	whole := m.InRecv && m.Payload == m.Recv // the payload is the receive buffer
+	begin := description
+	switch {
+	case whole:
+	case m.Recv == 0:
+		begin = payload
+	default:
+		begin = (payload + wire.AlignLen - 1) / wire.AlignLen * wire.AlignLen
+	}
+	op.Buf = op.memory[:begin+m.Recv]
+	recv := op.Buf[begin : begin+m.Recv : begin+m.Recv]
+	given := op.Buf[description:payload:payload]
+	switch {
+	case whole:
+	case m.InRecv:
+		copy(recv[m.At:], given)
+	default:
+		x.Send = given
+	}
+	x.Recv = recv
+	op.Buf = recv[:m.Result]
+}
+
+// algorithmName is a name as a string, which costs no memory if there is such an algorithm.
+func algorithmName(c coll.Collective, name []byte) string {
+	for _, known := range algorithmNames[min(c, coll.Exscan)] {
+		if string(name) == known {
+			return known
+		}
+	}
+	return string(name)
+}
+
+var algorithmNames = func() (names [coll.Exscan + 1][]string) {
+	for c := coll.Barrier; c <= coll.Exscan; c++ {
+		for _, a := range coll.Algorithms(c) {
+			names[c] = append(names[c], a.Name)
+		}
+	}
+	return names
+}()
+
+// groups are the members of the communicators in which a program has made calls. The
+// rank keeps them as well, and reads them after the call has ended.
+type groups struct {
+	world []int
+	of    map[uint32]group
+}
+
+type group struct {
+	// listed are the members as they were in the frame.
+	listed  []byte
+	members []int
+}
+
+// groupsLen bounds what the daemon keeps for a program's communicators, in bytes: each
+// counts as groupLen, and groupMemberLen for each member that is listed.
+const (
+	groupsLen      = 16 << 20
+	groupLen       = 512
+	groupMemberLen = 12
+)
+
+// members gives the members of a communicator, which are listed, or all ranks of the
+// world. They are remembered for as long as the program is attached.
+func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
+	g := &s.groups
+	known, ok := g.of[c.Comm]
+	if ok && bytes.Equal(known.listed, listed) && len(known.members) == int(c.Ranks) {
+		return known.members, nil
+	}
+	members, cost := g.world, int64(groupLen)
+	if listed != nil {
+		cost += groupMemberLen * int64(c.Ranks)
+		var err error
+		if members, err = s.readMembers(c, listed); err != nil {
+			return nil, err
+		}
+	} else {
+		if members == nil {
+			for rank := range s.dev.Size() {
+				members = append(members, rank)
+			}
+			g.world = members
+		}
+		if len(members) != int(c.Ranks) {
+			return nil, c.Refuse("there are %d ranks in the world, and %d in the communicator: list them", len(members), c.Ranks)
+		}
+	}
+	if !s.list(cost) {
+		return nil, fmt.Errorf("rank %d: %w: the calls of a program may be in so many communicators that these take %d bytes", s.rank, mpe.ErrFull, groupsLen)
+	}
+	if g.of == nil {
+		g.of = make(map[uint32]group)
+	}
+	g.of[c.Comm] = group{listed: bytes.Clone(listed), members: members}
+	return members, nil
+}
+
+// readMembers reads a list of members. Each must be there once.
+func (s *session) readMembers(c *wire.Call, listed []byte) ([]int, error) {
+	members, seen := make([]int, c.Ranks), make([]bool, s.dev.Size())
+	for i := range members {
+		rank := wire.Order.Uint32(listed[wire.MemberLen*i:])
+		if int64(rank) >= int64(len(seen)) {
+			return nil, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank, len(seen)-1)
+		}
+		if seen[rank] {
+			return nil, c.Refuse("rank %d of the world is in the communicator twice", rank)
+		}
+		seen[rank], members[i] = true, int(rank)
+	}
+	return members, nil
+}

@@ -1,0 +1,80 @@
+package attach
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+)
+
+// unexpected returns how many messages of a rank no receive has matched.
+func unexpected(d mpe.Device) (n int) {
+	d.(*mpe.Engine).Counters(func(c *state.RankCounters) { n = c.Unexpected }, func(*state.PeerCounters) {})
+	return n
+}
+
+// TestMatchedProbe: a message that was found is received by its number only, once, whatever is received meanwhile.
+func TestMatchedProbe(t *testing.T) {
+	devices := engines(t, 2, nil)
+	h := serveDevices(t, devices, Options{Limits: wire.Limits{Operations: 2, Bytes: 1 << 20}})
+	c := h.dial(t, 1)
+	claim := func() mpe.Status {
+		t.Helper()
+		st, found, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true}, true)
+		if err != nil || !found || st.Claim == 0 {
+			t.Fatalf("%+v, %v, %v", st, found, err)
+		}
+		return st
+	}
+	for _, text := range []string{"first", "second", "third"} {
+		attachtest.Wait(t, attachtest.Send(t, devices[0], 1, 5, []byte(text)))
+	}
+	first, second := claim(), claim()
+	if _, _, err := c.Probe(attachtest.Within(t), mpe.Match{Source: 0, Tag: mpe.AnyTag, Claim: true}, false); !errors.Is(err, mpe.ErrFull) {
+		t.Errorf("a third message of a matched probe, of two that there may be: %v", err)
+	}
+	receive := func(tag int, comm uint32) string {
+		t.Helper()
+		buf := make([]byte, 10)
+		op, err := c.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Tag: tag, Comm: comm, Buf: buf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := op.Await(attachtest.Within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buf[:st.Bytes])
+	}
+	got := []string{receive(5, 0), receive(second.Claim, mpe.ClaimComm), receive(first.Claim, mpe.ClaimComm)}
+	if want := [3]string{"third", "second", "first"}; [3]string(got) != want {
+		t.Errorf("received %q, want %q", got, want)
+	}
+	if n := unexpected(devices[1]); n > 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+// TestMatchedProbeOfNobody: what a program has taken and not received ends with it, also if its payload has yet to be sent.
+func TestMatchedProbeOfNobody(t *testing.T) {
+	devices := engines(t, 2, nil)
+	h := serveDevices(t, devices, Options{})
+	for _, size := range []int{4, 1 << 20} {
+		c := h.dial(t, 1)
+		op := attachtest.Send(t, devices[0], 1, 5, make([]byte, size))
+		if st, found, err := c.Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: 5, Claim: true}, true); !found || err != nil || st.Claim == 0 {
+			t.Fatalf("%+v, %v, %v", st, found, err)
+		}
+		if err := c.Close(attachtest.Within(t)); err != nil {
+			t.Error(err)
+		}
+		attachtest.Wait(t, op) // its sender does not wait for a receive that cannot be
+		attachtest.Until(t, "the message has been dropped", func() bool { return unexpected(devices[1]) == 0 })
+	}
+	if _, found, err := h.dial(t, 1).Probe(attachtest.Within(t), mpe.Match{Source: mpe.AnySource, Tag: mpe.AnyTag}, false); found || err != nil {
+		t.Errorf("the next program finds a message: %v, %v", found, err)
+	}
+}

@@ -1,0 +1,32 @@
+package attach
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestDocumentLimits: what docs/attach.md says about limits is true.
+func TestDocumentLimits(t *testing.T) {
+	text, err := os.ReadFile("../../docs/attach.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("| operations under way, probes included | %d |", defaultOperations),
+		fmt.Sprintf("and buffers of receives | %d MiB |", defaultBytes>>20),
+		fmt.Sprintf("| probes that wait | %d |", maxProbes),
+		fmt.Sprintf("a program may have %d of them", maxProbes),
+		fmt.Sprintf("while %d of them wait", maxRefusals),
+		fmt.Sprintf("HELLO has to come within %v", "5 s"),
+		fmt.Sprintf("| communicators of calls, each with %d bytes, and %d for each member that was listed | %d MiB |", groupLen, groupMemberLen, groupsLen>>20),
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the document does not say %q", want)
+		}
+	}
+	if defaultHelloTime.Seconds() != 5 {
+		t.Errorf("HELLO has to come within %v", defaultHelloTime)
+	}
+}

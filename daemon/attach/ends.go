@@ -1,0 +1,115 @@
+package attach
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+)
+
+// ends are the operations of a session that run, and those of them that have ended and have not been answered.
+type ends struct {
+	// added is called when an operation has ended. It must not wait, nor call the rank.
+	added func()
+	// some is set if there are operations to be answered.
+	some atomic.Bool
+	// answering is held while operations are answered, so that one is not canceled meanwhile, and guards batch.
+	answering sync.Mutex
+	batch     []*operation
+
+	mu      sync.Mutex
+	running int
+	over    []*operation // in the order in which they ended
+}
+
+// ender is an operation of a rank, which reports its end.
+type ender interface {
+	mpe.Op
+	OnEnd(then func())
+}
+
+// watch has an operation answered when it ends, and reports whether no other one runs.
+func (e *ends) watch(op *operation) (alone bool) {
+	if op.onEnd == nil {
+		op.onEnd = func() { e.add(op) }
+	}
+	e.mu.Lock()
+	op.runs = true
+	e.running++
+	alone = e.running == 1
+	e.mu.Unlock()
+	op.dev.OnEnd(op.onEnd)
+	return alone
+}
+
+// add adds an operation that has ended, unless it was taken.
+func (e *ends) add(op *operation) {
+	e.mu.Lock()
+	if op.runs {
+		e.over = append(e.over, op)
+		e.some.Store(true)
+	}
+	e.mu.Unlock()
+	e.added()
+}
+
+// answer ends the operations that have ended, and reports whether there were any. now says that the caller is not the
+// reading goroutine.
+func (e *ends) answer(now bool) (found bool) {
+	if !e.some.Load() {
+		return false
+	}
+	e.answering.Lock()
+	defer e.answering.Unlock()
+	for e.some.Load() {
+		e.mu.Lock()
+		e.batch, e.over = e.over, e.batch[:0]
+		e.some.Store(false)
+		for _, op := range e.batch {
+			op.runs = false
+		}
+		e.running -= len(e.batch)
+		e.mu.Unlock()
+		for i, op := range e.batch {
+			st, _, err := op.dev.Test()
+			if e.batch[i], found = nil, true; now {
+				op.endNow(&st, false, err)
+			} else {
+				op.end(&st, false, err)
+			}
+		}
+	}
+	return found
+}
+
+// cancel has an operation canceled, if it runs.
+func (e *ends) cancel(op *operation) {
+	e.answering.Lock()
+	defer e.answering.Unlock()
+	if op.dev != nil {
+		op.dev.Cancel()
+	}
+}
+
+// take removes an operation and reports whether it has not been answered. Nothing else ends it from then on.
+func (e *ends) take(op *operation) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !op.runs {
+		return false
+	}
+	op.runs = false
+	e.running--
+	if i := slices.Index(e.over, op); i >= 0 {
+		e.over = slices.Delete(e.over, i, i+1)
+	}
+	return true
+}
+
+// idle reports whether nothing runs.
+func (e *ends) idle() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.running == 0
+}

@@ -1,0 +1,60 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/zrlmpi/zrlmpid/internal/progress"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+)
+
+// input is a link whose Read waits where there is nothing to read: for a while it polls, as a program does that waits
+// for the daemon, and then the process's poller wakes it.
+type input struct {
+	*wire.Link
+	watch *progress.Watch
+	wake  chan struct{}
+	spin  progress.SpinPolicy
+}
+
+// newSocket returns the stream of a connection to a program. It closes conn unless it fails.
+func newSocket(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
+	l, err := wire.NewLink(conn)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{Link: l, wake: make(chan struct{}, 1)}
+	in.spin.Init(oversubscribed)
+	if in.watch, err = progress.NewWatch(l.Descriptor(), func() { wire.Notify(in.wake) }); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// Close implements Stream.
+func (in *input) Close() {
+	in.watch.Remove()
+	in.Link.Close()
+}
+
+// Read reads what is there, and waits until there is something.
+func (in *input) Read(b []byte) (n int, err error) {
+	if n, err = in.Link.Read(b); !errors.Is(err, wire.ErrNothing) {
+		return n, err
+	}
+	polled := in.spin.Poll(func() bool {
+		n, err = in.Link.Read(b)
+		return !errors.Is(err, wire.ErrNothing)
+	})
+	for errors.Is(err, wire.ErrNothing) {
+		if err := in.watch.Arm(); err != nil {
+			return 0, err
+		}
+		_ = in.spin.Sleep(context.Background(), in.wake, polled) // which never ends
+		polled = 0
+		n, err = in.Link.Read(b)
+	}
+	return n, err
+}

@@ -1,0 +1,198 @@
+package attach
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+)
+
+// The operation of a reduction may be a function of the program. The daemon then carries the call out as any other
+// and has the program combine elements: REDUCE has the operands, REDUCED the result. A call has one REDUCE at a time.
+
+// reduction has the program combine the elements of a call. It is an item of the outbox: its REDUCE.
+type reduction struct {
+	s    *session
+	id   uint64
+	elem int
+
+	// free has a value while no REDUCE is under way, and changed when one of the next three has changed.
+	free, changed chan struct{}
+
+	mu sync.Mutex
+	// sent is set when REDUCE has been written, and answered when REDUCED has been read.
+	sent, answered bool
+	// cause is why the call has ended, if it has.
+	cause error
+	// operands are those of REDUCE, one behind the other; nil if it is not to be sent.
+	operands []byte
+	// result is where REDUCED is read to; nil if no REDUCED is due. err is the program's.
+	result []byte
+	err    error
+}
+
+// cancel ends the call's operation. It does not wait.
+func (r *reduction) cancel(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cause == nil {
+		r.cause = cause
+		wire.Notify(r.changed)
+	}
+}
+
+// reduce is the operation of the call: inout = in ∘ inout. It waits for the program; the
+// error is the program's, or the cause of the end of the call.
+func (r *reduction) reduce(in, inout []byte) error {
+	if err := r.s.stream.Await(r.s.ctx, r.free); err != nil {
+		return err
+	}
+	defer wire.Notify(r.free)
+	most := wire.OperandLen / r.elem * r.elem
+	memory := operands.Get().(*[]byte)
+	for len(in) > 0 {
+		n := min(len(in), most)
+		b := slices.Grow((*memory)[:0], 3*n)[:3*n]
+		copy(b, in[:n])
+		copy(b[n:], inout[:n])
+		if err := r.ask(b[:2*n], b[2*n:]); err != nil {
+			r.cancel(err) // nothing else is to be combined
+			return err    // the memory may be in use
+		}
+		copy(inout, b[2*n:])
+		in, inout, *memory = in[n:], inout[n:], b
+	}
+	operands.Put(memory)
+	return nil
+}
+
+// operands is memory of REDUCE and REDUCED, for reuse.
+var operands = sync.Pool{New: func() any { return new([]byte) }}
+
+// ask sends REDUCE and waits for REDUCED. The memory is not the engine's: when the call
+// ends, REDUCE may be being written, or REDUCED read.
+func (r *reduction) ask(operands, result []byte) error {
+	r.mu.Lock()
+	if r.cause != nil {
+		defer r.mu.Unlock()
+		return r.cause
+	}
+	r.operands, r.result, r.err = operands, result, nil
+	r.sent, r.answered = false, false
+	r.mu.Unlock()
+	r.s.out.PutNow(r)
+	for {
+		gone := r.s.stream.Await(r.s.ctx, r.changed)
+		if over, err := r.outcome(gone); over {
+			return err
+		}
+	}
+}
+
+// outcome reports whether nothing is to be waited for any longer, and the error of that.
+// gone is that of a session that has ended, or nil.
+func (r *reduction) outcome(gone error) (over bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err = cmp.Or(r.cause, gone)
+	if err == nil && (!r.sent || !r.answered) {
+		return false, nil
+	}
+	r.operands, r.result = nil, nil
+	return true, cmp.Or(err, r.err)
+}
+
+// Frame returns REDUCE, or nothing if the call has ended.
+func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.operands == nil {
+		return b, nil, false
+	}
+	return wire.AppendReduce(b, r.id, len(r.operands)), r.operands, false
+}
+
+func (r *reduction) Written() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = true
+	wire.Notify(r.changed)
+}
+
+// readReduced reads the program's answer.
+func (s *session) readReduced() error {
+	b, err := s.in.Take(wire.ReducedLen)
+	if err != nil {
+		return err
+	}
+	id, flags := wire.Order.Uint64(b), wire.Order.Uint64(b[8:])
+	if flags&^wire.FlagFailed != 0 {
+		return wire.Violationf("REDUCED with flags %#x", flags)
+	}
+	op := s.find(id)
+	if op == nil { // the call has ended
+		return s.in.Skip()
+	}
+	if op.Kind != wire.OpCall || op.call.reduction == nil {
+		return wire.Violationf("REDUCED for operation %d, which is no call with a function of the program", id)
+	}
+	return op.call.reduction.answer(s.in, flags&wire.FlagFailed != 0)
+}
+
+// answer reads what follows the fields of REDUCED. The result is read to memory of its own
+// first: the call may end meanwhile.
+func (r *reduction) answer(in *wire.Reader, failed bool) error {
+	r.mu.Lock()
+	result, ended := r.result, r.cause != nil
+	r.result = nil
+	r.mu.Unlock()
+	switch {
+	case ended:
+		return in.Skip()
+	case result == nil:
+		return wire.Violationf("REDUCED for operation %d, which has no REDUCE to be answered", r.id)
+	case failed:
+		text, err := in.Text()
+		if err != nil {
+			return err
+		}
+		r.reply(fmt.Errorf("the program's operation: %s", text))
+		return nil
+	case in.Left != len(result):
+		return wire.Violationf("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.Left, len(result))
+	default:
+		if err := in.Read(result); err != nil {
+			return err
+		}
+	}
+	r.reply(nil)
+	return nil
+}
+
+// reply notes what the program has answered.
+func (r *reduction) reply(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered, r.err = true, err
+	wire.Notify(r.changed)
+}
+
+// startReduction gives a call that is about to be posted its operation, if that is a function of the program.
+func (s *session) startReduction(c *wire.Call, x *collective.Operation) (*reduction, error) {
+	if c.Flags&wire.FlagUser == 0 {
+		return nil, nil
+	}
+	if elem := max(x.Call.Elem, 1); !x.Reduces() || elem > wire.OperandLen {
+		return nil, c.Refuse("it has a function of the program on elements of %d bytes: it must be a reduction, and elements have %d at most", elem, wire.OperandLen)
+	}
+	r := &reduction{
+		s: s, id: c.ID, elem: max(x.Call.Elem, 1),
+		free: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+	}
+	wire.Notify(r.free)
+	x.User, x.CancelUser = r.reduce, r.cancel
+	return r, nil
+}

@@ -1,0 +1,264 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+)
+
+// handle reads the body of a frame and does what it asks for.
+func (s *session) handle(t wire.FrameType) error {
+	switch t {
+	case wire.FrameStart:
+		return s.readStart()
+	case wire.FrameCall:
+		return s.readCall()
+	case wire.FrameData:
+		return s.readData()
+	case wire.FrameReduced:
+		return s.readReduced()
+	case wire.FrameProbe:
+		return s.readProbe()
+	case wire.FrameCancel:
+		id, err := s.in.ReadID()
+		if err == nil {
+			s.cancel(s.find(id))
+		}
+		return err
+	case wire.FrameAbort:
+		id, cause, err := s.in.ReadAbort()
+		if err == nil {
+			s.abort(s.find(id), cause)
+		}
+		return err
+	case wire.FrameBye:
+		return wire.ErrBye
+	}
+	return wire.Violationf("%v is not a frame that a program sends once it has a rank", t)
+}
+
+// admit enters an operation and gives it room bytes of memory, if there is enough. Otherwise it answers, and the rest of
+// the frame is skipped; lacking is how much payload the program may send for it nevertheless. err is of the session.
+func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bool, err error) {
+	answer, err := s.enter(op, bytes, work)
+	if errors.Is(answer, errCommon) {
+		s.server.returnKept()
+		answer, err = s.enter(op, bytes, work)
+	}
+	if err != nil {
+		return false, err
+	}
+	s.unsent.remove(op.ID)
+	if answer == nil {
+		if err = op.reserve(int(room)); err == nil {
+			return true, nil
+		}
+		s.forget(op)
+		answer = fmt.Errorf("rank %d: %w: %w", s.rank, mpe.ErrFull, err)
+	}
+	s.unsent.add(op.ID, lacking)
+	s.refuse()
+	op.refused = true
+	op.fail(answer)
+	return false, s.in.Skip()
+}
+
+// readStart starts an operation, or the collecting of a send's payload.
+func (s *session) readStart() error {
+	r, err := s.in.ReadStart()
+	if err != nil {
+		return err
+	}
+	own := r.Length // memory that it needs beside the arena
+	if r.Placed {
+		if room := uint64(len(s.arena)); r.Length > room || r.Place > room-r.Length {
+			return wire.Violationf("START places %d bytes at %d of an arena that has %d", r.Length, r.Place, room)
+		}
+		own = 0
+	}
+	if err := s.checkClaim(&r); err != nil {
+		return err
+	}
+	op, lacking := s.operation(r, own), uint64(0)
+	if r.Kind != mpe.OpRecv {
+		lacking = own - min(own, uint64(s.in.Left))
+	}
+	if ok, err := s.admit(op, r.Length, 0, own, lacking); !ok {
+		return err
+	}
+	s.endClaim(&r)
+	op.NoWait = true // other programs' operations are carried by the same goroutine
+	switch {
+	case r.Placed:
+		op.Buf, op.got = s.arena[r.Place:r.Place+r.Length:r.Place+r.Length], r.Length
+	case r.Kind == mpe.OpRecv:
+		op.Buf = op.memory[:r.Length]
+	default:
+		if err := s.collect(op); err != nil {
+			return err
+		}
+	}
+	s.enqueue(op)
+	return nil
+}
+
+// collect adds the rest of the frame to the payload of a send or a call.
+func (s *session) collect(op *operation) error {
+	have, n := len(op.Buf), s.in.Left
+	op.Buf = op.memory[:have+n]
+	op.got += uint64(n)
+	return s.in.Read(op.Buf[have:])
+}
+
+// enqueue begins an operation, or has it wait for its payload or its turn.
+func (s *session) enqueue(op *operation) {
+	if op.Kind == mpe.OpRecv || op.complete() && s.queues.first(op) {
+		s.begin(op)
+	} else {
+		s.queues.add(op)
+	}
+}
+
+// readData goes on with the payload of a send or a call. What comes for one that has ended without it is discarded.
+func (s *session) readData() error {
+	id, err := s.in.ReadID()
+	if err != nil {
+		return err
+	}
+	op, n := s.find(id), uint64(s.in.Left)
+	if op == nil {
+		if !s.unsent.take(id, n) {
+			return wire.Violationf("DATA has %d bytes for operation %d, which is not a send or a call that lacks them", n, id)
+		}
+		return s.in.Skip()
+	}
+	if op.Kind == mpe.OpRecv || n == 0 || n > wire.ChunkLen || n > op.Length-op.got {
+		return wire.Violationf("DATA has %d bytes for operation %d, which has %d of %d bytes of payload to send, in pieces of %d at most", n, id, op.got, op.Length, wire.ChunkLen)
+	}
+	if err := s.collect(op); err != nil {
+		return err
+	}
+	if op.complete() && op.ahead == 0 {
+		s.queues.ready = append(s.queues.ready, op)
+		s.proceed()
+	}
+	return nil
+}
+
+// proceed begins operations that are ready and complete, and those after them that become so.
+func (s *session) proceed() {
+	q := &s.queues
+	for i := 0; i < len(q.ready); i++ {
+		if op := q.ready[i]; op.complete() {
+			q.remove(op)
+			s.begin(op)
+		}
+	}
+	clear(q.ready)
+	q.ready = q.ready[:0]
+}
+
+// begin hands an operation to the rank.
+func (s *session) begin(op *operation) {
+	var dev mpe.Op
+	var err error
+	if op.Kind == wire.OpCall {
+		dev, err = s.postCall(op)
+	} else {
+		dev, err = s.dev.Start(op.Operation)
+	}
+	if err != nil {
+		op.fail(err)
+		return
+	}
+	op.dev = dev.(ender)
+	if s.polling == nil {
+		if st, ended, err := dev.Test(); ended {
+			op.end(&st, false, err)
+			return
+		}
+	}
+	op.begun = true
+	if s.ends.watch(op) && s.polling == nil {
+		wire.Notify(s.ended) // so that messages are carried for it
+	}
+}
+
+// cancel asks for an operation to be canceled. Calls go on: the other ranks would wait for this one.
+func (s *session) cancel(op *operation) {
+	switch {
+	case op == nil || op.Kind == wire.OpCall:
+	case op.stop != nil:
+		op.stop(mpe.ErrCancelled)
+	case op.begun:
+		s.ends.cancel(op)
+	default:
+		s.endUnstarted(op, fmt.Errorf("rank %d: the send to rank %d: %w", s.rank, op.Peer, mpe.ErrCancelled))
+	}
+}
+
+// abort takes an operation back for a caller that waits no longer.
+func (s *session) abort(op *operation, cause error) {
+	switch {
+	case op == nil:
+	case op.stop != nil:
+		op.stop(cause)
+	case !op.begun:
+		s.endUnstarted(op, op.unstarted(cause))
+	case s.ends.take(op):
+		st, err := op.detach(cause, false)
+		op.end(&st, false, err)
+	}
+}
+
+// endUnstarted ends a send or a call that waits for its payload or its turn.
+func (s *session) endUnstarted(op *operation, err error) {
+	s.unsent.add(op.ID, op.Length-op.got)
+	s.queues.remove(op)
+	op.fail(err)
+	s.proceed()
+}
+
+// readProbe probes for a message, at once or in a goroutine that waits for one.
+func (s *session) readProbe() error {
+	p, err := s.in.ReadProbe()
+	if err != nil {
+		return err
+	}
+	op := s.operation(wire.Start{ID: p.ID, Operation: mpe.Operation{Kind: wire.OpProbe}}, 0)
+	if ok, err := s.admit(op, 0, 0, 0, 0); !ok {
+		return err
+	}
+	if p.Claim {
+		if err := s.mayClaim(); err != nil {
+			op.fail(err)
+			return nil
+		}
+	}
+	st, found, err := s.dev.Probe(s.ctx, p.Match, false)
+	s.claim(&st)
+	if !p.Wait || found || err != nil {
+		op.end(&st, found, err)
+		return nil
+	}
+	if err := s.probing(1); err != nil {
+		op.fail(err)
+		return nil
+	}
+	ctx, stop := context.WithCancelCause(s.ctx)
+	op.stop = stop
+	s.spawn(func() {
+		defer stop(nil)
+		st, found, err := s.dev.Probe(ctx, p.Match, true)
+		s.claim(&st)
+		_ = s.probing(-1)
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w (%w)", err, cause)
+		}
+		op.endNow(&st, found, err)
+	})
+	return nil
+}

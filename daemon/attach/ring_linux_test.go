@@ -1,0 +1,378 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/progress"
+	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/attachtest"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+)
+
+// ringConn is a program's socket and rings. Reads wait.
+type ringConn struct {
+	*net.UnixConn
+	r       wire.Rings
+	in, out wire.Ring
+	once    sync.Once
+}
+
+// mapRings maps what the daemon has sent.
+func mapRings(t testing.TB, g *wire.Greeting, n, arena uint64) attachtest.RawConn {
+	t.Helper()
+	mem, err := sharedmem.Map(g.FD, wire.MemoryLen(int(n))+int(arena))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &ringConn{UnixConn: another(t, g.UnixConn), in: wire.RingOf(mem, 1, int(n)), out: wire.RingOf(mem, 0, int(n))}
+	s, err := g.Stream(n, arena)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.r = s.(wire.Rings)
+	return c
+}
+
+// another returns another descriptor of a connection.
+func another(t testing.TB, conn *net.UnixConn) *net.UnixConn {
+	t.Helper()
+	f, err := conn.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*net.UnixConn)
+}
+
+// wake wakes the daemon.
+func (c *ringConn) wake() { _, _ = c.UnixConn.Write([]byte{0}) }
+
+func (c *ringConn) Read(b []byte) (n int, err error) {
+	for {
+		if n, err = c.r.Read(b); !errors.Is(err, wire.ErrNothing) {
+			return n, err
+		}
+		runtime.Gosched()
+	}
+}
+
+func (c *ringConn) Write(b []byte) (int, error) { return c.r.Write(b) }
+
+func (c *ringConn) Close() error {
+	c.once.Do(func() {
+		c.r.HangUp() // its memory stays: a goroutine may still write
+		c.UnixConn.Close()
+	})
+	return nil
+}
+
+// attachRings attaches with rings.
+func (h *harness) attachRings(t testing.TB, rank int32) (*attachtest.RawClient, *ringConn) {
+	t.Helper()
+	c := h.attach(t, rank)
+	return c, c.Conn.(*ringConn)
+}
+
+// TestHostileCounters: a program whose counters cannot be is disconnected, and no other one
+// notices.
+func TestHostileCounters(t *testing.T) {
+	leaksNothing(t)
+	h := serve(t, newWorld(3, 0, 2), Options{})
+	other := h.dial(t, 2)
+	for _, tt := range []struct {
+		name string
+		do   func(c *attachtest.RawClient, r *ringConn)
+		text string
+	}{
+		{"more than the ring written", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(wire.RingLen + 1) }, "bytes written to a ring"},
+		{"written goes back", func(c *attachtest.RawClient, r *ringConn) {
+			c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil))
+			c.Done()
+			r.out.Written.Store(1)
+		}, "bytes written to a ring"},
+		{"all ones", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(^uint64(0)) }, "bytes written to a ring"},
+		{"more read than was written", func(c *attachtest.RawClient, r *ringConn) {
+			r.in.Read.Store(1 << 40)
+			for id := range uint64(3) { // its answers make the daemon look
+				c.Write(attachtest.StartFrame(attachtest.RecvStart(id, wire.ChunkLen), nil))
+			}
+			data := make([]byte, wire.ChunkLen)
+			for range 6 {
+				attachtest.Wait(t, attachtest.Send(t, other, 0, 0, data))
+				attachtest.Wait(t, attachtest.Send(t, other, 0, 0, data))
+			}
+		}, ""},
+		{"zeros", func(_ *attachtest.RawClient, r *ringConn) { r.out.Written.Store(8) }, "is not a frame that a program sends"},
+		{"a frame that is too long", func(c *attachtest.RawClient, _ *ringConn) {
+			c.Write(wire.AppendHeader(nil, wire.FrameData, wire.MaxBody+1))
+		}, "a frame has"},
+		{"half a frame", func(c *attachtest.RawClient, _ *ringConn) {
+			c.Write(attachtest.StartFrame(attachtest.SendStart(1, 4), nil)[:20])
+			c.Conn.CloseWrite()
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, r := h.attachRings(t, 0)
+			r.in.ReaderSleeps.Store(1) // what it wakes need not sleep
+			r.out.WriterSleeps.Store(1)
+			tt.do(c, r)
+			r.wake()
+			if tt.text != "" {
+				// Its own counters may be what is wrong: the daemon's are right.
+				if e := c.Refusal(); e.Reason != wire.Violation || !strings.Contains(e.Text, tt.text) {
+					t.Errorf("%v: %q", e.Reason, e.Text)
+				}
+			} else if tt.name == "half a frame" {
+				if _, err := io.Copy(io.Discard, c.Conn); err != nil {
+					t.Error(err)
+				}
+			}
+			c.Conn.Close()
+			attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+			if n := h.w.openOps(0); n != 0 {
+				t.Errorf("%d operations are left", n)
+			}
+			h.w.mu.Lock()
+			h.w.ranks[0].sent, h.w.ranks[1].sent = nil, nil
+			h.w.mu.Unlock()
+		})
+	}
+	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
+}
+
+// TestChangesWhileRead: a program that writes into its ring all the time, also into frames that are
+// being read, and changes its counters, ends in a violation at most.
+func TestChangesWhileRead(t *testing.T) {
+	leaksNothing(t)
+	h := serve(t, newWorld(3, 0, 2), Options{Limits: wire.Limits{Operations: 64, Bytes: 1 << 20}})
+	other := h.dial(t, 2)
+	for seed := range uint64(20) {
+		_, r := h.attachRings(t, 0)
+		frames := attachtest.StartFrame(attachtest.SendStart(seed, 8), []byte("abcdefgh"))
+		for i := range 2000 {
+			n := copy(r.out.Data[i*len(frames)%(1<<19):], frames)
+			r.out.Data[i*7%(1<<19)] = byte(seed) // not atomic, as from another process
+			r.out.Written.Add(uint64(n))
+			if r.out.ReaderSleeps.CompareAndSwap(1, 0) || i%100 == 0 {
+				r.wake()
+			}
+		}
+		r.Close()
+		attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 1 })
+		h.w.mu.Lock()
+		h.w.ranks[0].sent, h.w.ranks[1].sent = nil, nil
+		h.w.mu.Unlock()
+	}
+	attachtest.Wait(t, attachtest.Send(t, other, 1, 0, []byte("well")))
+}
+
+// TestSlowProgram: a program that takes answers out slowly gets all of them, also where the
+// ring is full again and again, and is woken for each part.
+func TestSlowProgram(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	data := attachtest.Pattern(1, 5*wire.RingLen+3)
+	got := make([]byte, len(data))
+	r := attachtest.Recv(t, b, 0, 0, got)
+	s := attachtest.Send(t, a, 1, 0, data)
+	attachtest.Wait(t, s)
+	attachtest.Wait(t, r)
+	attachtest.Same(t, "the message", got, data)
+}
+
+// sleeps reports whether the sessions of both programs sleep.
+func (h *harness) sleeps() bool {
+	for rank := range 2 {
+		if p := h.session(rank).polling; !p.asleep.Load() || p.owned.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// TestWakeUps: messages that come while both sides sleep arrive.
+func TestWakeUps(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	buf := make([]byte, 4)
+	for range 20 {
+		r := attachtest.Recv(t, b, 0, 0, buf)
+		attachtest.Until(t, "the daemon sleeps", h.sleeps)
+		attachtest.Wait(t, attachtest.Send(t, a, 1, 0, []byte("well")))
+		attachtest.Wait(t, r)
+	}
+	if _, _, err := a.Probe(attachtest.Within(t), mpe.Match{Source: 1}, false); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProcessors: a program knows on which processor the daemon polls, and the daemon not on which the program does.
+func TestProcessors(t *testing.T) {
+	h := serve(t, newWorld(2, 0), Options{Oversubscribed: true})
+	c, r := h.attachRings(t, 0)
+	attachtest.Until(t, "the daemon has polled", func() bool {
+		c.Write(attachtest.StartFrame(attachtest.SendStart(1, 0), nil)) // so that it does
+		c.Done()
+		return r.in.Processor.Load() > 0
+	})
+	c.Conn.Close()
+	attachtest.Until(t, "the rank is free", func() bool { return len(h.server.Attached()) == 0 })
+	client := h.dial(t, 0)
+	attachtest.Wait(t, attachtest.Send(t, client, 1, 0, nil))
+	if n := h.session(0).polling.rings.OtherProcessor(); n >= 0 {
+		t.Errorf("the program says that it is on processor %d", n)
+	}
+}
+
+// TestSleepsWhileOthersPoll: a session in which nothing happens costs other callers that poll nothing, and
+// is polled again when something comes.
+func TestSleepsWhileOthersPoll(t *testing.T) {
+	h := serve(t, newWorld(2, 0, 1), Options{})
+	a, b := h.dial(t, 0), h.dial(t, 1)
+	var stop atomic.Bool
+	var callers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) { // so that sessions have no core to poll themselves
+		callers.Go(func() {
+			var p progress.SpinPolicy
+			p.Init(false)
+			for !stop.Load() {
+				p.PollShared(progress.Clock, nil)
+			}
+		})
+	}
+	defer callers.Wait()
+	defer stop.Store(true)
+	buf := make([]byte, 4)
+	for range 5 {
+		r := attachtest.Recv(t, b, 0, 0, buf)
+		attachtest.Until(t, "the daemon sleeps", h.sleeps)
+		attachtest.Wait(t, attachtest.Send(t, a, 1, 0, []byte("well")))
+		attachtest.Wait(t, r)
+	}
+	stop.Store(true)
+	callers.Wait()
+	h.server.mu.Lock()
+	p := h.server.attached[1].polling
+	h.server.mu.Unlock()
+	attachtest.Until(t, "the session sleeps", func() bool { return p.asleep.Load() && !p.owned.Load() })
+	before := p.visits
+	for range 10 {
+		p.Visit()
+	}
+	if n := p.visits - before; n != 0 {
+		t.Errorf("a session that sleeps was polled %d times", n)
+	}
+}
+
+// mappings is how many mappings the process has of memory that is handed over.
+func mappings(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "memfd:zrlmpid")
+}
+
+// TestRingsAreUnmapped: neither a program that detaches nor one that ends leaves memory behind,
+// in the daemon or, if it lives, in itself.
+func TestRingsAreUnmapped(t *testing.T) {
+	h := serve(t, newWorld(2, 0), Options{})
+	before := mappings(t)
+	for range 10 {
+		c := h.dial(t, 0)
+		if n := mappings(t); n != before+2 {
+			t.Fatalf("%d mappings, and %d before", n, before)
+		}
+		r := attachtest.Recv(t, c, 1, 0, make([]byte, 4))
+		if err := c.Close(attachtest.Within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Await(attachtest.Within(t)); !errors.Is(err, mpe.ErrClosed) {
+			t.Error(err)
+		}
+		cmd := exec.Command(os.Args[0])
+		if line := startChild(t, cmd, h.socket); line != "attached" {
+			t.Fatal(line)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		attachtest.Until(t, "the rings are unmapped", func() bool { return len(h.server.Attached()) == 0 && mappings(t) == before })
+		h.w.mu.Lock()
+		h.w.ranks[1].sent = nil
+		h.w.mu.Unlock()
+	}
+}
+
+// askedDevice counts how often it was polled.
+type askedDevice struct{ asked int }
+
+func (d *askedDevice) PollOnce() { d.asked++ }
+func (d *askedDevice) Sleep(context.Context, <-chan struct{}, time.Duration) error {
+	panic("it is polled and does not sleep")
+}
+
+// TestFramesBeforePackets: a poll that has handled frames does not ask the rank's sockets, but
+// frames do not keep packets waiting for longer.
+func TestFramesBeforePackets(t *testing.T) {
+	mem := make([]byte, wire.MemoryLen(wire.MinRing))
+	l, err := net.Listen("unix", attachtest.ShortPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialled, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := func(conn net.Conn, program bool) *wire.RingLink {
+		l, err := wire.NewLink(conn.(*net.UnixConn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wire.NewRingLink(l, mem, wire.MinRing, program)
+	}
+	program, daemon := end(dialled, true), end(accepted, false)
+	from := &wire.Source{Reader: daemon}
+	s := newSession(NewServer(newWorld(2, 0), Options{}), wire.NewReader(from), wire.Credentials{})
+	dev := new(askedDevice)
+	s.polling = &polling{s: s, rings: daemon, dev: dev, wake: make(chan struct{}, 1)}
+	s.open(daemon, from)
+	for i, tt := range []struct {
+		frames, asked int
+	}{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {0, 5}} {
+		for range tt.frames {
+			if _, err := program.Write(wire.CancelFrame(1)); err != nil { // there is nothing to cancel
+				t.Fatal(err)
+			}
+		}
+		if found := s.polling.poll(); found != (tt.frames > 0) || dev.asked != tt.asked {
+			t.Errorf("poll %d, of %d frames: found: %v; the rank was asked %d times, want %d", i, tt.frames, found, dev.asked, tt.asked)
+		}
+	}
+	if s.polling.over {
+		t.Error(s.polling.err)
+	}
+}

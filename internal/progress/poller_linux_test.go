@@ -1,0 +1,283 @@
+package progress
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+// recorder records how its watch is called.
+type recorder struct {
+	ready, tend chan time.Duration // what to answer, taken when called
+}
+
+func newRecorder() *recorder {
+	return &recorder{make(chan time.Duration), make(chan time.Duration)}
+}
+
+func (r *recorder) due(readable bool) time.Duration {
+	if readable {
+		return <-r.ready
+	}
+	return <-r.tend
+}
+
+// within receives what a handler is asked, or fails.
+func answer(t *testing.T, c chan time.Duration, d time.Duration) {
+	t.Helper()
+	select {
+	case c <- d:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the handler was not called")
+	}
+}
+
+// quiet fails if the handler is called. It waits for another descriptor's event, so
+// that there was time for it.
+func quiet(t *testing.T, c chan time.Duration) {
+	t.Helper()
+	other := newRecorder()
+	w, _ := watched(t, other, true)
+	defer w.Remove()
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, other.ready, 0)
+	select {
+	case c <- 0:
+		t.Fatal("the handler was called")
+	default:
+	}
+}
+
+func watched(t *testing.T, h interface{ due(bool) time.Duration }, readable bool) (*Watch, *os.File) {
+	t.Helper()
+	r, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); in.Close() })
+	if readable {
+		in.WriteString("x")
+	}
+	w, err := newWatch(int(r.Fd()), h.due)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, in
+}
+
+func TestReadyOncePerArm(t *testing.T) {
+	h := newRecorder()
+	w, in := watched(t, h, false)
+	defer w.Remove()
+	quiet(t, h.ready)
+	in.WriteString("a")
+	quiet(t, h.ready) // it was not armed
+	for range 3 {
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, h.ready, 0)
+		quiet(t, h.ready)
+		quiet(t, h.tend)
+	}
+}
+
+func TestPollUntilItSaysNo(t *testing.T) {
+	h := newRecorder()
+	w, _ := watched(t, h, true)
+	defer w.Remove()
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, h.ready, time.Microsecond)
+	for range 5 {
+		answer(t, h.tend, time.Microsecond)
+	}
+	answer(t, h.tend, 0)
+	quiet(t, h.tend)
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, h.ready, 0)
+}
+
+// Remove waits for a handler that is being called, and nothing is called later.
+func TestRemove(t *testing.T) {
+	for range 100 {
+		h := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
+		w, _ := watched(t, h, true)
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		<-h.begun
+		go close(h.end)
+		w.Remove()
+		h.mu.Lock()
+		if !h.done {
+			t.Fatal("Remove returned while the handler was running")
+		}
+		h.removed = true
+		h.mu.Unlock()
+	}
+}
+
+// slowHandler is called for as long as end is open.
+type slowHandler struct {
+	begun, end    chan struct{}
+	mu            sync.Mutex
+	done, removed bool
+}
+
+func (h *slowHandler) due(readable bool) time.Duration {
+	if !readable {
+		return h.again()
+	}
+	close(h.begun) // panics if it is called twice
+	<-h.end
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.done = true
+	return time.Nanosecond
+}
+
+func (h *slowHandler) again() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.removed {
+		panic("called after Remove")
+	}
+	return time.Nanosecond
+}
+
+// serveWatches calls handlers itself, also while the poller is blocked.
+func TestServeWatches(t *testing.T) {
+	holder := &slowHandler{begun: make(chan struct{}), end: make(chan struct{})}
+	w, _ := watched(t, holder, true)
+	defer w.Remove()
+	if err := w.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	<-holder.begun
+	defer close(holder.end)
+
+	h := &recorder{make(chan time.Duration, 1), nil}
+	x, in := watched(t, h, false)
+	defer x.Remove()
+	if err := x.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	if n := serveWatches(); n != 0 {
+		t.Errorf("%d are readable, and none should be", n)
+	}
+	in.WriteString("x")
+	h.ready <- 0
+	if n := serveWatches(); n != 1 || len(h.ready) != 0 {
+		t.Errorf("%d are readable, %d calls are missing", n, len(h.ready))
+	}
+	if n := serveWatches(); n != 0 {
+		t.Errorf("%d are called twice", n)
+	}
+}
+
+func TestWatchRefusesWhatCannotBeWatched(t *testing.T) {
+	if w, err := newWatch(-1, newRecorder().due); err == nil || w != nil {
+		t.Errorf("%v, %v", w, err)
+	}
+}
+
+// A descriptor that was unregistered is watched again after Arm.
+func TestUnregister(t *testing.T) {
+	h := newRecorder()
+	w, in := watched(t, h, false)
+	for range 3 {
+		w.unregister()
+		w.unregister()
+		in.WriteString("a")
+		quiet(t, h.ready)
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, h.ready, 0)
+	}
+	w.unregister()
+	w.Remove()
+}
+
+// dueAt returns when a watch is to be called again, and whether the timer expires then.
+func (w *Watch) dueAt() (at time.Duration, next bool) {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	next = w.again != 0 && w.p.timer.next != 0 && w.p.timer.next <= w.again
+	for _, v := range w.p.timer.pending { // but for that which measures wake-ups
+		next = next && (v.id == 0 || v.again >= w.again)
+	}
+	return w.again, next
+}
+
+// postpone moves the time of the next call, if it is to be called.
+func TestPostponeWatch(t *testing.T) {
+	h, other := newRecorder(), newRecorder()
+	w, _ := watched(t, h, true)
+	defer w.Remove()
+	v, _ := watched(t, other, true)
+	w.postpone(time.Microsecond)
+	quiet(t, h.tend) // it was not to be called
+	for _, x := range []*Watch{w, v} {
+		if err := x.Arm(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer(t, h.ready, time.Hour)
+	answer(t, other.ready, 2*time.Hour)
+	quiet(t, h.tend)
+	first, next := w.dueAt()
+	if !next {
+		t.Error("the timer does not expire when the first call is due")
+	}
+	w.postpone(3 * time.Hour)
+	later, next := w.dueAt()
+	if later < first+time.Hour || next {
+		t.Errorf("due at %v, and then at %v; first %v", first, later, next)
+	}
+	if _, next := v.dueAt(); !next {
+		t.Error("the timer does not expire when the other one is due")
+	}
+	v.Remove()
+	w.postpone(time.Microsecond)
+	answer(t, h.tend, 0)
+	quiet(t, h.tend)
+	if at, _ := w.dueAt(); at != 0 {
+		t.Errorf("due at %v again", at)
+	}
+}
+
+// TestGoroutineEnds: the goroutine ends with the last watch, and runs again for the next one.
+func TestGoroutineEnds(t *testing.T) {
+	p, err := process()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		h := newRecorder()
+		w, _ := watched(t, h, true)
+		if err := w.Arm(); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, h.ready, 0)
+		w.Remove()
+		ended := func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return !p.running
+		}
+		for end := time.Now().Add(20 * time.Second); !ended(); runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatalf("it runs, with %d watches", len(p.watches))
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package progress
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// yield lets other processes run that have the same core.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) } // it never fails
+
+// Processor returns the number of the processor on which the caller runs, or -1 if that is not known.
+func Processor() int {
+	var n uint32
+	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&n)), 0, 0); err != 0 {
+		return -1
+	}
+	return int(n)
+}
+
+// leaveProcessor moves the caller's thread to another processor, if it may run on one: it is excluded from this one for a
+// moment. It does nothing if the system does not permit that.
+func leaveProcessor(n int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all unix.CPUSet
+	if unix.SchedGetaffinity(0, &all) != nil {
+		return
+	}
+	others := all
+	others.Clear(n)
+	if others.Count() > 0 && unix.SchedSetaffinity(0, &others) == nil {
+		_ = unix.SchedSetaffinity(0, &all) // which is what it was
+	}
+}
+
+// Take makes a descriptor of its own of a connection, and closes conn. Go's poller does not know it: that one wakes a
+// thread for all that arrives, also while a goroutine polls. On few cores that thread preempts the polling one.
+func Take(conn interface {
+	syscall.Conn
+	io.Closer
+}) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var failed error
+	err = raw.Control(func(of uintptr) { fd, failed = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = cmp.Or(err, os.NewSyscallError("fcntl", failed)); err != nil {
+		return -1, err
+	}
+	if err := conn.Close(); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}

@@ -1,0 +1,260 @@
+package attachtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Deadline is how long a test may take before it has failed.
+const Deadline = 60 * time.Second
+
+func Within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Deadline)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// ShortPath is for a socket: t.TempDir has the test's name in it and may be
+// longer than the 107 bytes of a socket's path.
+func ShortPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "zat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "a")
+}
+
+// Until waits for something that another goroutine is about to do.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Deadline); !ok(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+func Begin(t testing.TB, d mpe.Device, op mpe.Operation) mpe.Op {
+	t.Helper()
+	o, err := d.Start(op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func Send(t testing.TB, d mpe.Device, to, tag int, data []byte) mpe.Op {
+	t.Helper()
+	return Begin(t, d, mpe.Operation{Kind: mpe.OpSend, Peer: to, Tag: tag, Buf: data})
+}
+
+func Recv(t testing.TB, d mpe.Device, from, tag int, buf []byte) mpe.Op {
+	t.Helper()
+	return Begin(t, d, mpe.Operation{Kind: mpe.OpRecv, Peer: from, Tag: tag, Buf: buf, AnyDatatype: true})
+}
+
+func Wait(t testing.TB, op mpe.Op) mpe.Status {
+	t.Helper()
+	st, err := op.Await(Within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *st
+}
+
+// Pattern is data of which no two places look alike.
+func Pattern(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+	r.Read(b)
+	return b
+}
+
+func Same(t testing.TB, what string, got, want []byte) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: wrong data (%d bytes, want %d)", what, len(got), len(want))
+	}
+}
+
+// RawClient says what it likes.
+type RawClient struct {
+	T    testing.TB
+	Conn RawConn
+	In   *wire.Reader
+}
+
+// RawConn is a socket, or a socket and rings.
+type RawConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+func (c *RawClient) Write(b []byte) {
+	c.T.Helper()
+	if _, err := c.Conn.Write(b); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+func (c *RawClient) Expect(t wire.FrameType) {
+	c.T.Helper()
+	if err := c.In.Next(); err != nil {
+		c.T.Fatalf("%v instead of %v", err, t)
+	}
+	if c.In.Type != t {
+		c.T.Fatalf("%v instead of %v", c.In.Type, t)
+	}
+}
+
+// Done reads a DONE without payload.
+func (c *RawClient) Done() wire.Done {
+	c.T.Helper()
+	c.Expect(wire.FrameDone)
+	var d wire.Done
+	if err := c.In.ReadDone(&d); err != nil {
+		c.T.Fatal(err)
+	}
+	return d
+}
+
+// Refusal reads up to the end of the connection, which REFUSED precedes.
+func (c *RawClient) Refusal() *wire.RefusedError {
+	c.T.Helper()
+	for {
+		if err := c.In.Next(); err != nil {
+			c.T.Errorf("%v instead of REFUSED", err)
+			return &wire.RefusedError{}
+		}
+		if c.In.Type != wire.FrameRefused {
+			if err := c.In.Skip(); err != nil {
+				c.T.Fatal(err)
+			}
+			continue
+		}
+		refusal, ok := errors.AsType[*wire.RefusedError](c.In.ReadRefused())
+		if !ok {
+			c.T.Fatal("REFUSED cannot be read")
+		}
+		if err := c.In.Next(); err == nil {
+			c.T.Errorf("%v after REFUSED", c.In.Type)
+		}
+		return refusal
+	}
+}
+
+func StartFrame(s wire.Start, payload []byte) []byte {
+	return append(wire.AppendStart(nil, &s, len(payload)), payload...)
+}
+
+func DataFrame(id uint64, payload []byte) []byte {
+	return append(wire.AppendData(nil, id, len(payload)), payload...)
+}
+
+func SendStart(id uint64, length int) wire.Start {
+	return wire.Start{ID: id, Operation: mpe.Operation{Kind: mpe.OpSend, Peer: 1}, Length: uint64(length)}
+}
+
+func RecvStart(id uint64, length int) wire.Start {
+	return wire.Start{ID: id, Operation: mpe.Operation{Kind: mpe.OpRecv, Peer: 1}, Length: uint64(length)}
+}
+
+func DoneFrame(d wire.Done, payload string) []byte {
+	return append(wire.AppendDone(nil, &d, len(payload)), payload...)
+}
+
+// PlacedAt is s with its payload in the arena.
+func PlacedAt(s wire.Start, at uint64) wire.Start {
+	s.Placed, s.Place = true, at
+	return s
+}
+
+// CallsOf makes the calls of all ranks. Those with layouts have blocks of different
+// lengths with gaps between them, in reverse order.
+func CallsOf(c coll.Call) []coll.Call {
+	calls := make([]coll.Call, c.Ranks)
+	size := func(i, j int) int { return (i*7 + j*3) % 5 * c.Elem } // of the block from i to j
+	layout := func(of func(i int) int) (l coll.Layout) {
+		at := c.Elem
+		for i := range c.Ranks {
+			l.Sizes, l.Offsets = append(l.Sizes, of(i)), append(l.Offsets, 0)
+		}
+		for i := c.Ranks - 1; i >= 0; i-- {
+			l.Offsets[i] = at
+			at += l.Sizes[i] + i%2*c.Elem
+		}
+		return l
+	}
+	for r := range calls {
+		x := c
+		x.Rank = r
+		if c.Vector {
+			all := layout(func(i int) int { return size(i, i) })
+			switch c.Collective {
+			case coll.Gather, coll.Scatter:
+				x.Bytes = all.Sizes[r]
+				if r == c.Root {
+					x.Send, x.Recv = all, all
+				}
+			case coll.Allgather:
+				x.Recv = all
+			case coll.ReduceScatter:
+				x.Recv.Sizes = all.Sizes
+			case coll.Alltoall:
+				x.Recv = layout(func(i int) int { return size(min(i, r), max(i, r)) })
+				x.Send = layout(func(i int) int { return size(min(i, r), max(i, r)) })
+				if r%2 == 0 {
+					x.Send.Offsets = nil
+				}
+			}
+		}
+		calls[r] = x
+	}
+	return calls
+}
+
+// calls are of every collective and kind that n ranks can make.
+func EveryCall(ranks int, sizes []int) (list [][]coll.Call) {
+	for of := coll.Barrier; of <= coll.Exscan; of++ {
+		rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter
+		blocks := of == coll.Gather || of == coll.Scatter || of == coll.Allgather || of == coll.Alltoall || of == coll.ReduceScatter
+		for root := range ranks {
+			for kind := range 4 {
+				c := coll.Call{Collective: of, Ranks: ranks, Root: root, Elem: 2, InPlace: kind&1 != 0, Vector: kind&2 != 0}
+				if root > 0 && !rooted || of == coll.Barrier && kind > 0 || of == coll.Bcast && c.InPlace || c.Vector && !blocks {
+					continue
+				}
+				for i, n := range sizes {
+					if c.Bytes = n; i == 0 || !c.Vector {
+						list = append(list, CallsOf(c))
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// NoLeak fails if the test leaves goroutines behind.
+func NoLeak(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		Until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	})
+}

@@ -1,0 +1,262 @@
+package wire
+
+import (
+	"math"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// CallLen is the length in bytes of what CALL begins with.
+const CallLen = 72
+
+// The flags of CALL, beside flagAnyDatatype.
+const (
+	FlagInPlace = FlagAnyDatatype << (1 + iota)
+	FlagOrdered
+	FlagVector
+	// flagListed: the members are listed. Otherwise they are all ranks of the world.
+	FlagListed
+	// flagUser: the operation is a function of the program.
+	FlagUser
+	callFlags = FlagUser<<1 - 1
+)
+
+// maxName is the longest name of an algorithm, in bytes.
+const maxName = 255
+
+// Call posts a collective call. Behind its fields come its description, which is of
+// sizes, members and the algorithm's name, and its payload.
+type Call struct {
+	ID         uint64
+	Collective coll.Collective
+	Datatype   protocol.Datatype
+	Flags      uint16
+	Comm       uint32
+	Tag        int32
+	// Ranks, rank and root are those of the communicator.
+	Ranks, Rank, Root uint32
+	Op                op.Op
+	Type              op.Type
+	Name              uint8 // length of the algorithm's
+	Elem              uint32
+	Bytes, Segment    uint64
+	// Length is that of the description and the payload, result that of what comes back.
+	Length, Result uint64
+}
+
+// Describe makes the call that a program with size ranks in its world makes, and appends its description to b.
+func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) ([]byte, Shape) {
+	x, s := &m.Call, ShapeOf(&m.Call)
+	*c = Call{
+		ID: id, Collective: x.Collective, Datatype: m.Datatype, Comm: m.Comm, Tag: int32(m.Tag),
+		Ranks: uint32(x.Ranks), Rank: uint32(x.Rank), Root: uint32(x.Root), Op: m.Op, Type: m.Type, Name: uint8(len(m.Algorithm)),
+		Elem: uint32(x.Elem), Bytes: uint64(x.Bytes), Segment: uint64(x.Segment), Result: uint64(s.Result),
+	}
+	for i, set := range [...]bool{m.AnyDatatype, x.InPlace, x.Ordered, x.Vector, !isWorld(m.Members, size), m.User != nil} {
+		if set {
+			c.Flags |= FlagAnyDatatype << i
+		}
+	}
+	b = c.AppendDescription(b, x, m.Members, m.Algorithm)
+	c.Length = uint64(len(b) + s.Payload)
+	return b, s
+}
+
+// isWorld reports whether the members are all ranks of the world in their order.
+func isWorld(members []int, size int) bool {
+	if len(members) != size {
+		return false
+	}
+	for i, m := range members {
+		if i != m {
+			return false
+		}
+	}
+	return true
+}
+
+// AppendCall appends CALL, of whose description and payload piece bytes follow.
+func AppendCall(b []byte, c *Call, piece int) []byte {
+	b = AppendHeader(b, FrameCall, CallLen+piece)
+	b = Order.AppendUint64(b, c.ID)
+	b = append(b, byte(c.Collective), byte(c.Datatype))
+	b = Order.AppendUint16(b, c.Flags)
+	for _, v := range [...]uint32{c.Comm, uint32(c.Tag), c.Ranks, c.Rank, c.Root} {
+		b = Order.AppendUint32(b, v)
+	}
+	b = append(b, byte(c.Op), byte(c.Type), c.Name, 0)
+	b = Order.AppendUint32(b, c.Elem)
+	for _, v := range [...]uint64{c.Bytes, c.Segment, c.Length, c.Result} {
+		b = Order.AppendUint64(b, v)
+	}
+	return b
+}
+
+// ReadCall reads CALL up to its description. What a call may ask for is not looked at here.
+func (r *Reader) ReadCall() (c Call, err error) {
+	b, err := r.Take(CallLen)
+	if err != nil {
+		return c, err
+	}
+	c = Call{
+		ID: Order.Uint64(b), Collective: coll.Collective(b[8]), Datatype: protocol.Datatype(b[9]), Flags: Order.Uint16(b[10:]),
+		Comm: Order.Uint32(b[12:]), Tag: int32(Order.Uint32(b[16:])),
+		Ranks: Order.Uint32(b[20:]), Rank: Order.Uint32(b[24:]), Root: Order.Uint32(b[28:]),
+		Op: op.Op(b[32]), Type: op.Type(b[33]), Name: b[34], Elem: Order.Uint32(b[36:]),
+		Bytes: Order.Uint64(b[40:]), Segment: Order.Uint64(b[48:]), Length: Order.Uint64(b[56:]), Result: Order.Uint64(b[64:]),
+	}
+	switch {
+	case c.Datatype > protocol.Float:
+		err = Violationf("CALL with datatype %d: 0 is int, 1 is float", c.Datatype)
+	case c.Flags&^callFlags != 0 || b[35] != 0:
+		err = Violationf("CALL with flags %#04x and byte 35 %#02x", c.Flags, b[35])
+	case c.Description() > c.Length:
+		err = Violationf("CALL is followed by %d bytes, but its description has %d", c.Length, c.Description())
+	case uint64(r.Left) > c.Length || r.Left > ChunkLen:
+		err = Violationf("CALL with %d bytes after its fields is followed by %d", c.Length, r.Left)
+	}
+	return c, err
+}
+
+// Asked is the call as package coll has it, but for the sizes of blocks. Numbers that are too large stay so.
+func (c *Call) Asked() coll.Call {
+	return coll.Call{
+		Collective: c.Collective, Rank: number(uint64(c.Rank)), Ranks: number(uint64(c.Ranks)), Root: number(uint64(c.Root)),
+		Bytes: number(c.Bytes), Segment: number(c.Segment), Elem: number(uint64(c.Elem)),
+		Vector: c.Flags&FlagVector != 0, InPlace: c.Flags&FlagInPlace != 0, Ordered: c.Flags&FlagOrdered != 0,
+	}
+}
+
+// number is n, or the largest number there is.
+func number(n uint64) int { return int(min(n, math.MaxInt)) }
+
+// layouts gives the layouts of a call whose sizes are described, in their order.
+func layouts(c *coll.Call) (list [2]*coll.Layout) {
+	if !c.Vector {
+		return list
+	}
+	switch c.Collective {
+	case coll.Gather:
+		if c.Rank == c.Root {
+			list[0] = &c.Recv
+		}
+	case coll.Scatter:
+		if c.Rank == c.Root {
+			list[0] = &c.Send
+		}
+	case coll.Allgather, coll.ReduceScatter:
+		list[0] = &c.Recv
+	case coll.Alltoall:
+		list[0] = &c.Recv
+		if !c.InPlace {
+			list[1] = &c.Send
+		}
+	}
+	return list
+}
+
+const (
+	sizeLen   = 8
+	MemberLen = 4
+	// AlignLen is of what the length of a description is a multiple, so that numbers
+	// behind it lie as machines want them.
+	AlignLen = 16
+)
+
+// Description is how many bytes the description has.
+func (c *Call) Description() uint64 {
+	n := uint64(c.Name)
+	if c.Flags&FlagListed != 0 {
+		n += MemberLen * uint64(c.Ranks)
+	}
+	x := c.Asked()
+	for _, l := range layouts(&x) {
+		if l != nil {
+			n += sizeLen * uint64(c.Ranks)
+		}
+	}
+	return (n + AlignLen - 1) / AlignLen * AlignLen
+}
+
+// AppendDescription appends the description of a call whose layouts are those of x.
+func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorithm string) []byte {
+	begin := len(b)
+	for _, l := range layouts(x) {
+		if l != nil {
+			for _, n := range l.Sizes {
+				b = Order.AppendUint64(b, uint64(n))
+			}
+		}
+	}
+	if c.Flags&FlagListed != 0 {
+		for _, m := range members {
+			b = Order.AppendUint32(b, uint32(m))
+		}
+	}
+	b = append(b, algorithm...)
+	for (len(b)-begin)%AlignLen != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// description is what is read of one.
+type description struct {
+	// Members are as in the frame; nil is all ranks of the world.
+	Members []byte
+	Name    []byte
+}
+
+// ReadDescription takes a description apart, which is as long as description says. The layouts of x get their sizes,
+// and blocks one after another, in the memory of ints, which it returns. ok is false if what should be zero is not.
+func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (d description, _ []int, ok bool) {
+	n := int(c.Ranks)
+	for _, l := range layouts(x) {
+		if l == nil {
+			continue
+		}
+		at := len(ints)
+		ints = slices.Grow(ints, 2*n)[:at+2*n] // what has been given before stays as it is
+		sizes, offsets := ints[at:at+n:at+n], ints[at+n:]
+		end := 0
+		for i := range sizes {
+			sizes[i], offsets[i] = number(Order.Uint64(b[sizeLen*i:])), end
+			end += sizes[i]
+		}
+		if l.Sizes = sizes; c.Collective != coll.ReduceScatter { // which has none
+			l.Offsets = offsets
+		}
+		b = b[sizeLen*n:]
+	}
+	if c.Flags&FlagListed != 0 {
+		d.Members, b = b[:MemberLen*n], b[MemberLen*n:]
+	}
+	d.Name, b = b[:c.Name], b[c.Name:]
+	return d, ints, !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
+}
+
+const (
+	// OperandLen is the most bytes of an operand in REDUCE. Longer vectors are combined in pieces.
+	OperandLen = ChunkLen / 2
+	// ReducedLen is the length in bytes of what REDUCED begins with.
+	ReducedLen = 16
+	// FlagFailed of REDUCED: the text of an error follows instead of the result.
+	FlagFailed = 1
+)
+
+// AppendReduce appends REDUCE, whose operands of piece bytes together follow.
+func AppendReduce(b []byte, id uint64, piece int) []byte {
+	b = AppendHeader(b, FrameReduce, IDLen+piece)
+	return Order.AppendUint64(b, id)
+}
+
+// AppendReduced appends REDUCED, whose result, or text, of piece bytes follows.
+func AppendReduced(b []byte, id uint64, failed bool, piece int) []byte {
+	b = AppendHeader(b, FrameReduced, ReducedLen+piece)
+	b = Order.AppendUint64(b, id)
+	return append(b, bit(failed, FlagFailed), 0, 0, 0, 0, 0, 0, 0)
+}

@@ -1,0 +1,181 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+)
+
+// Shape is what of the memory of a call crosses the socket. Blocks lie one after another
+// there, and in the daemon's buffers, whatever lies between them in the program's.
+type Shape struct {
+	// Recv is the length of the daemon's receive buffer.
+	Recv int
+	// Payload is what the program gives. It is the send buffer, or lies in the
+	// receive buffer at at, if inRecv is set.
+	Payload, At int
+	InRecv      bool
+	// Result is what comes back: so much of the receive buffer's beginning.
+	Result int
+}
+
+// ShapeOf gives the shape of a call that can be.
+func ShapeOf(c *coll.Call) (s Shape) {
+	root, n := c.Rank == c.Root, c.Bytes
+	inPlace := c.InPlace
+	switch c.Collective {
+	case coll.Bcast:
+		s.Recv = n
+		if root {
+			s.Payload, s.InRecv = n, true
+		} else {
+			s.Result = n
+		}
+		return s
+	case coll.Reduce:
+		s.Payload = n
+		if root {
+			s.Recv, s.Result = n, n
+		}
+		inPlace = inPlace && root
+	case coll.Allreduce, coll.Scan, coll.Exscan:
+		s.Payload, s.Recv, s.Result = n, n, n
+		if c.Collective == coll.Exscan && c.Rank == 0 {
+			s.Recv, s.Result = 0, 0 // it gets nothing
+			if inPlace {
+				s.Recv = n
+			}
+		}
+	case coll.Gather:
+		s.Payload = n
+		if root {
+			s.Recv = Extent(c, &c.Recv)
+			s.Result = s.Recv
+			s.At, s.Payload = Block(c, &c.Recv, c.Rank)
+		}
+		inPlace = inPlace && root
+	case coll.Scatter:
+		s.Recv = n
+		if root {
+			s.Payload = Extent(c, &c.Send)
+			_, s.Recv = Block(c, &c.Send, c.Rank)
+			if inPlace {
+				s.Recv = 0
+			}
+		}
+		s.Result, inPlace = s.Recv, false
+	case coll.Allgather:
+		s.Recv = Extent(c, &c.Recv)
+		s.Result = s.Recv
+		s.At, s.Payload = Block(c, &c.Recv, c.Rank)
+	case coll.Alltoall:
+		s.Recv = Extent(c, &c.Recv)
+		s.Result, s.Payload = s.Recv, s.Recv
+		if !inPlace {
+			s.Payload = Extent(c, &c.Send)
+		}
+	case coll.ReduceScatter:
+		s.Payload = Extent(c, &c.Recv)
+		_, s.Result = Block(c, &c.Recv, c.Rank)
+		if s.Recv = s.Result; inPlace {
+			s.Recv = s.Payload
+		}
+	}
+	if s.InRecv = inPlace; !inPlace {
+		s.At = 0
+	}
+	return s
+}
+
+// Block gives where block i begins if blocks lie one after another, and its size.
+func Block(c *coll.Call, l *coll.Layout, i int) (off, size int) {
+	if !c.Vector {
+		return i * c.Bytes, c.Bytes
+	}
+	for _, n := range l.Sizes[:i] {
+		off += n
+	}
+	return off, l.Sizes[i]
+}
+
+// Extent is how long all blocks are together.
+func Extent(c *coll.Call, l *coll.Layout) int {
+	off, size := Block(c, l, c.Ranks-1)
+	return off + size
+}
+
+// Work is how much memory the daemon may need to carry out a call, beside what crosses
+// the socket, in bytes. It is no less than what any algorithm takes, and as it is counted
+// before the call is understood, what does not make sense counts as it stands.
+func (c *Call) Work() uint64 {
+	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
+	data := Add(c.Length, c.Result)
+	n := min(c.Bytes, data)
+	switch c.Collective {
+	case coll.Bcast: // and the status of all ranks
+		return Add(n, (ranks+15)/4)
+	case coll.Reduce, coll.Exscan:
+		return mul(3, n)
+	case coll.Allreduce, coll.Scan:
+		return mul(2, n)
+	case coll.Gather, coll.Scatter, coll.Allgather:
+		if vector {
+			return 0
+		}
+		return mul(ranks, n)
+	case coll.Alltoall:
+		if vector {
+			return c.Result
+		}
+		work := mul(2*ranks+1, n)
+		if all := mul(mul(ranks, ranks), n); all <= coll.MostGathered { // rank 0 may gather them
+			work = max(work, 2*all)
+		}
+		return work
+	case coll.ReduceScatter:
+		work := mul(2, c.Length)
+		if c.Flags&FlagOrdered != 0 { // the blocks of all ranks are kept apart
+			work = max(work, mul(ranks+1, c.Result))
+		}
+		return Add(work, c.Result)
+	}
+	return 0
+}
+
+// Add and mul give the largest number for what is larger.
+func Add(a, b uint64) uint64 {
+	if s, carry := bits.Add64(a, b, 0); carry == 0 {
+		return s
+	}
+	return math.MaxUint64
+}
+
+func mul(a, b uint64) uint64 {
+	if high, low := bits.Mul64(a, b); high == 0 {
+		return low
+	}
+	return math.MaxUint64
+}
+
+// Room is how much memory is taken for what crosses the socket, in bytes.
+func (c *Call) Room() uint64 {
+	if c.Result == 0 {
+		return c.Length
+	}
+	return Add(c.Length, Add(c.Result, AlignLen)) // the result is aligned
+}
+
+// Refuse returns the error of a call that cannot be.
+func (c *Call) Refuse(format string, args ...any) error {
+	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Operands is how much memory the REDUCE of a call may take, in bytes.
+func (c *Call) Operands() uint64 {
+	if c.Flags&FlagUser == 0 {
+		return 0
+	}
+	return mul(3, min(c.Length, OperandLen))
+}

@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"net"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// CredentialsOf returns the credentials of the process that connected, as they were at the
+// moment of connect(2). Source: SO_PEERCRED and SO_PEERGROUPS.
+func CredentialsOf(conn *net.UnixConn) (c Credentials, err error) {
+	err = getsockopt(conn, func(fd int) error {
+		u, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err != nil {
+			return err
+		}
+		c.PID, c.UID, c.GID = int(u.Pid), int(u.Uid), int(u.Gid)
+		c.Groups, err = groupsOf(uintptr(fd))
+		return err
+	})
+	return c, err
+}
+
+// groupsOf returns the supplementary groups, of which a user has 65536 at most.
+func groupsOf(fd uintptr) ([]int, error) {
+	for n := 32; ; n *= 8 {
+		gids := make([]uint32, n)
+		size := uint32(4 * n)
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&gids[0])), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case errno == unix.ERANGE && n < 65536:
+			continue
+		case errno == unix.ENOPROTOOPT: // before Linux 4.13
+			return nil, nil
+		case errno != 0:
+			return nil, errno
+		}
+		groups := make([]int, min(int(size)/4, n))
+		for i := range groups {
+			groups[i] = int(gids[i])
+		}
+		return groups, nil
+	}
+}
+
+// OwnerOf returns the user of the process that listens at the other end of a connection, as it was when it began to
+// listen.
+func OwnerOf(conn *net.UnixConn) (uid int, err error) {
+	c, err := CredentialsOf(conn)
+	return c.UID, err
+}

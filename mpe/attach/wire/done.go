@@ -1,0 +1,94 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// DoneLen is the length in bytes of what DONE begins with.
+const DoneLen = 96
+
+const (
+	flagError = 1 << iota
+	flagFound
+)
+
+// Done ends an operation or answers a probe.
+type Done struct {
+	ID    uint64
+	Found bool
+	// Stored is the payload in the DATA frames before it and in this frame.
+	Stored uint64
+	Status mpe.Status
+	Err    error
+}
+
+// AppendDone appends DONE, of whose payload piece bytes follow.
+func AppendDone(b []byte, d *Done, piece int) []byte {
+	var failure []byte
+	flags := bit(d.Found, flagFound)
+	if d.Err != nil {
+		failure = encodeError(d.Err)
+		flags |= flagError
+	}
+	b = AppendHeader(b, FrameDone, DoneLen+len(failure)+piece)
+	b = Order.AppendUint64(b, d.ID)
+	b = append(b, flags, 0, 0, 0)
+	b = Order.AppendUint32(b, uint32(len(failure)))
+	b = Order.AppendUint64(b, d.Stored)
+	s := &d.Status
+	b = Order.AppendUint32(b, uint32(s.Peer))
+	b = append(b, byte(s.Datatype), bit(s.Send, 1), 0, 0)
+	b = Order.AppendUint32(b, uint32(s.Tag))
+	b = Order.AppendUint32(b, s.Comm)
+	b = Order.AppendUint64(b, uint64(s.Bytes))
+	b = Order.AppendUint32(b, s.Words)
+	b = Order.AppendUint32(b, uint32(s.Phases.Retransmissions))
+	for _, at := range phases(s) {
+		b = Order.AppendUint64(b, uint64(*at))
+	}
+	return append(b, failure...)
+}
+
+// phases are the instants of a status, in the order of DONE.
+func phases(s *mpe.Status) [5]*time.Duration {
+	p := &s.Phases
+	return [...]*time.Duration{&p.Start, &p.Request, &p.Clear, &p.Data, &p.Ack}
+}
+
+// maxFailure is the longest error in DONE, in bytes.
+const maxFailure = 12 + MaxText + maxDetails
+
+// ReadDone reads DONE up to its payload.
+func (r *Reader) ReadDone(d *Done) error {
+	b, err := r.Take(DoneLen)
+	if err != nil {
+		return err
+	}
+	flags, failure := b[8], int(Order.Uint32(b[12:]))
+	d.ID, d.Found, d.Stored, d.Err = Order.Uint64(b), flags&flagFound != 0, Order.Uint64(b[16:]), nil
+	s := &d.Status
+	s.Peer, s.Datatype, s.Send = int(int32(Order.Uint32(b[24:]))), protocol.Datatype(b[28]), b[29] != 0
+	s.Tag, s.Comm = int(int32(Order.Uint32(b[32:]))), Order.Uint32(b[36:])
+	s.Bytes, s.Words = int64(Order.Uint64(b[40:])), Order.Uint32(b[48:])
+	s.Phases.Retransmissions = int(Order.Uint32(b[52:]))
+	s.Claim = 0 // the caller knows whether it is a matched probe's
+	for i, at := range phases(s) {
+		*at = time.Duration(Order.Uint64(b[56+8*i:]))
+	}
+	switch {
+	case flags&flagError == 0 && failure != 0:
+		return Violationf("DONE without an error has %d bytes of one", failure)
+	case flags&flagError == 0:
+		return nil
+	case failure > maxFailure && failure <= r.Left:
+		return Violationf("DONE has an error of %d bytes: the longest has %d", failure, maxFailure)
+	}
+	if b, err = r.Take(failure); err != nil {
+		return err
+	}
+	d.Err, err = parseError(b)
+	return err
+}

@@ -1,0 +1,21 @@
+//go:build linux || darwin || freebsd
+
+package wire
+
+import (
+	"net"
+	"os"
+)
+
+// getsockopt calls get, which reads an option of a socket, with the descriptor of a connection.
+func getsockopt(conn *net.UnixConn, get func(fd int) error) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = get(int(fd)) }); err != nil {
+		return err
+	}
+	return os.NewSyscallError("getsockopt", inner)
+}

@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/progress"
+)
+
+// Link is a program's connection, on a descriptor that Go's network poller does not know. Its Read does not wait.
+type Link struct {
+	goroutines
+	fd int
+	// The descriptor's number may be another's after close. So reads are over
+	// by then, out is held during writes, and end during what may come late.
+	closed   atomic.Bool
+	out, end sync.Mutex
+}
+
+// NewLink makes a link of a connection, and closes conn.
+func NewLink(conn *net.UnixConn) (*Link, error) {
+	fd, err := progress.Take(conn)
+	return &Link{fd: fd}, err
+}
+
+// Read reads what is there; errNothing if that is nothing.
+func (l *Link) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(l.fd, b)
+		switch {
+		case n > 0:
+			return n, nil
+		case err == nil:
+			return 0, io.EOF
+		case err == unix.EAGAIN:
+			return 0, ErrNothing
+		case err != unix.EINTR:
+			return 0, os.NewSyscallError("read", err)
+		}
+	}
+}
+
+// transmit sends on a socket, without a SIGPIPE: a program may handle it, and the call may run on one of its threads.
+func transmit(fd int, b []byte) (int, unix.Errno) {
+	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		unix.MSG_NOSIGNAL, 0, 0)
+	return int(n), errno
+}
+
+// TryWrite implements Stream.
+func (l *Link) TryWrite(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	l.out.Lock()
+	defer l.out.Unlock()
+	if l.closed.Load() {
+		return 0
+	}
+	n, _ := transmit(l.fd, b) // an error is found again by who waits
+	return max(n, 0)
+}
+
+// Write writes all of b, and waits for room.
+func (l *Link) Write(b []byte) (int, error) {
+	l.out.Lock()
+	defer l.out.Unlock()
+	for done := 0; ; {
+		if l.closed.Load() {
+			return done, net.ErrClosed
+		}
+		n, errno := transmit(l.fd, b[done:])
+		done += max(n, 0)
+		switch {
+		case done == len(b):
+			return done, nil
+		case errno == unix.EAGAIN:
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1); err != nil && err != unix.EINTR {
+				return done, os.NewSyscallError("poll", err)
+			}
+		case errno != 0 && errno != unix.EINTR:
+			return done, os.NewSyscallError("send", errno)
+		}
+	}
+}
+
+// HangUp implements Stream. It wakes waiting goroutines.
+func (l *Link) HangUp() { l.shutDown(unix.SHUT_RDWR) }
+
+// StopReading implements Stream.
+func (l *Link) StopReading() { l.shutDown(unix.SHUT_RD) }
+
+func (l *Link) shutDown(how int) {
+	l.end.Lock()
+	defer l.end.Unlock()
+	if !l.closed.Load() {
+		_ = unix.Shutdown(l.fd, how) // of a peer that has gone there is nothing to shut down
+	}
+}
+
+// Close implements Stream.
+func (l *Link) Close() {
+	l.HangUp()
+	l.end.Lock()
+	l.closed.Store(true)
+	l.end.Unlock()
+	l.out.Lock()
+	defer l.out.Unlock()
+	unix.Close(l.fd)
+}
+
+// Descriptor becomes readable when there is something to read. It is valid until close.
+func (l *Link) Descriptor() int { return l.fd }
+
+// Sleep returns true: what arrives keeps the descriptor readable.
+func (l *Link) Sleep() bool { return true }

@@ -1,0 +1,123 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/rlimit"
+	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
+)
+
+// Offer is memory that goes to a program.
+type Offer struct {
+	mem []byte
+	fd  int
+}
+
+// NewOffer makes the memory of two rings, and of an arena of so many bytes.
+func NewOffer(arena int) (*Offer, error) {
+	n := MemoryLen(RingLen) + arena
+	fd, err := sharedmem.Create(n)
+	if err != nil {
+		return nil, err
+	}
+	mem, err := sharedmem.Map(fd, n)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &Offer{mem, fd}, nil
+}
+
+// Stream writes b with the memory's descriptor, and returns what the connection is from then on. Unless it fails, it
+// closes conn. Otherwise it gives the memory back.
+func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
+	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
+	unix.Close(o.fd)
+	if err == nil && n < len(b) {
+		_, err = conn.Write(b[n:])
+	}
+	var l *Link
+	if err == nil {
+		l, err = NewLink(conn)
+	}
+	if err != nil {
+		sharedmem.Unmap(o.mem)
+		return nil, err
+	}
+	return NewRingLink(l, o.mem, RingLen, false), nil
+}
+
+// Greeting is a connection to a daemon that has not been asked for a rank, or has not answered. It keeps the descriptor
+// that the daemon sends.
+type Greeting struct {
+	*net.UnixConn
+	FD int
+}
+
+// NewGreeting returns the Greeting of a connection.
+func NewGreeting(conn *net.UnixConn) *Greeting { return &Greeting{conn, -1} }
+
+// Read implements io.Reader.
+func (g *Greeting) Read(b []byte) (int, error) {
+	var oob [64]byte
+	n, used, flags, _, err := g.ReadMsgUnix(b, oob[:])
+	if err == nil && n == 0 && len(b) > 0 {
+		err = io.EOF
+	}
+	messages, _ := unix.ParseSocketControlMessage(oob[:used]) // the system made them
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		for _, fd := range fds {
+			g.setFD(fd)
+		}
+	}
+	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+		return 0, rlimit.Received()
+	}
+	return max(n, 0), err // -1 after an error
+}
+
+// setFD closes the descriptor and keeps another one, or -1.
+func (g *Greeting) setFD(fd int) {
+	if g.FD >= 0 {
+		unix.Close(g.FD)
+	}
+	g.FD = fd
+}
+
+// Close implements io.Closer.
+func (g *Greeting) Close() error {
+	g.setFD(-1)
+	return g.UnixConn.Close()
+}
+
+// Stream returns what the connection is from WELCOME on, whose rings and arena have those lengths. It closes the
+// connection unless it fails.
+func (g *Greeting) Stream(length, arena uint64) (Polled, error) {
+	var mem []byte
+	if length > 0 {
+		switch {
+		case length > maxRing || !ringSize(int(length)):
+			return nil, Violationf("WELCOME with rings of %d bytes", length)
+		case arena > maxArena:
+			return nil, Violationf("WELCOME with an arena of %d bytes", arena)
+		}
+		var err error
+		if mem, err = sharedmem.Map(g.FD, MemoryLen(int(length))+int(arena)); err != nil {
+			return nil, fmt.Errorf("the memory for rings of %d bytes and an arena of %d: %w", length, arena, err)
+		}
+	}
+	l, err := NewLink(g.UnixConn)
+	if err != nil {
+		sharedmem.Unmap(mem)
+		return nil, err
+	}
+	if g.setFD(-1); mem == nil {
+		return l, nil
+	}
+	return NewRingLink(l, mem, int(length), true), nil
+}

@@ -1,0 +1,381 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// The bodies of frames. What makes one makes the frame's header, too.
+
+const (
+	HelloLen = 20
+	// helloVersionLen is the length of HELLO up to its version, which is the same in every version.
+	helloVersionLen = 12
+	welcomeLen      = 40
+	startLen        = 32
+	placeLen        = 8 // of START: where its payload lies
+	ProbeLen        = 24
+	IDLen           = 8
+	// longestHello is what HELLO of a later version may grow to.
+	longestHello = 256
+)
+
+// flagRings of HELLO asks for memory with rings, and flagArena for an arena behind them.
+const (
+	FlagRings = 1 << iota
+	FlagArena
+)
+
+// Hello asks for a rank.
+type Hello struct {
+	Version uint32
+	Rank    int32
+	Flags   uint32
+}
+
+// HelloFrame returns HELLO.
+func HelloFrame(h Hello) []byte {
+	b := AppendHeader(nil, FrameHello, HelloLen)
+	b = append(b, magic...)
+	b = Order.AppendUint32(b, h.Version)
+	b = Order.AppendUint32(b, uint32(h.Rank))
+	return Order.AppendUint32(b, h.Flags)
+}
+
+// ReadHello reads the first frame. What follows the fields of this version is left to later ones.
+func (r *Reader) ReadHello() (h Hello, err error) {
+	// The header is examined as a whole: its length is nonsense if this is another protocol.
+	b, err := r.br.Peek(FrameHeaderLen)
+	if err != nil {
+		return h, err
+	}
+	switch {
+	case isHello(FrameType(b[4]), Order.Uint32(b)):
+	case isHello(FrameType(b[4]), binary.BigEndian.Uint32(b)):
+		return h, byteOrder("length", Order.Uint32(b))
+	default:
+		return h, Violationf("the first frame is not HELLO: this is the socket by which programs attach to ranks of zrlmpid")
+	}
+	if err := r.Next(); err != nil {
+		return h, err
+	}
+	if b, err = r.Take(helloVersionLen); err != nil {
+		return h, err
+	}
+	if string(b[:8]) != magic {
+		return h, Violationf("HELLO begins with %q and not with %q", b[:8], magic)
+	}
+	switch h.Version = Order.Uint32(b[8:]); h.Version {
+	case Version:
+	case bits.ReverseBytes32(Version):
+		return h, byteOrder("version", h.Version)
+	default:
+		return h, Refuse(WrongVersion, "the program speaks version %d of the attach protocol, and the daemon version %d: "+
+			"use a library and a daemon of the same release", h.Version, Version)
+	}
+	if b, err = r.Take(HelloLen - helloVersionLen); err != nil {
+		return h, err
+	}
+	h.Rank, h.Flags = int32(Order.Uint32(b)), Order.Uint32(b[4:])
+	return h, r.Skip()
+}
+
+// isHello reports whether a frame's header can be that of HELLO, of any version.
+func isHello(t FrameType, length uint32) bool {
+	return t == FrameHello && length >= helloVersionLen && length <= longestHello
+}
+
+// byteOrder is the violation of a program whose HELLO has its numbers in the other byte order.
+func byteOrder(field string, value uint32) error {
+	return Violationf("HELLO has its %s, %d, with the most significant byte first: numbers of the attach protocol have the least significant byte first",
+		field, bits.ReverseBytes32(value))
+}
+
+// Limits are what the daemon grants a program.
+type Limits struct {
+	// Operations is how many operations may be under way, probes included.
+	Operations int
+	// Bytes is how much payload all of them may have: the messages being sent and the buffers of receives.
+	Bytes int64
+}
+
+// Welcome grants a rank. size PEER frames follow.
+type Welcome struct {
+	Version, Rank, Size, Chunk uint32
+	Limits                     Limits
+	Flags                      uint32
+	// Ring is the length of each ring in bytes, or 0 if frames go through the socket, and arena
+	// that of the arena, which is there if asked is set: the program has asked for one.
+	Ring, Arena uint64
+	Asked       bool
+}
+
+// FlagOversubscribed of WELCOME says that the host has more ranks and programs than cores.
+const FlagOversubscribed = 1
+
+// AppendWelcome appends WELCOME.
+func AppendWelcome(b []byte, w Welcome) []byte {
+	n := welcomeLen
+	if w.Asked {
+		n += placeLen
+	}
+	b = AppendHeader(b, FrameWelcome, n)
+	for _, v := range [...]uint32{w.Version, w.Rank, w.Size, w.Chunk, uint32(w.Limits.Operations), w.Flags} {
+		b = Order.AppendUint32(b, v)
+	}
+	b = Order.AppendUint64(b, uint64(w.Limits.Bytes))
+	b = Order.AppendUint64(b, w.Ring)
+	if w.Asked {
+		b = Order.AppendUint64(b, w.Arena)
+	}
+	return b
+}
+
+// ReadWelcome reads WELCOME.
+func (r *Reader) ReadWelcome() (w Welcome, err error) {
+	n := welcomeLen
+	if w.Asked = r.Left > n; w.Asked {
+		n += placeLen
+	}
+	b, err := r.Take(n)
+	if err != nil {
+		return w, err
+	}
+	if w.Asked {
+		w.Arena = Order.Uint64(b[welcomeLen:])
+	}
+	w.Version, w.Rank, w.Size, w.Chunk = Order.Uint32(b), Order.Uint32(b[4:]), Order.Uint32(b[8:]), Order.Uint32(b[12:])
+	w.Limits.Operations, w.Limits.Bytes = int(Order.Uint32(b[16:])), int64(Order.Uint64(b[24:]))
+	w.Flags, w.Ring = Order.Uint32(b[20:]), Order.Uint64(b[32:])
+	switch {
+	case w.Version != Version:
+		err = Violationf("the daemon speaks version %d of the attach protocol, and the program version %d: use a library and a daemon of the same release", w.Version, Version)
+	case w.Rank >= w.Size:
+		err = Violationf("WELCOME to rank %d of %d", w.Rank, w.Size)
+	case w.Chunk == 0 || w.Chunk > ChunkLen:
+		err = Violationf("WELCOME with pieces of %d bytes", w.Chunk)
+	}
+	return w, err
+}
+
+// peerFlags are the bits of PEER, in order.
+func peerFlags(p *mpe.PeerInfo) []*bool {
+	return []*bool{&p.Words, &p.NoTags, &p.SmallTags, &p.NoComms, &p.NoLength, &p.NoEmpty}
+}
+
+// AppendPeer appends PEER.
+func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
+	var flags uint32
+	for i, set := range peerFlags(&p) {
+		if *set {
+			flags |= 1 << i
+		}
+	}
+	texts := [...]string{p.Profile, p.Kind, p.Address}
+	length := 8
+	for i := range texts {
+		texts[i] = texts[i][:min(len(texts[i]), 255)]
+		length += 1 + len(texts[i])
+	}
+	b = AppendHeader(b, FramePeer, length)
+	b = Order.AppendUint32(b, uint32(rank))
+	b = Order.AppendUint32(b, flags)
+	for _, s := range texts {
+		b = append(append(b, byte(len(s))), s...)
+	}
+	return b
+}
+
+// ReadPeer reads PEER of a rank.
+func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
+	b, err := r.Take(8)
+	if err != nil {
+		return p, err
+	}
+	if got := Order.Uint32(b); got != uint32(rank) {
+		return p, Violationf("PEER of rank %d where rank %d was due", got, rank)
+	}
+	flags := Order.Uint32(b[4:])
+	for i, set := range peerFlags(&p) {
+		*set = flags&(1<<i) != 0
+	}
+	for _, s := range []*string{&p.Profile, &p.Kind, &p.Address} {
+		if b, err = r.Take(1); err != nil {
+			return p, err
+		}
+		if b, err = r.Take(int(b[0])); err != nil {
+			return p, err
+		}
+		*s = string(b)
+	}
+	return p, nil
+}
+
+// The kinds of operations that package mpe has none for.
+const (
+	OpProbe mpe.OpKind = 254
+	OpCall  mpe.OpKind = 255
+)
+
+// Start posts an operation. Payload of a send follows in the frame, unless it is placed: then it
+// is in the arena at place, and so will be that of a receive. Buf of the operation does not travel.
+type Start struct {
+	ID uint64
+	mpe.Operation
+	Length uint64
+	Placed bool
+	Place  uint64
+}
+
+const (
+	FlagAnyDatatype = 1 << iota
+	flagPlaced
+)
+
+// AppendStart appends START, of whose payload piece bytes follow.
+func AppendStart(b []byte, s *Start, piece int) []byte {
+	n := startLen + piece
+	if s.Placed {
+		n += placeLen
+	}
+	b = AppendHeader(b, FrameStart, n)
+	b = Order.AppendUint64(b, s.ID)
+	b = append(b, byte(s.Kind), byte(s.Datatype), bit(s.AnyDatatype, FlagAnyDatatype)|bit(s.Placed, flagPlaced), 0)
+	b = appendMatch(b, s.Peer, s.Tag, s.Comm)
+	b = Order.AppendUint64(b, s.Length)
+	if s.Placed {
+		b = Order.AppendUint64(b, s.Place)
+	}
+	return b
+}
+
+// appendMatch appends what START and PROBE are matched by, which readMatch reads.
+func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
+	b = Order.AppendUint32(b, uint32(peer))
+	b = Order.AppendUint32(b, uint32(tag))
+	return Order.AppendUint32(b, comm)
+}
+
+func readMatch(b []byte) (peer, tag int, comm uint32) {
+	return int(int32(Order.Uint32(b))), int(int32(Order.Uint32(b[4:]))), Order.Uint32(b[8:])
+}
+
+// ReadStart reads START up to its payload.
+func (r *Reader) ReadStart() (s Start, err error) {
+	b, err := r.Take(startLen)
+	if err != nil {
+		return s, err
+	}
+	s.ID, s.Kind, s.Datatype, s.Length = Order.Uint64(b), mpe.OpKind(b[8]), protocol.Datatype(b[9]), Order.Uint64(b[24:])
+	s.AnyDatatype, s.Placed = b[10]&FlagAnyDatatype != 0, b[10]&flagPlaced != 0
+	s.Peer, s.Tag, s.Comm = readMatch(b[12:])
+	switch {
+	case s.Kind < mpe.OpSend || s.Kind > mpe.OpRecv:
+		err = Violationf("START of kind %d: 1 is send, 2 synchronous send, 3 receive", s.Kind)
+	case s.Datatype > protocol.Float:
+		err = Violationf("START with datatype %d: 0 is int, 1 is float", s.Datatype)
+	case b[10]&^(FlagAnyDatatype|flagPlaced) != 0 || b[11] != 0:
+		err = Violationf("START with flags %#02x%02x", b[11], b[10])
+	case s.Placed:
+		if b, err = r.Take(placeLen); err == nil {
+			s.Place = Order.Uint64(b)
+		}
+	case s.Kind == mpe.OpRecv && r.Left > 0:
+		err = Violationf("START of a receive is followed by %d bytes of payload", r.Left)
+	case uint64(r.Left) > s.Length || r.Left > ChunkLen:
+		err = Violationf("START of a send of %d bytes is followed by %d bytes of payload", s.Length, r.Left)
+	}
+	return s, err
+}
+
+// AppendData appends DATA, whose payload of piece bytes follows.
+func AppendData(b []byte, id uint64, piece int) []byte {
+	b = AppendHeader(b, FrameData, IDLen+piece)
+	return Order.AppendUint64(b, id)
+}
+
+// ReadID reads the id that DATA, CANCEL and ABORT begin with.
+func (r *Reader) ReadID() (uint64, error) {
+	b, err := r.Take(IDLen)
+	if err != nil {
+		return 0, err
+	}
+	return Order.Uint64(b), nil
+}
+
+// CancelFrame returns CANCEL.
+func CancelFrame(id uint64) []byte {
+	return Order.AppendUint64(AppendHeader(nil, FrameCancel, IDLen), id)
+}
+
+// AbortFrame returns the frame that takes an operation back because of cause.
+func AbortFrame(id uint64, cause error) []byte {
+	text := Clip(cause.Error())
+	b := AppendHeader(nil, FrameAbort, IDLen+8+len(text))
+	b = Order.AppendUint64(b, id)
+	return append(Order.AppendUint64(b, sentinelSet(cause)), text...)
+}
+
+// ReadAbort reads ABORT.
+func (r *Reader) ReadAbort() (id uint64, cause error, err error) {
+	if id, err = r.ReadID(); err != nil {
+		return 0, nil, err
+	}
+	b, err := r.Take(8)
+	if err != nil {
+		return 0, nil, err
+	}
+	set := Order.Uint64(b)
+	text, err := r.Text()
+	return id, &Error{Text: text, Set: set}, err
+}
+
+// Probe probes for a message.
+type Probe struct {
+	ID uint64
+	mpe.Match
+	Wait bool
+}
+
+const (
+	flagWait = 1 << iota
+	flagClaim
+)
+
+// AppendProbe appends PROBE.
+func AppendProbe(b []byte, p *Probe) []byte {
+	b = AppendHeader(b, FrameProbe, ProbeLen)
+	b = Order.AppendUint64(b, p.ID)
+	b = append(b, bit(p.Wait, flagWait)|bit(p.Claim, flagClaim), 0, 0, 0)
+	return appendMatch(b, p.Source, p.Tag, p.Comm)
+}
+
+// ReadProbe reads PROBE.
+func (r *Reader) ReadProbe() (p Probe, err error) {
+	b, err := r.Take(ProbeLen)
+	if err != nil {
+		return p, err
+	}
+	if b[8]&^(flagWait|flagClaim) != 0 {
+		return p, Violationf("PROBE with flags %#02x", b[8])
+	}
+	p.ID, p.Wait, p.Claim = Order.Uint64(b), b[8]&flagWait != 0, b[8]&flagClaim != 0
+	p.Source, p.Tag, p.Comm = readMatch(b[12:])
+	if p.Comm == mpe.ClaimComm {
+		return p, Violationf("PROBE in communicator %d, which has the messages of matched probes", p.Comm)
+	}
+	return p, nil
+}
+
+func bit(set bool, mask byte) byte {
+	if set {
+		return mask
+	}
+	return 0
+}
+
+// AnyRank asks for the lowest rank that no program has.
+const AnyRank = -1

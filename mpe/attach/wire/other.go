@@ -1,0 +1,28 @@
+//go:build !linux
+
+package wire
+
+import "net"
+
+// On this system no program may attach: a daemon is not told who it is.
+
+// CredentialsOf returns ErrNoCredentials.
+func CredentialsOf(*net.UnixConn) (Credentials, error) { return Credentials{}, ErrNoCredentials }
+
+// Offer is memory that goes to a program: there is none.
+type Offer struct{}
+
+// NewOffer returns ErrNoCredentials.
+func NewOffer(int) (*Offer, error) { return nil, ErrNoCredentials }
+
+// Stream returns ErrNoCredentials.
+func (*Offer) Stream(*net.UnixConn, []byte) (Rings, error) { return nil, ErrNoCredentials }
+
+// Greeting is a connection to a daemon that has not answered.
+type Greeting struct{ *net.UnixConn }
+
+// NewGreeting returns the Greeting of a connection.
+func NewGreeting(conn *net.UnixConn) *Greeting { return &Greeting{conn} }
+
+// Stream returns ErrNoCredentials.
+func (*Greeting) Stream(_, _ uint64) (Polled, error) { return nil, ErrNoCredentials }

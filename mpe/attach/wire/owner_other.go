@@ -1,0 +1,8 @@
+//go:build !linux && !darwin && !freebsd
+
+package wire
+
+import "net"
+
+// OwnerOf returns ErrNoCredentials.
+func OwnerOf(*net.UnixConn) (int, error) { return 0, ErrNoCredentials }

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// newRing returns both sides of a ring of n bytes.
+func newRing(n int) (*ringWriter, *ringReader) {
+	r := RingOf(make([]byte, MemoryLen(n)), 0, n)
+	return &ringWriter{Ring: r}, &ringReader{Ring: r}
+}
+
+// TestRing: what is written is read, for pieces that end anywhere, and many times around.
+func TestRing(t *testing.T) {
+	const n = 1 << 12
+	w, r := newRing(n)
+	rng := rand.New(rand.NewPCG(1, 2))
+	data := random(50 * n)
+	var got []byte
+	full, empty := 0, 0
+	buf := make([]byte, 2*n)
+	for sent := 0; len(got) < len(data); {
+		k, _, err := w.write(data[sent:min(len(data), sent+rng.IntN(n))])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent += k; sent-len(got) == n {
+			full++
+		}
+		if k, _, err = r.get(buf[:rng.IntN(2*n)]); err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, buf[:k]...); len(got) == sent {
+			empty++
+		}
+	}
+	if !bytes.Equal(got, data) {
+		t.Error("the bytes differ")
+	}
+	if full == 0 || empty == 0 {
+		t.Errorf("it was full %d times, and empty %d times", full, empty)
+	}
+}
+
+// TestRingWakes: who announces that it sleeps is woken once, when there is something to do.
+func TestRingWakes(t *testing.T) {
+	const n = 1 << 12
+	w, r := newRing(n)
+	if !r.waits() {
+		t.Fatal("there is something in an empty ring")
+	}
+	if _, wake, _ := w.write([]byte("a")); !wake {
+		t.Error("a reader that sleeps is not woken")
+	}
+	if _, wake, _ := w.write([]byte("b")); wake {
+		t.Error("a reader is woken twice")
+	}
+	if r.waits() {
+		t.Error("a reader sleeps that has not read all")
+	}
+	if _, wake, _ := w.write(make([]byte, n)); !wake || !w.waits() {
+		t.Error("a full ring")
+	}
+	buf := make([]byte, n)
+	if _, err := r.available(n); err != nil {
+		t.Fatal(err)
+	}
+	if _, wake, _ := r.get(buf[:n/4]); wake {
+		t.Error("a writer is woken while little is free")
+	}
+	if w.waits() {
+		t.Error("a writer sleeps while there is room")
+	}
+	if _, wake, _ := r.get(buf[:n/2]); !wake {
+		t.Error("a writer is not woken")
+	}
+	if _, wake, _ := r.get(buf); wake {
+		t.Error("a writer is woken twice")
+	}
+}
+
+// FuzzRing: whatever the other side writes into its counters, what is read and written stays
+// inside the ring, and is not more than there can be.
+func FuzzRing(f *testing.F) {
+	f.Add(uint64(0), uint64(0), uint64(1), uint64(0))
+	f.Add(uint64(1<<12), uint64(1<<12+1), ^uint64(0), uint64(1<<63))
+	f.Fuzz(func(t *testing.T, a, b, c, d uint64) {
+		const n = 1 << 12
+		mem := bytes.Repeat([]byte{0xee}, MemoryLen(n))
+		r := RingOf(mem, 0, n)
+		w, in := &ringWriter{Ring: r}, &ringReader{Ring: r}
+		r.Read.Store(0)
+		buf := make([]byte, 2*n)
+		for _, counter := range []uint64{a, b, c, d} {
+			r.Written.Store(counter)
+			before := in.pos
+			k, _, err := in.get(buf)
+			if k < 0 || k > n || in.pos-before != uint64(k) || err == nil && counter-before > n {
+				t.Fatalf("%d bytes are read, of %d after %d: %v", k, counter, before, err)
+			}
+			r.Read.Store(counter)
+			before = w.pos
+			k, _, err = w.write(buf)
+			if k < 0 || k > n || w.pos-before != uint64(k) || err == nil && before-counter > n && k > 0 && w.seen == counter {
+				t.Fatalf("%d bytes are written, %d were and %d read: %v", k, before, counter, err)
+			}
+		}
+		if second := mem[countersLen+n:]; !bytes.Equal(second, bytes.Repeat([]byte{0xee}, n)) {
+			t.Error("it has written to the other ring")
+		}
+	})
+}
