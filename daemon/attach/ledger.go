@@ -109,9 +109,9 @@ func (l *ledger) uncharge() {
 	}
 }
 
-// settle ends an operation, whose answer needs its payload if that is kept. Otherwise it takes over a buffer, if there is
+// release ends an operation, whose answer needs its payload if that is kept. Otherwise it takes over a buffer, if there is
 // one.
-func (l *ledger) settle(op *operation, payload bool, buffer []byte) {
+func (l *ledger) release(op *operation, payload bool, buffer []byte) {
 	l.mu.Lock()
 	op.ended = true
 	l.work, op.work = l.work-op.work, 0
@@ -183,8 +183,8 @@ func (l *ledger) full() bool {
 	return l.refusals >= maxRefusals && !l.gone
 }
 
-// leave has full report false, as the session ends.
-func (l *ledger) leave() {
+// endSession makes full report false from here on.
+func (l *ledger) endSession() {
 	l.mu.Lock()
 	l.gone = true
 	l.mu.Unlock()

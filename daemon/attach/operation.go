@@ -124,7 +124,7 @@ func (op *operation) finish(st *mpe.Status, found bool, err error) {
 		op.Buf = nil
 		memory = op.detachMemory()
 	}
-	op.s.settle(op, n > 0, memory)
+	op.s.release(op, n > 0, memory)
 }
 
 // stored is how much of a receive, or of a call's result, is to be sent to the program.

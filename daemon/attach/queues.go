@@ -43,7 +43,7 @@ func (q *queues) first(op *operation) bool {
 	return true
 }
 
-// add has an operation wait for its payload or its turn.
+// add has an operation wait for its payload, or behind others.
 func (q *queues) add(op *operation) {
 	for _, i := range q.places(op) {
 		if len(q.of[i]) > 0 {

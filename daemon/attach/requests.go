@@ -113,7 +113,7 @@ func (s *session) collect(op *operation) error {
 	return s.in.Read(op.Buf[have:])
 }
 
-// enqueue begins an operation, or has it wait for its payload or its turn.
+// enqueue begins an operation, or has it wait for its payload, or behind others.
 func (s *session) enqueue(op *operation) {
 	if op.Kind == mpe.OpRecv || op.complete() && s.queues.first(op) {
 		s.begin(op)
@@ -214,7 +214,7 @@ func (s *session) abort(op *operation, cause error) {
 	}
 }
 
-// endUnstarted ends a send or a call that waits for its payload or its turn.
+// endUnstarted ends a send or a call that waits for its payload, or behind others.
 func (s *session) endUnstarted(op *operation, err error) {
 	s.unsent.add(op.ID, op.Length-op.got)
 	s.queues.remove(op)

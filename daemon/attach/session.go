@@ -177,7 +177,7 @@ func farewell(why error) wire.Item {
 
 // wakeReader wakes the reading goroutine, if it waits for room.
 func (s *session) wakeReader() {
-	s.leave()
+	s.endSession()
 	if s.polling != nil {
 		wire.Notify(s.polling.wake)
 	}

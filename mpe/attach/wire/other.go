@@ -4,7 +4,7 @@ package wire
 
 import "net"
 
-// On this system no program may attach: a daemon is not told who it is.
+// On this system no program may attach: a daemon cannot learn who it is.
 
 // CredentialsOf returns ErrNoCredentials.
 func CredentialsOf(*net.UnixConn) (Credentials, error) { return Credentials{}, ErrNoCredentials }
