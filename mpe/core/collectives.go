@@ -68,7 +68,7 @@ func (e callEngine) advanceCalls() {
 				if errors.Is(err, extended.ErrAborted) { // the peer's call has failed
 					err = fmt.Errorf("%w: %w", collective.ErrCallFailed, err)
 				}
-				flowEnded(e.Core, r)
+				flowEnded(r)
 				e.calls.Ended(m, r.Status.Bytes, err)
 			}
 			e.effects.Release(r)

@@ -34,7 +34,7 @@ func (e callEngine) Forward(recv, send *collective.Message) (later bool, err err
 }
 
 // flowEnded lets a flow's send go on when all has arrived.
-func flowEnded(e *Core, r *Request) {
+func flowEnded(r *Request) {
 	f := r.flow
 	switch {
 	case f == nil:
@@ -59,7 +59,7 @@ func flowed(f *flow, bytes int64, all bool) {
 
 // arriving lets a flow's send go on with what has come of its message, up to the first
 // gap.
-func arriving(e *Core, in *inbound) {
+func arriving(in *inbound) {
 	if f := in.req.flow; f.send != nil && in.stored == in.got {
 		n := min(in.got, int64(len(in.buf)))
 		flowed(f, n, n == int64(len(in.buf)))

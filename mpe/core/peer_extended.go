@@ -169,7 +169,7 @@ func (l *extendedLink) perform(a *RxPacket) {
 			in := l.ins.at(act.Message)
 			in.store(act.Offset, act.Payload)
 			if r := in.req; r != nil && r.flow != nil {
-				arriving(e, in)
+				arriving(in)
 			}
 			if p.placed {
 				l.place(in)

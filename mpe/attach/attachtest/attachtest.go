@@ -81,7 +81,7 @@ func Wait(t testing.TB, op mpe.Op) mpe.Status {
 func Pattern(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
-	r.Read(b)
+	_, _ = r.Read(b)
 	return b
 }
 

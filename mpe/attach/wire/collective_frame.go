@@ -25,9 +25,6 @@ const (
 	callFlags = FlagUser<<1 - 1
 )
 
-// maxName is the longest name of an algorithm, in bytes.
-const maxName = 255
-
 // Call posts a collective call. Behind its fields come its description, which is of
 // sizes, members and the algorithm's name, and its payload.
 type Call struct {
