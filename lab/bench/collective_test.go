@@ -52,9 +52,13 @@ func TestMethods(t *testing.T) {
 
 // asked is a device that keeps what it was asked for.
 type asked struct {
-	mpe.Device
+	noDevice
+	mpe.Minimal
 	call collective.Operation
 }
+
+// noDevice has the methods that are not called.
+type noDevice struct{ mpe.Device }
 
 func (a *asked) Size() int                      { return 8 }
 func (a *asked) Rank() int                      { return 0 }

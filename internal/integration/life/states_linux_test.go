@@ -229,12 +229,12 @@ func probing(t *testing.T, d mpe.Device, m mpe.Match) mpe.Op {
 	return o
 }
 
-func (o *probed) Wait(ctx context.Context) (mpe.Status, error) {
+func (o *probed) Await(ctx context.Context) (*mpe.Status, error) {
 	select {
 	case <-o.done:
-		return mpe.Status{}, o.err
+		return new(mpe.Status), o.err
 	case <-ctx.Done():
-		return mpe.Status{}, ctx.Err()
+		return new(mpe.Status), ctx.Err()
 	}
 }
 
