@@ -210,8 +210,10 @@ func (e *Engine) recent() bool {
 }
 
 // unlock ends the event and releases the lock.
-func (e *Engine) unlock() {
-	out := e.core.End()
+func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
+
+// unlockAfter is unlock with the outcome of the event.
+func unlockAfter(e *Engine, out *core.Outcome) {
 	if len(out.Ended) > 0 {
 		completeAll(out)
 	}

@@ -94,7 +94,7 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	c := &r.core
 	e.core.Init(c, op)
 	r.e = e
-	short := e.core.SendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
+	short := op.Kind == OpSend && e.core.SendShort(c, op.Blocking) // a message that can be sent at once does not wait for the clock
 	if !short && !op.NoWait && op.Kind != OpRecv && op.Peer != e.rank {
 		if err := awaitRoom(e, op.Peer); err != nil {
 			e.core.Refuse(c, err)
@@ -121,11 +121,12 @@ func (e *Engine) SendNow(op Operation) bool {
 		return false
 	}
 	e.mu.Lock()
-	if !e.core.SendNow(&op) {
+	sent, needsTime := e.core.SendNow(&op)
+	if !sent {
 		e.mu.Unlock()
 		return false
 	}
-	if e.core.NeedsTime(op.Peer) {
+	if needsTime {
 		e.core.Begin(e.clock.now())
 	}
 	e.core.SentNow(&op)
@@ -139,7 +140,7 @@ func (e *Engine) unlockAndPoll() {
 	out := e.core.End()
 	poll := out.Poll
 	out.Poll = false
-	e.unlock()
+	unlockAfter(e, out)
 	if poll {
 		e.group.PollOnce()
 	}

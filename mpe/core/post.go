@@ -84,16 +84,22 @@ func (e *Core) Check(op *Operation) error {
 	case op.Peer == e.rank:
 		return nil
 	}
-	p := e.peers[op.Peer]
+	if p := e.peers[op.Peer]; len(op.Buf) > p.unlimited {
+		return p.check(op)
+	}
+	return nil
+}
+
+// check refuses what the profile of the peer cannot carry.
+func (p *peer) check(op *Operation) error {
 	switch {
-	case len(op.Buf) <= p.unlimited:
 	case p.limits.NoComms && op.Comm != 0:
 		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", p.rank, ErrComm, p.profile)
 	case p.limits.Words && len(op.Buf)%protocol.WordLen != 0:
 		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
 	case p.limits.SmallTags && op.Tag > 255:
 		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
-	case int64(len(op.Buf)) > p.longest && !recv:
+	case int64(len(op.Buf)) > p.longest && op.Kind != OpRecv:
 		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, p.longest)
 	}
 	return nil

@@ -67,10 +67,13 @@ func (e *Core) MaySendNow(peer int) bool {
 }
 
 // SendNow sends the message of an operation with a short header and without a request, if that may be done now, and
-// SentNow notes it.
-func (e *Core) SendNow(op *Operation) bool {
+// SentNow notes it. NeedsTime is as in Core.NeedsTime.
+func (e *Core) SendNow(op *Operation) (sent, needsTime bool) {
 	l := e.peers[op.Peer].extended
-	return !l.holdsBack(op.Blocking, len(op.Buf)) && l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype)
+	if l.holdsBack(op.Blocking, len(op.Buf)) || !l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype) {
+		return false, false
+	}
+	return true, l.dueLater(l.timing.MaxRTO) // MaySendNow: nobody is notified
 }
 
 func (e *Core) SentNow(op *Operation) {
