@@ -18,7 +18,7 @@ type edge struct {
 	from, to int
 	send     bool
 	seconds  float64
-	// state is that of a handshake, and missing the packet that would end it; 0 if the message is held back.
+	// Handshake state, and the packet that would end it; 0 if the message is held back.
 	state   handshake.State
 	missing protocol.Type
 	// wait is the operation, nil if the wait is known from the packet that its rank has sent, whose call is in deferred.

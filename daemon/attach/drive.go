@@ -181,7 +181,7 @@ func (p *polling) sleep(polled time.Duration) {
 	}
 }
 
-// ended has the session polled, as an operation has ended.
+// ended schedules a poll of the session: an operation is complete.
 func (p *polling) ended() {
 	if p.asleep.Load() {
 		p.awaken()

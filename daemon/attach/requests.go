@@ -122,7 +122,7 @@ func (s *session) enqueue(op *operation) {
 	}
 }
 
-// readData goes on with the payload of a send or a call. What comes for one that has ended without it is discarded.
+// readData reads more payload of a send or a call, and discards it if the operation is already complete.
 func (s *session) readData() error {
 	id, err := s.in.ReadID()
 	if err != nil {

@@ -255,7 +255,8 @@ func askRank(
 		return nil, pid, fmt.Errorf("rank %d of job %s answers as rank %d of %d", rank, j.Name, r.Rank, len(r.Cluster))
 	}
 	r.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops
-	if r.Kernel == "" { // the process, whatever it says
+	r.Attached = nil // whatever it says: the kernel knows the process
+	if r.Kernel == "" {
 		r.Attached = []state.Program{{PID: pid, UID: j.UID, Seconds: time.Since(r.Started).Seconds(),
 			Operations: r.Operations}}
 	}
@@ -276,7 +277,7 @@ func (j *Job) Status() state.Status {
 		}
 		for rank, peer := range r.Cluster {
 			if rank == len(s.Cluster) {
-				s.Cluster = append(s.Cluster, peer)
+				s.Cluster = append(s.Cluster, state.Member{Rank: rank, Address: peer.Address, Kind: peer.Kind})
 			}
 			if m := &s.Cluster[rank]; m.Profile == "" {
 				m.Profile, m.Transport = peer.Profile, peer.Transport

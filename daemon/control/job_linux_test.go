@@ -189,3 +189,38 @@ ranks:
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// TestClaims: the programs of a rank and the numbers of other ranks are not what a process says of them.
+func TestClaims(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory, warning, err := jobs.Make("claims")
+	if err != nil || warning != nil {
+		t.Fatal(warning, err)
+	}
+	for rank, kernel := range []string{"", "echo"} {
+		c, err := jobs.Serve(directory, rank, func(context.Context, query.Request) query.Response {
+			return query.Response{Document: &node.Report{
+				RankInfo: state.RankInfo{Rank: rank, Kernel: kernel, Attached: []state.Program{{PID: 1, Stopped: true}}},
+				Cluster:  []state.Member{{Rank: 7, Role: state.RoleHost}, {Rank: 9, Kernel: "sink"}, {}},
+			}}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	list, err := Jobs(t.Context(), "claims")
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	s := list[0].Status()
+	for i, m := range s.Cluster {
+		if want := (state.Member{Rank: i, Kernel: []string{"", "echo", ""}[i]}); m != want {
+			t.Errorf("%+v, want %+v", m, want)
+		}
+	}
+	if len(s.Ranks) != 2 || len(s.Ranks[0].Attached) != 1 || s.Ranks[0].Attached[0].PID != os.Getpid() ||
+		s.Ranks[0].Attached[0].Stopped || s.Ranks[1].Attached != nil {
+		t.Errorf("%+v", s.Ranks)
+	}
+}

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // AnyRank as the local rank of a request is the lowest rank of the daemon that
 // is run: host.
-const AnyRank = -1
+const AnyRank = query.AnyRank
 
 // Micros is a time in microseconds; 0 if it was not measured, which JSON has as null.
 type Micros float64

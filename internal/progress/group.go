@@ -217,7 +217,7 @@ func (g *Group) Drain() {
 }
 
 // Sleep waits for a value on c, or for ctx, whose cause it returns, without polling. The sender of the value must
-// know c already, and the caller must be counted in Waiting. Polled is what Poll has returned.
+// know c already, and the caller must be counted in Waiting. Polled is the result of Poll.
 func (g *Group) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Watch()
 	return g.spin.Sleep(ctx, c, polled)

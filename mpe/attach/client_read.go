@@ -154,7 +154,7 @@ func (c *Client) hangUp(why error) {
 	c.stream.HangUp()
 }
 
-// broken explains how the connection has ended.
+// broken returns the error with which the connection ended.
 func (c *Client) broken(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ var (
 	joined   = test{"the tests of jobs", []string{"./node", "-run", "TestJobDirectory"}}
 	meetings = test{"the tests of meetings", []string{"./transport/shm", "-run", "TestMeeting|TestOtherUser"}}
 	answered = test{"the tests of answers", []string{"./daemon/control", "-run",
-		"TestDecodeAnswer|TestPlausible|TestDoubts|TestJobs"}}
+		"TestDecodeAnswer|TestPlausible|TestDoubts|TestJobs|TestClaims"}}
 )
 
 // Rules about the sockets by which ranks of a host and tools find each other. Some need root.
@@ -54,6 +54,10 @@ func init() {
 			"\tif s.Foreign != nil {\n", "\tif false {\n", []test{answered}},
 		{"tools: a job whose ranks do not answer is not good", "mpe/state/status.go",
 			"\tif len(s.Silent) > 0 {\n", "\tif false {\n", []test{answered}},
+		{"tools: the programs of a rank are not what it says", "daemon/control/job.go",
+			"\tr.Attached = nil //", "\t//", []test{answered}},
+		{"tools: the other ranks of a job are numbered by the tool", "daemon/control/job.go",
+			"state.Member{Rank: rank, Address: peer.Address, Kind: peer.Kind}", "peer", []test{answered}},
 		{"tools: the process of a rank is the kernel's", "daemon/control/job.go",
 			"\tr.PID, r.UID, r.SocketDrops = pid, j.UID, r.Drops\n", "", []test{answered}},
 	}...)

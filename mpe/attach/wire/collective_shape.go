@@ -106,7 +106,7 @@ func Extent(c *coll.Call, l *coll.Layout) int {
 	return off + size
 }
 
-// Work is how much memory the daemon may need to carry out a call, beside what crosses
+// Work is the memory in bytes that the daemon may need to execute a call, besides what crosses
 // the socket, in bytes. It is no less than what any algorithm takes, and as it is counted
 // before the call is understood, what does not make sense counts as it stands.
 func (c *Call) Work() uint64 {
