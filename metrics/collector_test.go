@@ -287,3 +287,17 @@ func TestScrapesMeetMessages(t *testing.T) {
 		t.Errorf("%d messages of %d, peers %v", sum, rounds, peers)
 	}
 }
+
+// TestKernelUp: a kernel is up while it runs.
+func TestKernelUp(t *testing.T) {
+	src := example()
+	src.Ranks[1].State = func() state.RankInfo {
+		return state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelFailed}
+	}
+	for _, f := range gather(t, src) {
+		if f.GetName() == "zrlmpi_kernel_up" && f.Metric[0].Gauge.GetValue() == 0 {
+			return
+		}
+	}
+	t.Error("a kernel that failed is up")
+}

@@ -114,3 +114,19 @@ func TestWhy(t *testing.T) {
 		t.Errorf("%v, exit code %d\n%s", err, code, stdout)
 	}
 }
+
+// TestAsks: of a job, a rank asks that has answered, as others may be stuck.
+func TestAsks(t *testing.T) {
+	answered := []state.Rank{{RankInfo: state.RankInfo{Rank: 3}}}
+	for _, tt := range []struct {
+		s    state.Status
+		want int
+	}{
+		{state.Status{Job: "a job", Ranks: answered}, 3}, {state.Status{Job: "a job"}, query.AnyRank},
+		{state.Status{Ranks: answered}, query.AnyRank},
+	} {
+		if got := asks(&tt.s); got != tt.want {
+			t.Errorf("rank %d, want %d", got, tt.want)
+		}
+	}
+}

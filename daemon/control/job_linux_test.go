@@ -224,3 +224,31 @@ func TestClaims(t *testing.T) {
 		t.Errorf("%+v", s.Ranks)
 	}
 }
+
+// TestResetByAll: all ranks of a job reset a peer but the peer itself.
+func TestResetByAll(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory, warning, err := jobs.Make("reset")
+	if err != nil || warning != nil {
+		t.Fatal(warning, err)
+	}
+	asked := make(chan int, 3)
+	for rank := range 3 {
+		c, err := jobs.Serve(directory, rank, func(_ context.Context, r query.Request) query.Response {
+			asked <- r.Rank
+			return query.Response{}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	list, err := FindJobs("reset")
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	err = query.Do(t.Context(), list[0].Handle, query.Request{Kind: query.Reset, Rank: query.AnyRank, Peer: 1})
+	if err != nil || len(asked) != 2 || <-asked != 0 || <-asked != 2 {
+		t.Error(err)
+	}
+}
