@@ -5,12 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -23,22 +24,15 @@ import (
 // testTimeout is how long a test waits for what must happen soon.
 const testTimeout = 20 * time.Second
 
-// cluster is a place for a test's ranks: addresses that no other test uses, and
-// ports that neither programs nor the kernel hand out.
-type cluster struct {
-	net1, net2, port int
-	socket           string
-}
+// cluster is a place for a test's ranks.
+type cluster struct{ network, socket string }
 
 func newCluster(t testing.TB) cluster {
-	return cluster{
-		net1: 100 + rand.IntN(100), net2: rand.IntN(250), port: 20000 + rand.IntN(10000),
-		socket: filepath.Join(t.TempDir(), "c.sock"),
-	}
+	return cluster{network: loopback.Network(t), socket: filepath.Join(t.TempDir(), "c.sock")}
 }
 
 func (c cluster) addr(rank int) string {
-	return fmt.Sprintf("127.%d.%d.%d:%d", c.net1, c.net2, rank+1, c.port)
+	return fmt.Sprintf("%s%d:2718", c.network, rank+1)
 }
 
 // yaml returns a configuration. A line of ranks begins with the rank's number,

@@ -121,7 +121,7 @@ func TestRecordOfAFailure(t *testing.T) {
 // TestRecordOfAnUnreachablePeer: of a peer that is declared unreachable while no operation fails, there is a record as well.
 func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
-	other.net1, other.net2, other.port = c.net1, c.net2, c.port
+	other.network = c.network
 	const links = "defaults: {profile: extended, transport: udp, deadlines: {ack: 300ms}}"
 	near := start(t, c.yaml(links, "run: host", "peer: software"))
 	far := start(t, other.yaml(links, "peer: software", "run: host"))

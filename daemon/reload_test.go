@@ -264,7 +264,7 @@ func TestReloadMovesAPeerOnTCP(t *testing.T) {
 		sent <- err
 	}()
 	other := newCluster(t)
-	other.net1, other.net2, other.port = c.net1, c.net2, c.port
+	other.network = c.network
 	far := start(t, strings.Replace(other.yaml(links, "peer: software", "run: host"), c.addr(1), c.addr(5), 1))
 	r.mustReload(t, strings.Replace(text, c.addr(1), c.addr(5), 1))
 	buf := make([]byte, 400_000)

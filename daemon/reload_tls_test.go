@@ -59,7 +59,7 @@ func issue(t *testing.T, dir string, ips ...string) {
 // from then on; invalid ones are refused.
 func TestReloadOfCertificates(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
-	other.net1, other.net2, other.port = c.net1, c.net2, c.port
+	other.network = c.network
 	ip := func(rank int) string { return strings.Split(c.addr(rank), ":")[0] }
 	dir := t.TempDir()
 	links := "defaults: {profile: extended, transport: tcp}\ntls: {certificate: " + dir + "/cert.pem, key: " + dir + "/key.pem, authority: " + dir + "/ca.pem}"

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
@@ -197,7 +198,7 @@ func start(t *testing.T, text string) (env []string) {
 	t.Helper()
 	dir := t.TempDir()
 	file, socket := filepath.Join(dir, "cluster.yaml"), filepath.Join(dir, "attach.sock")
-	text = strings.ReplaceAll(text, "127.0.0.", fmt.Sprintf("127.77.%d.", rand.IntN(250)))
+	text = strings.ReplaceAll(text, "127.0.0.", loopback.Network(t))
 	text = fmt.Sprintf("control: {socket: \"\"}\nattach: {socket: %q}\nhttp: {listen: \"\"}\n%s", socket, text)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -65,7 +67,7 @@ func TestDeadEnds(t *testing.T) {
 		for _, handler := range []string{"return", "fatal"} {
 			t.Run(how+"-"+handler, func(t *testing.T) {
 				t.Parallel()
-				addr, fpgas := loopbackNet(), 1
+				addr, fpgas := loopback.Network(t), 1
 				if how == "other" || how == "behind" || how == "isendrecv" {
 					fpgas = 2
 				}
@@ -110,7 +112,7 @@ func inOrder(t *testing.T, text string, parts []string) {
 // TestResetInAJob: after the FPGA was reset, the command that the error names makes it usable again.
 func TestResetInAJob(t *testing.T) {
 	dir := builtLibrary(t)
-	addr := loopbackNet()
+	addr := loopback.Network(t)
 	f := newFPGA(t, addr, 1, 2)
 	f.loses = lostContinuation()
 	var roles sync.WaitGroup

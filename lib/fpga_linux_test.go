@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,15 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/handshake/mpemodel"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
-
-// loopbackNet returns the first three numbers of addresses that no other test has, most likely.
-func loopbackNet() string {
-	return fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250))
-}
 
 // example compiles an example in C.
 func example(t *testing.T, dir, name string) string {
@@ -67,7 +63,7 @@ func TestStandInRanks(t *testing.T) {
 			if tt.program == "jacobi" {
 				n-- // workers
 			}
-			addr := loopbackNet()
+			addr := loopback.Network(t)
 			args := append([]string{"run", "--cluster", cluster(t, ranks.cpus, ranks.fpgas), "--addresses", addr + "1-" + addr + "9", "--stand-in", tt.kernel, program}, strings.Fields(tt.args)...)
 			out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), args...)
 			// A line of the stand-ins would say what had wedged an FPGA.
@@ -83,7 +79,7 @@ func TestStandInRanks(t *testing.T) {
 func TestFPGALimits(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {
-		addr := loopbackNet()
+		addr := loopback.Network(t)
 		out, err := runWithLibrary(t, dir, nil, filepath.Join(dir, "zrlctl"), "run", "--cluster", cluster(t, "0, 1", "2"),
 			"--addresses", addr+"1-"+addr+"9", "--stand-in", "echo", compile(t, dir, abi, "limits.c"))
 		if err != nil || sortedLines(out) != "rank 0 of 3: ok\nrank 1 of 3: ok\n" {
@@ -116,7 +112,7 @@ func TestFPGARanks(t *testing.T) {
 		}
 		for _, launcher := range launchers {
 			t.Run(fmt.Sprintf("%s-%d-%s", tt.name, tt.cpus, filepath.Base(launcher[0])), func(t *testing.T) {
-				addr, size := loopbackNet(), 3+tt.cpus
+				addr, size := loopback.Network(t), 3+tt.cpus
 				var text strings.Builder
 				text.WriteString("ranks:\n")
 				for rank := range size {

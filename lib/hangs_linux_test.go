@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis"
@@ -107,7 +109,7 @@ func overUDP(t *testing.T, ranks int) string {
 // hostsOver writes a configuration of hosts with a transport, and with more top-level keys.
 func hostsOver(t *testing.T, transport string, ranks int, more string) string {
 	t.Helper()
-	text, net := more+"defaults: {profile: extended, transport: "+transport+"}\nranks:\n", loopbackNet()
+	text, net := more+"defaults: {profile: extended, transport: "+transport+"}\nranks:\n", loopback.Network(t)
 	for rank := range ranks {
 		text += fmt.Sprintf("  - {rank: %d, address: %s%d, run: host}\n", rank, net, rank+1)
 	}
@@ -317,7 +319,7 @@ func TestLibraryHangsKilled(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", daemon, "../cmd/zrlmpid").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	net := loopbackNet()
+	net := loopback.Network(t)
 	folders := []string{t.TempDir(), t.TempDir()}
 	for rank, folder := range folders {
 		text := fmt.Sprintf("control: {socket: %s/c.sock}\nhttp: {listen: \"%s%d:9627\"}\ndefaults: {profile: extended, transport: udp}\nranks:\n", folder, net, rank+1)

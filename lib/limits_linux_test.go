@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 )
 
 // limited returns the command that runs another one with a limit of ulimit.
@@ -80,7 +82,7 @@ func TestLimitedAttached(t *testing.T) {
 	folder := t.TempDir()
 	config := fmt.Sprintf("control: {socket: %s/c.sock}\nhttp: {listen: \"\"}\nranks:\n- {rank: 0, address: %s1, "+
 		"run: host}\n",
-		folder, loopbackNet())
+		folder, loopback.Network(t))
 	background(t, nil, daemon, "-config", writeFile(t, "z.yaml", config))
 	status := exec.Command(filepath.Join(dir, "zrlctl"), "status", "--wait", "20s", "--socket", folder+"/c.sock")
 	if out, err := status.CombinedOutput(); err != nil {

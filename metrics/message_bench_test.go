@@ -3,9 +3,10 @@ package metrics_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
@@ -26,15 +27,14 @@ func (o observer) Done(_ int, s mpe.Status, err error) { o.recorder.Done(&s, err
 // pair starts two ranks of this process that are connected by a transport.
 func pair(b *testing.B, transport string, observed bool) (engines [2]*mpe.Engine) {
 	b.Helper()
-	net, port := rand.IntN(250), 20000+rand.IntN(10000)
 	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf(`
 control: {socket: ""}
 http: {listen: ""}
-defaults: {profile: extended, transport: %s}
+defaults: {profile: extended, transport: %[2]s}
 ranks:
-  - {rank: 0, address: "127.66.%d.1:%d", run: host}
-  - {rank: 1, address: "127.66.%d.2:%d", run: host}
-`, transport, net, port, net, port)), "bench.yaml")
+  - {rank: 0, address: %[1]s1, run: host}
+  - {rank: 1, address: %[1]s2, run: host}
+`, loopback.Network(b), transport)), "bench.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -174,9 +175,9 @@ func TestFlood(t *testing.T) {
 				args := []string{"run", "-n", "2"}
 				if transport != "shm" {
 					file := filepath.Join(t.TempDir(), "flood.yaml")
-					net := fmt.Sprintf("127.%d.%d", 50+rand.IntN(50), rand.IntN(250))
+					network := loopback.Network(t)
 					text := fmt.Sprintf("limits: {unexpected: %d}\ndefaults: {profile: extended, transport: %s}\nranks:\n"+
-						"  - {rank: 0, address: %s.1, run: host}\n  - {rank: 1, address: %[3]s.2, run: host}\n", limit, transport, net)
+						"  - {rank: 0, address: %s1, run: host}\n  - {rank: 1, address: %[3]s2, run: host}\n", limit, transport, network)
 					if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 						t.Fatal(err)
 					}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/cmd/zrlctl/relay"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -24,8 +25,8 @@ func impairFiles(t *testing.T) (cfg, script string) {
 	t.Helper()
 	dir := t.TempDir()
 	cfg, script = filepath.Join(dir, "cluster.yaml"), filepath.Join(dir, "script.yaml")
-	a, port := 50+rand.IntN(50), 20000+rand.IntN(10000)
-	text := fmt.Sprintf("ranks:\n  - {rank: 0, address: \"127.%d.0.1:%d\", run: host}\n  - {rank: 1, address: \"127.%d.0.2:%d\", run: standin}\n", a, port, a, port)
+	network := loopback.Network(t)
+	text := fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - {rank: 1, address: %[1]s2, run: standin}\n", network)
 	for path, text := range map[string]string{cfg: text, script: "seed: 7\nrules:\n  - packet ACK nth 2 loss 100%\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -5,13 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
@@ -61,10 +62,10 @@ func greetFPGAs(ctx context.Context, world *mpi.Comm, all bool) error {
 // remote rank that is not there, and returns its control socket.
 func startDaemon(t *testing.T) string {
 	t.Helper()
-	net1, net2, port := 50+rand.IntN(50), rand.IntN(250), 20000+rand.IntN(10000)
+	network := loopback.Network(t)
 	var ranks []string
 	for i, r := range []string{"run: host", "run: standin", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
-		ranks = append(ranks, fmt.Sprintf("address: \"127.%d.%d.%d:%d\", %s", net1, net2, i+1, port, r))
+		ranks = append(ranks, fmt.Sprintf("address: %s%d, %s", network, i+1, r))
 	}
 	return daemontest.Start(t, daemon.Options{}, "", ranks...).Socket
 }

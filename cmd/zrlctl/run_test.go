@@ -4,12 +4,13 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 )
 
 func TestRun(t *testing.T) {
@@ -60,7 +61,7 @@ func TestRunCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	place := fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250))
+	place := loopback.Network(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

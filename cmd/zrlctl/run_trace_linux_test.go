@@ -2,14 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
@@ -28,7 +28,7 @@ func TestRunTrace(t *testing.T) {
 	if err := os.WriteFile(cluster, []byte(`{"nodes": {"cpu": [0, 2], "fpga": [1]}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250))
+	addr := loopback.Network(t)
 	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3", "--stand-in=echo", "--trace", file, self, "rank")
 	if strings.Contains(stderr, "CAP_NET_RAW") {
 		needs.Missing(t, "a trace of a job", "packet sockets are not permitted")
@@ -67,7 +67,7 @@ func TestRunTraceCycles(t *testing.T) {
 	if err := os.WriteFile(cluster, []byte(`{"nodes": {"cpu": [0, 2], "fpga": [1]}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250))
+	addr := loopback.Network(t)
 	code, stdout, stderr := zrlctl(t, "", "run", "--cluster", cluster, "--addresses", addr+"1-"+addr+"3", "--stand-in", "rtl:"+role+"/role", "--trace", file, self, "rank", "0")
 	if strings.Contains(stderr, "CAP_NET_RAW") {
 		needs.Missing(t, what, "packet sockets are not permitted")

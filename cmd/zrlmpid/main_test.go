@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -29,8 +30,8 @@ const testTimeout = 20 * time.Second
 func testConfig(t *testing.T) (text, addr1, socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "c.sock")
-	net1, net2, port := 200+rand.IntN(50), rand.IntN(250), 20000+rand.IntN(10000)
-	addr := func(last int) string { return fmt.Sprintf("127.%d.%d.%d:%d", net1, net2, last, port) }
+	network := loopback.Network(t)
+	addr := func(last int) string { return fmt.Sprintf("%s%d:2718", network, last) }
 	text = fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, run: standin}\n",
 		socket, addr(1), addr(2))
 	return text, addr(2), socket

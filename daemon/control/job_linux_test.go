@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -78,10 +80,10 @@ func TestJobs(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "job.yaml")
 	text := fmt.Sprintf(`
 ranks:
-  - {rank: 0, address: "127.9.%[1]d.1:%[2]d", run: host}
-  - {rank: 1, address: "127.9.%[1]d.2:%[2]d", peer: fpga}
-  - {rank: 2, address: "127.9.%[1]d.3:%[2]d", run: host}
-`, os.Getpid()%250, 20000+os.Getpid()%10000)
+  - {rank: 0, address: %[1]s1, run: host}
+  - {rank: 1, address: %[1]s2, peer: fpga}
+  - {rank: 2, address: %[1]s3, run: host}
+`, loopback.Network(t))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

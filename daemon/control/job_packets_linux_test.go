@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -22,13 +24,12 @@ import (
 func jobOfTwo(ctx context.Context, t *testing.T, name, transport string) (job func() *Job, devices []mpe.Device) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "job.yaml")
-	port := 20000 + os.Getpid()%10000
 	text := fmt.Sprintf(`
-defaults: {profile: extended, transport: %[3]s}
+defaults: {profile: extended, transport: %[2]s}
 ranks:
-  - {rank: 0, address: "127.10.%[1]d.1:%[2]d", run: host}
-  - {rank: 1, address: "127.10.%[1]d.2:%[2]d", run: host}
-`, os.Getpid()%250, port, transport)
+  - {rank: 0, address: %[1]s1, run: host}
+  - {rank: 1, address: %[1]s2, run: host}
+`, loopback.Network(t), transport)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

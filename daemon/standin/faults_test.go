@@ -2,10 +2,11 @@ package standin_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
@@ -16,8 +17,8 @@ import (
 // TestFaults: a stand-in with faults loses packets as its rules say, whichever side sends
 // them, and its messages arrive all the same.
 func TestFaults(t *testing.T) {
-	a, b, port := 100+rand.IntN(100), rand.IntN(250), 20000+rand.IntN(10000)
-	at := func(n int) string { return fmt.Sprintf("address: \"127.%d.%d.%d:%d\", ", a, b, n, port) }
+	network := loopback.Network(t)
+	at := func(n int) string { return fmt.Sprintf("address: %s%d, ", network, n) }
 	const echo = "run: standin, quirks: off, faults: {rules: [%s]}"
 	d := daemontest.Start(t, daemon.Options{}, "",
 		at(1)+"run: host",

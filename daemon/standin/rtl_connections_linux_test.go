@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -15,13 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"github.com/zrlmpi/zrlmpid/daemon/standin/cosim"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // tcpRole runs a program of the test as rank 1 at 127.x.y.2.
 func tcpRole(t *testing.T, program ...string) (k *running, network string) {
-	network = fmt.Sprintf("127.%d.%d.", 100+rand.IntN(50), rand.IntN(250))
+	network = loopback.Network(t)
 	k = tcpRoleIn(t, network, program...)
 	t.Cleanup(func() { k.cancel(t) })
 	return k, network
@@ -114,7 +115,7 @@ func TestRTLNetTCP(t *testing.T) {
 // A role sends first: the connection is opened, and has its port for what comes back. When it has ended, the next chunk
 // opens another.
 func TestRTLNetTCPOpens(t *testing.T) {
-	network := fmt.Sprintf("127.%d.%d.", 100+rand.IntN(50), rand.IntN(250))
+	network := loopback.Network(t)
 	var at [2]net.Listener
 	for i := range at {
 		l, err := net.Listen("tcp", fmt.Sprintf("%s1:%d", network, 4000+i))
@@ -218,7 +219,7 @@ func fill(t *testing.T, conn net.Conn) (sent int64) {
 
 // A role's last bytes are written before the connections end with the simulation.
 func TestRTLNetTCPEnds(t *testing.T) {
-	network := fmt.Sprintf("127.%d.%d.", 100+rand.IntN(50), rand.IntN(250))
+	network := loopback.Network(t)
 	l, err := net.Listen("tcp", network+"1:4000")
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestAlgorithmsOverSockets(t *testing.T) {
 // delays as many.
 func TestAlgorithmsThroughLoss(t *testing.T) {
 	const ranks = 5
-	cfg := newPlace().config(t, ranks, "control: {socket: \"\"}\ndefaults: {profile: extended}")
+	cfg := newPlace(t).config(t, ranks, "control: {socket: \"\"}\ndefaults: {profile: extended}")
 	net, maps := relayed(t, cfg, "udp", "loss 5% duplicate 5% reorder 5%")
 	var devices []mpe.Device
 	for rank, m := range maps {

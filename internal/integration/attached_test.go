@@ -75,7 +75,7 @@ func victim(socket string) {
 func attachedWorld(t *testing.T) (socket string, client *control.Client) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.sock")
-	cfg := newPlace().config(t, 3, fmt.Sprintf("control: {socket: %q}\ndefaults: {profile: extended}", path))
+	cfg := newPlace(t).config(t, 3, fmt.Sprintf("control: {socket: %q}\ndefaults: {profile: extended}", path))
 	startDaemon(t, cfg)
 	client = control.NewClient(path)
 	t.Cleanup(client.Close)

@@ -3,11 +3,12 @@ package integration_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
@@ -18,12 +19,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// place is where the ranks of a test are: addresses that no other test uses.
-type place struct{ a, b, port int }
+// place is where the ranks of a test are: the first three numbers of their addresses.
+type place string
 
-func newPlace() place {
-	return place{200 + rand.IntN(50), rand.IntN(250), 20000 + rand.IntN(10000)}
-}
+func newPlace(t testing.TB) place { return place(loopback.Network(t)) }
 
 // config returns a cluster of n hosts.
 func (p place) config(t *testing.T, n int, extra string) *config.Config {
@@ -31,7 +30,7 @@ func (p place) config(t *testing.T, n int, extra string) *config.Config {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nranks:\n", extra)
 	for i := range n {
-		fmt.Fprintf(&b, "  - {rank: %d, address: \"127.%d.%d.%d:%d\", run: host}\n", i, p.a, p.b, i+1, p.port)
+		fmt.Fprintf(&b, "  - {rank: %d, address: %s%d, run: host}\n", i, p, i+1)
 	}
 	cfg, err := config.Parse(strings.NewReader(b.String()), "test.yaml")
 	if err != nil {
@@ -51,7 +50,7 @@ func ended() context.Context {
 func inProcess(link string) mpitest.WorldFunc {
 	return func(t *testing.T, n int) []mpe.Device {
 		t.Helper()
-		cfg := newPlace().config(t, n, "control: {socket: \"\"}\ndefaults: {"+link+"}")
+		cfg := newPlace(t).config(t, n, "control: {socket: \"\"}\ndefaults: {"+link+"}")
 		devices := make([]mpe.Device, n)
 		for rank := range n {
 			d, err := node.Open(cfg, rank, nil)
@@ -104,7 +103,7 @@ func (n notify) Write(b []byte) (int, error) {
 func attached(t *testing.T, n int) []mpe.Device {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "c.sock")
-	cfg := newPlace().config(t, n, fmt.Sprintf("control: {socket: %q}\ndefaults: {profile: extended}", socket))
+	cfg := newPlace(t).config(t, n, fmt.Sprintf("control: {socket: %q}\ndefaults: {profile: extended}", socket))
 	startDaemon(t, cfg)
 	devices := make([]mpe.Device, n)
 	for rank := range n {

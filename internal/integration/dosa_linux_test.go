@@ -46,7 +46,7 @@ func TestDOSAWithLosses(t *testing.T) {
 			delivered := 0
 			for range runs {
 				ctx, stop := context.WithTimeout(t.Context(), lossTimeout)
-				out, err := runLines(ctx, lossyLines(dosaRanks), host, others, env, dosaRounds)
+				out, err := runLines(ctx, lossyLines(t, dosaRanks), host, others, env, dosaRounds)
 				stop()
 				right := strings.Contains(out, dosaResult)
 				switch {

@@ -76,7 +76,7 @@ func deployed(t handshake.Timing) handshake.Timing { return t }
 // and of all links begins with a comma, or is empty.
 func fpgaConfig(t *testing.T, l layout, standin, links string) *config.Config {
 	t.Helper()
-	p := newPlace()
+	p := newPlace(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: \"\"}\n%s\ndefaults: {profile: extended%s}\nranks:\n", l.collectives(), links)
 	for i := range l.ranks {
@@ -84,7 +84,7 @@ func fpgaConfig(t *testing.T, l layout, standin, links string) *config.Config {
 		if slices.Contains(l.hosts, i) {
 			what = "run: host"
 		}
-		fmt.Fprintf(&b, "  - {rank: %d, address: \"127.%d.%d.%d:%d\", %s}\n", i, p.a, p.b, i+1, p.port, what)
+		fmt.Fprintf(&b, "  - {rank: %d, address: %s%d, %s}\n", i, p, i+1, what)
 	}
 	cfg, err := config.Parse(strings.NewReader(b.String()), "test.yaml")
 	if err != nil {

@@ -44,10 +44,10 @@ func (l *lastAckLost) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 func TestLastAckLost(t *testing.T) {
 	for _, profile := range []string{"cloudfpga", "v0.9", "extended"} {
 		t.Run(profile, func(t *testing.T) {
-			p := newPlace()
+			p := newPlace(t)
 			text := fmt.Sprintf("defaults: {profile: %s, transport: udp}\nranks:\n", profile)
 			for r := range 2 {
-				text += fmt.Sprintf("- {rank: %d, address: 127.%d.%d.%d, run: host}\n", r, p.a, p.b, r+1)
+				text += fmt.Sprintf("- {rank: %d, address: %s%d, run: host}\n", r, p, r+1)
 			}
 			cfg, err := config.Parse(strings.NewReader(text), "linger")
 			if err != nil {

@@ -182,13 +182,13 @@ type nextWorld struct {
 
 func (n *nextWorld) start(t *testing.T, link, peer string) {
 	t.Helper()
-	p := newPlace()
+	p := newPlace(t)
 	if peer != "host" {
 		peer = "standin, kernel: echo"
 	}
 	text := fmt.Sprintf("control: {socket: %q}\ndefaults: {%s}\nranks:\n", filepath.Join(t.TempDir(), "c.sock"), link)
 	for rank, run := range []string{"host", peer} {
-		text += fmt.Sprintf("  - {rank: %d, address: \"127.%d.%d.%d\", run: %s}\n", rank, p.a, p.b, rank+1, run)
+		text += fmt.Sprintf("  - {rank: %d, address: %s%d, run: %s}\n", rank, p, rank+1, run)
 	}
 	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
 	if err != nil {

@@ -262,7 +262,7 @@ func TestCollectivesOfDeployedNodes(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	for number, kind := range []string{"fpga", "cpu", "upstream's MPE"} {
+	for _, kind := range []string{"fpga", "cpu", "upstream's MPE"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Setenv("XDG_STATE_HOME", t.TempDir())
 			lab := collectiveLab{program: program}
@@ -291,9 +291,7 @@ func TestCollectivesOfDeployedNodes(t *testing.T) {
 					l := lab
 					l.t = t
 					for i := int(next.Add(1)) - 1; i < len(runs); i = int(next.Add(1)) - 1 {
-						for j := range l.ips { // others for each run, as what is kept of a node belongs to its address
-							l.ips[j] = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()%128, 180+2*number+j%2, 1+2*i+j/2)
-						}
+						l.ips = labIPs(t) // others for each run, as what is kept of a node belongs to its address
 						v := l.verdict(&runs[i])
 						mu.Lock()
 						tally[v]++

@@ -429,10 +429,10 @@ func runRestarts(t *testing.T, lab restartLab, atOnce int, cases []restartCase) 
 	tally := map[string]int{}
 	var next atomic.Int32
 	var wg sync.WaitGroup
-	for w := range atOnce {
+	for range atOnce {
 		wg.Go(func() {
 			l := lab
-			l.t, l.ips = t, labIPs(100+w)
+			l.t, l.ips = t, labIPs(t)
 			for i := int(next.Add(1)) - 1; i < len(cases); i = int(next.Add(1)) - 1 {
 				began := time.Now()
 				v := l.verdict(cases[i])

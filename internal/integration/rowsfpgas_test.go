@@ -98,14 +98,14 @@ func differs(err error, got, want any) error {
 // standinsOf is a configuration of rank 0 and of stand-ins, with what is said of each. Ports are free ones.
 func standinsOf(t *testing.T, more, rank0 string, standins ...string) *config.Config {
 	t.Helper()
-	p := newPlace()
+	p := newPlace(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: %q}\n%s\nranks:\n", filepath.Join(t.TempDir(), "c.sock"), more)
 	for i, what := range append([]string{rank0}, standins...) {
 		if i > 0 {
 			what = "run: standin, " + what
 		}
-		fmt.Fprintf(&b, "  - {rank: %d, address: \"127.%d.%d.%d:%d\", %s}\n", i, p.a, p.b, i+1, p.port, what)
+		fmt.Fprintf(&b, "  - {rank: %d, address: %s%d, %s}\n", i, p, i+1, what)
 	}
 	cfg, err := config.Parse(strings.NewReader(b.String()), "test.yaml")
 	if err != nil {

@@ -49,7 +49,7 @@ func credentials(t *testing.T, p place, n int) string {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for i := range n {
-		leaf.IPAddresses = append(leaf.IPAddresses, net.IPv4(127, byte(p.a), byte(p.b), byte(i+1)))
+		leaf.IPAddresses = append(leaf.IPAddresses, net.ParseIP(fmt.Sprint(p, i+1)))
 	}
 	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, &key.PublicKey, caKey)
 	check(err)
@@ -62,7 +62,7 @@ func credentials(t *testing.T, p place, n int) string {
 // overTLS opens every rank in this process, over TCP with mutual TLS.
 func overTLS(t *testing.T, n int) []mpe.Device {
 	t.Helper()
-	p := newPlace()
+	p := newPlace(t)
 	cfg := p.config(t, n, "control: {socket: \"\"}\ndefaults: {profile: extended, transport: tcp}\n"+credentials(t, p, n))
 	devices := make([]mpe.Device, n)
 	for rank := range n {

@@ -25,7 +25,7 @@ import (
 // daemon runs all but rank 0.
 func upstreamCluster(t *testing.T, n int, rank0, others, more string) *config.Config {
 	t.Helper()
-	p := newPlace()
+	p := newPlace(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, "control: {socket: %q}\n%s\nranks:\n", filepath.Join(t.TempDir(), "c.sock"), more)
 	for i := range n {
@@ -33,7 +33,7 @@ func upstreamCluster(t *testing.T, n int, rank0, others, more string) *config.Co
 		if i == 0 {
 			what = rank0
 		}
-		fmt.Fprintf(&b, "  - {rank: %d, address: 127.%d.%d.%d, %s}\n", i, p.a, p.b, i+1, what)
+		fmt.Fprintf(&b, "  - {rank: %d, address: %s%d, %s}\n", i, p, i+1, what)
 	}
 	cfg, err := config.Parse(strings.NewReader(b.String()), "test.yaml")
 	if err != nil {

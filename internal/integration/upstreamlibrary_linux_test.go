@@ -89,14 +89,14 @@ func apiPairs(t *testing.T) [][2]upstreamAPI {
 }
 
 // lines are the start-up lines of n ranks at addresses that nothing else has.
-func startUpLines(n int) [][]string {
-	p := newPlace()
+func startUpLines(t testing.TB, n int) [][]string {
+	p := newPlace(t)
 	lines := make([][]string, n)
 	for r := range lines {
-		lines[r] = []string{"udp", fmt.Sprintf("127.%d.%d.%d", p.a, p.b, r+1), strconv.Itoa(n), strconv.Itoa(r)}
+		lines[r] = []string{"udp", fmt.Sprintf("%s%d", p, r+1), strconv.Itoa(n), strconv.Itoa(r)}
 		for other := range n {
 			if other != r {
-				lines[r] = append(lines[r], fmt.Sprintf("127.%d.%d.%d", p.a, p.b, other+1))
+				lines[r] = append(lines[r], fmt.Sprintf("%s%d", p, other+1))
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func runProgram(ctx context.Context, program string, env []string, args ...strin
 // runRanks runs rank 0 and the other ranks, whose program is another, and returns what rank 0 printed. All have to end without an error.
 func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...string) string {
 	t.Helper()
-	out, err := runLines(t.Context(), startUpLines(n), rank0, others, env, args...)
+	out, err := runLines(t.Context(), startUpLines(t, n), rank0, others, env, args...)
 	if err != nil {
 		t.Error(err)
 	}
@@ -179,7 +179,7 @@ func TestUpstreamAPIFails(t *testing.T) {
 	calls, pingpong := api.build(t, "testdata/calls.cpp"), api.build(t, "testdata/pingpong.cpp")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	lines := startUpLines(2)
+	lines := startUpLines(t, 2)
 	soon := []string{"ZRLMPI_TIMEOUT=300ms"}
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("ranks: [{rank: 0, address: 127.1.2.3, run: host}, {rank: 1, address: 127.1.2.4, peer: cpu}]\n"), 0o600); err != nil {
@@ -259,7 +259,7 @@ func loseBetween(t *testing.T, losses int, sender, receiver string) *lossTally {
 	for w := range lossWorkers {
 		all.Go(func() {
 			for i := w; i < losses; i += lossWorkers {
-				o, lost, err := loseOne(t, w, i, sender, receiver)
+				o, lost, err := loseOne(t, i, sender, receiver)
 				tally.add(o, lost, err)
 			}
 		})
@@ -269,12 +269,12 @@ func loseBetween(t *testing.T, losses int, sender, receiver string) *lossTally {
 	return tally
 }
 
-func loseOne(t *testing.T, worker, i int, sender, receiver string) (outcome, string, error) {
+func loseOne(t *testing.T, i int, sender, receiver string) (outcome, string, error) {
 	words := make([]uint32, 347+i*37%4000)
 	for k := range words {
 		words[k] = uint32(i*len(words)+k) * 0x9e3779b9
 	}
-	ips := labIPs(worker)
+	ips := labIPs(t)
 	var r *relay
 	if !eventually(func() bool {
 		var err error
@@ -361,7 +361,7 @@ func TestUpstreamExamplesWithLosses(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			program := x.build(t, api)
 			lossy := lossyNetwork(t)(program)
-			out, err := runLines(t.Context(), lossyLines(x.ranks), lossy, lossy, asSoftware, x.args...)
+			out, err := runLines(t.Context(), lossyLines(t, x.ranks), lossy, lossy, asSoftware, x.args...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -401,8 +401,8 @@ func lossyNetwork(t *testing.T) func(program string) string {
 }
 
 // lossyLines are start-up lines of ranks that do not take each other for ranks of one host, where nothing is lost.
-func lossyLines(n int) [][]string {
-	lines := startUpLines(n)
+func lossyLines(t testing.TB, n int) [][]string {
+	lines := startUpLines(t, n)
 	for _, line := range lines {
 		for i, word := range line {
 			if rest, ok := strings.CutPrefix(word, "127."); ok {

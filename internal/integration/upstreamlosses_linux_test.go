@@ -51,9 +51,9 @@ func TestLossesBetweenAHostAndUpstream(t *testing.T) {
 	tally := lossTally{outcomes: map[outcome]int{}}
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for w := range lossWorkers {
+	for range lossWorkers {
 		wg.Go(func() {
-			l := &lossLab{t: t, path: path, ips: labIPs(w)}
+			l := &lossLab{t: t, path: path, ips: labIPs(t)}
 			defer l.stop()
 			for i := next.Add(1); i <= int64(losses); i = next.Add(1) {
 				tally.add(l.lossyExchange(rand.New(rand.NewPCG(uint64(i), 1))))
@@ -147,10 +147,11 @@ func (c *lossTally) report(t *testing.T, losses int) {
 
 // labIPs are addresses: of the host, of the relay for the program, of the relay for
 // the host, of the program.
-func labIPs(worker int) [4]string {
+func labIPs(t testing.TB) [4]string {
+	network := newPlace(t)
 	var ips [4]string
 	for i := range ips {
-		ips[i] = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()%128, 20+2*worker+i%2, 1+i/2)
+		ips[i] = fmt.Sprint(network, i+1)
 	}
 	return ips
 }

@@ -38,12 +38,13 @@ func TestModelAgreesWithUpstream(t *testing.T) {
 	var c scriptCounts
 	next := atomic.Int64{}
 	var wg sync.WaitGroup
-	for w := range modelWorkers {
+	for range modelWorkers {
+		network := newPlace(t)
 		wg.Go(func() {
 			for seed := next.Add(1); seed <= modelScripts; seed = next.Add(1) {
 				err := errLate
 				for try := 0; try < 5 && errors.Is(err, errLate); try++ {
-					err = runScript(t, path, uint64(seed), w, &c)
+					err = runScript(t, path, uint64(seed), network, &c)
 				}
 				switch {
 				case errors.Is(err, errLate):
@@ -89,8 +90,8 @@ type script struct {
 // ranks are those of the addresses.
 var ranks = []int{0, 2, -1}
 
-func runScript(t *testing.T, path string, seed uint64, worker int, c *scriptCounts) error {
-	ip := func(last int) string { return fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()%128, worker, last) }
+func runScript(t *testing.T, path string, seed uint64, network place, c *scriptCounts) error {
+	ip := func(last int) string { return fmt.Sprint(network, last) }
 	s := &script{
 		Rand: rand.New(rand.NewPCG(seed, 0)), c: c, m: cpumodel.New(cpumodel.Config{Rank: 1, Peers: []int{0, 2}}),
 		addr: &net.UDPAddr{IP: net.ParseIP(ip(2)), Port: protocol.Port},

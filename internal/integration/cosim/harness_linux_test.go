@@ -5,11 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -62,13 +63,12 @@ func role(simulator, options, more string) string {
 }
 
 // network is the first bytes of the addresses of a test's ranks.
-func network() string { return fmt.Sprintf("127.%d.%d.", 200+rand.IntN(50), rand.IntN(250)) }
 
 // startKernel starts rank 0, a stand-in with a kernel, and further ranks.
 func startKernel(t testing.TB, rank0, kernel string, ranks ...string) *cluster {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	net := network()
+	net := loopback.Network(t)
 	all := []string{
 		rank0 + ", address: " + net + "1",
 		fmt.Sprintf("run: standin, address: %s2, kernel: %s", net, kernel),

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -69,7 +71,7 @@ func TestNetworkLoss(t *testing.T) {
 // rank 1 is an FPGA at its address.
 func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
 	t.Helper()
-	at := network()
+	at := loopback.Network(t)
 	c := &cluster{daemontest.Start(t, daemon.Options{}, "",
 		fmt.Sprintf("address: %s1, peer: software", at), fmt.Sprintf("address: %s2, run: standin, kernel: \"%s\"", at, kernel)), nil, at}
 	cfg, err := config.Parse(strings.NewReader(fmt.Sprintf("ranks:\n  - {rank: 0, address: %[1]s1, run: host}\n  - {rank: 1, address: %[1]s2, peer: fpga}\n", at)), "host.yaml")
@@ -127,7 +129,7 @@ func TestNetworkHLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := network()
+	at := loopback.Network(t)
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(at + "1"), Port: 2718})
 	if err != nil {
 		t.Fatal(err)

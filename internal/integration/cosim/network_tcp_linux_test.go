@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
+
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/daemontest"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -76,7 +78,7 @@ func TestNetworkTCP(t *testing.T) {
 	for _, options := range []string{"", "stall_percent=30 seed=7"} {
 		for _, arguments := range []string{"", "+len"} {
 			t.Run(options+" "+arguments, func(t *testing.T) {
-				at := network()
+				at := loopback.Network(t)
 				c := tcpRole(t, "verilog-mpe", "tcp.v", at, options, arguments)
 				first := connect(t, at+"1", at+"2:2720")
 				second := connect(t, at+"1", at+"2:2720")
@@ -113,7 +115,7 @@ func TestNetworkTCP(t *testing.T) {
 
 // A role that sends first opens the connection, over which it gets the answer.
 func TestNetworkTCPOpens(t *testing.T) {
-	at := network()
+	at := loopback.Network(t)
 	l, err := net.Listen("tcp", at+"1:4000")
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +139,7 @@ func TestNetworkTCPOpens(t *testing.T) {
 
 // What a role does wrong on TCP is named by signal and cycle.
 func TestNetworkTCPFault(t *testing.T) {
-	at := network()
+	at := loopback.Network(t)
 	c := tcpRole(t, "verilog-mpe", "tcp.v", at, "", "+hole")
 	if _, err := connect(t, at+"1", at+"2:2720").Write([]byte("a few bytes")); err != nil {
 		t.Fatal(err)
@@ -152,7 +154,7 @@ func TestNetworkTCPFault(t *testing.T) {
 func TestNetworkTCPLanguages(t *testing.T) {
 	for language, file := range map[string]string{"vhdl-mpe": "tcp.vhdl", "hls": "tcp.cpp"} {
 		t.Run(language, func(t *testing.T) {
-			at := network()
+			at := loopback.Network(t)
 			c := tcpRole(t, language, file, at, "stall_percent=30 seed=7", "")
 			conn := connect(t, at+"1", at+"2:2720")
 			for _, n := range []int{1, 8, 9, 2001, 10_000} {

@@ -1,8 +1,6 @@
 package cosim_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/deploy/cosim"
 )
@@ -171,7 +171,7 @@ func testProject(t *testing.T, bin, language string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := strings.ReplaceAll(string(text), " 127.0.0.", fmt.Sprintf(" 127.%d.%d.", 200+rand.IntN(50), rand.IntN(250)))
+	own := strings.ReplaceAll(string(text), " 127.0.0.", " "+loopback.Network(t))
 	if err := os.WriteFile(config, []byte(own), 0o666); err != nil || own == string(text) {
 		t.Fatalf("%v, %s", err, text)
 	}

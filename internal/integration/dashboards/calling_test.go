@@ -16,7 +16,7 @@ import (
 // startCalling starts a daemon with two programs, which make collective calls again and
 // again.
 func startCalling(t *testing.T) *running {
-	n := newNetwork()
+	n := newNetwork(t)
 	d := startDaemon(t, daemon.Options{}, "defaults: {profile: extended}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)), fmt.Sprintf("address: %q, run: host", n.address(1)))
 	var worlds []*mpi.Comm

@@ -2,13 +2,15 @@ package dashboards_test
 
 import (
 	"context"
-	"math/rand/v2"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -18,17 +20,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(statetest.Run(m)) }
 
-// network is a place for ranks: addresses that no other test uses, and a port that
-// neither programs nor the kernel hand out.
-type network struct{ a, b, port int }
+// network is a place for ranks: the first three numbers of addresses.
+type network string
 
-func newNetwork() network {
-	return network{100 + rand.IntN(100), rand.IntN(250), 20000 + rand.IntN(10000)}
-}
+func newNetwork(t testing.TB) network { return network(loopback.Network(t)) }
 
 // address returns the n-th address.
 func (n network) address(i int) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(n.a), byte(n.b), byte(i + 1)}), uint16(n.port))
+	return netip.MustParseAddrPort(fmt.Sprintf("%s%d:2718", n, i+1))
 }
 
 // running is a daemon that a test has started.

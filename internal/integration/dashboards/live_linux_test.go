@@ -22,7 +22,7 @@ import (
 // startSound starts a daemon with nothing wrong, which has work to do. Deadlines
 // are long, so that nothing fails because the machine is busy.
 func startSound(t *testing.T) *running {
-	n := newNetwork()
+	n := newNetwork(t)
 	d := startDaemon(t, daemon.Options{}, "defaults: {deadlines: {ack: 60s, data: 60s}}",
 		fmt.Sprintf("address: %q, run: host", n.address(0)),
 		fmt.Sprintf("address: %q, run: standin, kernel: echo, kernel_options: {peer: 0}", n.address(1)),
@@ -34,7 +34,7 @@ func startSound(t *testing.T) *running {
 
 // startFaulty starts a daemon that has every fault which can be had quickly.
 func startFaulty(t *testing.T) *running {
-	n, far := newNetwork(), newNetwork()
+	n, far := newNetwork(t), newNetwork(t)
 	way := newRelay(t, n.address(0), far.address(0), 0.1, 80*time.Millisecond)
 	front := way.to(t, n.address(1), far.address(1))
 	way.to(t, n.address(2), far.address(2))

@@ -3,12 +3,13 @@ package hangs_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
@@ -53,7 +54,7 @@ var clusters int
 func newCluster(t *testing.T) *cluster {
 	clusters++
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &cluster{t: t, ctx: ctx, cancel: cancel, ranks: map[int]*node.Rank{}, net: fmt.Sprintf("127.%d.%d.", 100+rand.IntN(100), rand.IntN(250)),
+	c := &cluster{t: t, ctx: ctx, cancel: cancel, ranks: map[int]*node.Rank{}, net: loopback.Network(t),
 		name: fmt.Sprintf("hangs_%d_%d", os.Getpid(), clusters)}
 	return c
 }

@@ -3,7 +3,6 @@ package life
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -45,17 +46,12 @@ var zrlmpid = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// place is a network of loopback addresses that no other test uses.
-type place struct {
-	a, b byte
-	port int
-}
+// place is where ranks are: the first three numbers of their addresses.
+type place string
 
-func newPlace() place {
-	return place{byte(200 + rand.IntN(50)), byte(rand.IntN(250)), 20000 + rand.IntN(10000)}
-}
+func newPlace(t testing.TB) place { return place(loopback.Network(t)) }
 
-func (p place) addr(rank int) string { return fmt.Sprintf("127.%d.%d.%d:%d", p.a, p.b, rank+1, p.port) }
+func (p place) addr(rank int) string { return fmt.Sprintf("%s%d:2718", p, rank+1) }
 
 // process is a zrlmpid.
 type process struct {

@@ -63,15 +63,14 @@ type cluster struct {
 // newCluster starts so many daemons.
 func newCluster(t *testing.T, daemons int) *cluster {
 	c := &cluster{t: t, ranks: daemons * ranksEach, steady: daemons * 3 / 4, failures: make(chan error, 16)}
-	at, front := newPlace(), newPlace()
-	front.b = at.b + 1
+	at, front, pages := newPlace(t), newPlace(t), newPlace(t)
 	var own, fronts []string
 	for rank := range c.ranks {
 		own, fronts = append(own, at.addr(rank)), append(fronts, front.addr(rank))
 	}
 	c.relay = newRelay(t, own, fronts, 0.01, 0.005)
 	for i := range daemons {
-		listen := fmt.Sprintf("127.%d.%d.%d:%d", at.a, at.b+2, i+1, at.port)
+		listen := pages.addr(i)
 		more := fmt.Sprintf("http: {listen: %q}\nstop_timeout: 1s\nlog: {level: error}\ndefaults: {profile: extended, transport: udp, deadlines: {ack: 5s}}", listen)
 		var entries []string
 		for rank := range c.ranks {

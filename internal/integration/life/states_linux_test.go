@@ -32,7 +32,7 @@ type pair struct {
 
 func newPair(t *testing.T, profile, transport string) *pair {
 	t.Helper()
-	at := newPlace()
+	at := newPlace(t)
 	more := fmt.Sprintf("http: {listen: \"\"}\nstop_timeout: 1s\ndefaults: {profile: %s, transport: %s, deadlines: {ack: 1s}}", profile, transport)
 	entries := func(local int) (list []string) {
 		for rank := range 2 {

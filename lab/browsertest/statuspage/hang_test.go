@@ -3,11 +3,12 @@ package statuspage_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/chromedp/chromedp"
 	"go.uber.org/zap"
@@ -25,10 +26,10 @@ import (
 // remote rank that is not there, and serves its page.
 func startDaemon(t *testing.T) (*control.Client, *httptest.Server) {
 	t.Helper()
-	net1, net2, port := 10+rand.IntN(40), rand.IntN(250), 20000+rand.IntN(10000)
+	network := loopback.Network(t)
 	var ranks []string
 	for i, r := range []string{"run: host, link: {profile: extended}", "run: host, link: {profile: extended}", "run: standin", "run: standin, kernel: sink", "peer: cpu"} {
-		ranks = append(ranks, fmt.Sprintf("address: \"127.%d.%d.%d:%d\", %s", net1, net2, i+1, port, r))
+		ranks = append(ranks, fmt.Sprintf("address: %s%d, %s", network, i+1, r))
 	}
 	recent := statuspage.NewLog(20)
 	d := daemontest.Start(t, daemon.Options{Log: zap.New(recent.Core(zapcore.WarnLevel))}, "", ranks...)
