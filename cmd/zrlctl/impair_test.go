@@ -42,7 +42,7 @@ func TestImpairUsage(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{cfg + " --print-config 0", exitOK, `(?s)rank: 0\n    address: 127\.\d+\.0\.1:.*run: host.*address: 127\.27\.18\.2:\d+\n    peer: fpga.*transport: udp`, `^$`},
+		{cfg + " --print-config 0", exitOK, `(?s)rank: 0\n    address: 127\.\d+\.\d+\.1:.*run: host.*address: 127\.27\.18\.2:\d+\n    peer: fpga.*transport: udp`, `^$`},
 		{cfg + " --print-config 0,1 --via 127.240.0.0/24", exitOK, `(?s)run: host.*run: standin`, `^$`},
 		{cfg + " --print-config 2", exitUsage, `^$`, `there is no rank 2: the ranks are 0 to 1`},
 		{cfg + " --loss 5", exitUsage, `^$`, `rule "loss 5": loss: "5" is no percentage`},

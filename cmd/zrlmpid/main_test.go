@@ -31,7 +31,7 @@ func testConfig(t *testing.T) (text, addr1, socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "c.sock")
 	network := loopback.Network(t)
-	addr := func(last int) string { return fmt.Sprintf("%s%d:2718", network, last) }
+	addr := func(last int) string { return fmt.Sprintf("%s%d:20000", network, last) }
 	text = fmt.Sprintf("control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, run: host}\n  - {rank: 1, address: %q, run: standin}\n",
 		socket, addr(1), addr(2))
 	return text, addr(2), socket
