@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // Device is what a message passing library needs of a rank: non-blocking
@@ -19,9 +20,10 @@ type Device interface {
 	// Start posts a send or a receive. The buffer belongs to the device until
 	// the operation has ended.
 	Start(op Operation) (Op, error)
-	// SendNow sends the message of an operation at once, if that takes no Op, and reports whether it has. If not,
-	// nothing has happened, and the operation is for Start.
-	SendNow(op Operation) bool
+	// SendNow sends a message at once, if that takes no Op, and reports whether it has. If not, nothing has happened, and
+	// the message is for Start. The arguments are those of an Operation of the kind OpSend, one by one, as an Operation
+	// does not fit into registers.
+	SendNow(peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool) bool
 	// Resting returns the sends that the device takes back, or nil if it takes none.
 	Resting() RestingSends
 	// StartCollective posts a collective call. See collective.Operation.
@@ -47,7 +49,7 @@ type Device interface {
 type Minimal struct{}
 
 // SendNow sends nothing.
-func (Minimal) SendNow(Operation) bool { return false }
+func (Minimal) SendNow(int, int, uint32, []byte, protocol.Datatype, bool) bool { return false }
 
 // Resting returns nil.
 func (Minimal) Resting() RestingSends { return nil }

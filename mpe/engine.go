@@ -145,8 +145,8 @@ func New(cfg Config) (*Engine, error) {
 		if p.Extended == nil && e.outlets[rank].handshakes == nil {
 			return nil, fmt.Errorf("rank %d: peer %d: its transport carries the extended profile only", cfg.Rank, rank)
 		}
-		if memory := e.outlets[rank].memory; memory != nil {
-			c.Shared = memory
+		if memory, ok := p.Transport.(MemoryTransport); ok {
+			c.Peers[rank].Network.Memory, c.Shared = memory, memory
 		}
 	}
 	var err error
@@ -173,9 +173,6 @@ func networkOf(id int, tr Transport) core.Network {
 	_, n.Packets = tr.(PacketTransport)
 	_, n.Places = tr.(DirectPlacer)
 	_, n.Datagrams = tr.(DatagramTransport)
-	if _, memory := tr.(MemoryTransport); memory {
-		n.Short, n.SingleCopy, n.Shared = true, true, true
-	}
 	return n
 }
 

@@ -114,22 +114,21 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	return r, nil
 }
 
-// SendNow sends the message of an operation at once, if that takes no request: to a rank that shares memory, if the message goes in
-// one packet and nothing goes first. It reports whether it has. If not, nothing has happened, and the operation is for Post.
-func (e *Engine) SendNow(op Operation) bool {
-	if op.Kind != OpSend || e.core.Check(&op) != nil || !e.core.MaySendNow(op.Peer) {
+// SendNow implements Device: for messages to a rank that shares memory, which go in one packet and before which nothing goes.
+func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool) bool {
+	if !e.core.MaySendNow(peer, tag, len(buf)) {
 		return false
 	}
 	e.mu.Lock()
-	sent, needsTime := e.core.SendNow(&op)
+	sent, needsTime := e.core.SendNow(peer, tag, comm, buf, datatype, blocking)
 	if !sent {
 		e.mu.Unlock()
 		return false
 	}
 	if needsTime {
 		e.core.Begin(e.clock.now())
+		e.core.SentNow(peer, buf)
 	}
-	e.core.SentNow(&op)
 	e.unlockAndPoll()
 	return true
 }

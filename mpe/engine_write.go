@@ -24,7 +24,6 @@ type outlet struct {
 	handshakes HandshakeTransport // nil if it carries the extended profile only
 	packets    PacketTransport    // nil if it does not carry that
 	datagrams  DatagramTransport  // or nil
-	memory     MemoryTransport    // or nil
 	shape      protocol.Shape     // of DATA messages
 	writing    bool               // a goroutine is writing to the peer
 	behind     []outgoing         // what waits for it
@@ -43,7 +42,6 @@ func newOutlet(peer int, p *Peer) outlet {
 	o.handshakes, _ = p.Transport.(HandshakeTransport)
 	o.packets, _ = p.Transport.(PacketTransport)
 	o.datagrams, _ = p.Transport.(DatagramTransport)
-	o.memory, _ = p.Transport.(MemoryTransport)
 	return o
 }
 
@@ -96,32 +94,9 @@ func (f *effects) Packets(peer int, packets []Packet) (tooLong bool, err error) 
 	return err != nil && errors.Is(err, syscall.EMSGSIZE), err
 }
 
-// Short implements Effects.
-func (f *effects) Short(peer int, h *protocol.ShortHeader, payload []byte) bool {
-	return f.outlets[peer].memory.SendShort(peer, h, payload)
-}
-
 // LongestDatagram implements Effects.
 func (f *effects) LongestDatagram(peer int) int {
 	return f.outlets[peer].datagrams.LongestDatagram(peer)
-}
-
-// LongPayload implements Effects.
-func (f *effects) LongPayload(peer int) int { return f.outlets[peer].memory.LongPayload(peer) }
-
-// Fetch implements Effects.
-func (f *effects) Fetch(a *RxPacket, dst []byte) bool {
-	return f.outlets[a.Peer].memory.Fetch(a, dst)
-}
-
-// Get implements Effects.
-func (f *effects) Get(peer int, advertised uint64, dst []byte) bool {
-	return f.outlets[peer].memory.Get(peer, advertised, dst)
-}
-
-// Invalidate implements Effects.
-func (f *effects) Invalidate(peer int, number uint64) {
-	f.outlets[peer].memory.Invalidate(peer, number)
 }
 
 // Random implements Effects.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/core"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -143,32 +144,10 @@ type DatagramTransport interface {
 	Paced(peer, bytes int) bool
 }
 
-// MemoryTransport is a PacketTransport through memory that ranks of a host share. It also carries packets with a short
-// header, which Recv gives whole, each as an RxShort; it may leave the payload of long packets where it is, in their
-// sender's memory, for the receiver to copy it from there to where it belongs; and it has shared buffers for collective
-// calls, of which an Await ends with an RxPublished.
+// MemoryTransport is a PacketTransport through memory that ranks of a host share. Recv gives a packet with a short header
+// whole, as an RxShort. It has shared buffers for collective calls, of which an Await ends with an RxPublished.
 type MemoryTransport interface {
 	PacketTransport
+	core.Memory
 	collective.SharedBuffers
-	// SendShort sends such a packet to peer, in order with the others. It reports false if the network did
-	// not take it. The bytes are the caller's again when the call returns.
-	SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
-	// LongPayload returns the most bytes of payload that a packet to peer may
-	// have if they are exposed, or 0 if all payload is copied to be sent. It may
-	// change whenever an RxConnected of the peer arrives, and only then.
-	LongPayload(peer int) int
-	// Fetch copies the payload that is away of an RxPacket of the last Poll or
-	// Recv to dst, which has as many bytes. It reports false if the payload is
-	// not to be had any more, or would have to be waited for. Then the packet is
-	// lost, or arrives again when its payload can be had, and what dst holds is
-	// undefined. Nothing is written to dst later.
-	Fetch(a *RxPacket, dst []byte) bool
-	// Get copies the beginning of a message that peer advertises to dst. It reports
-	// false if that is not available any more, or has fewer bytes, or would have to
-	// be waited for; what dst holds is undefined then. It may be called once for each
-	// RxPacket.Advertised, at any time, by any goroutine.
-	Get(peer int, advertised uint64, dst []byte) bool
-	// Invalidate ends the reading of what was exposed to peer under that number. It
-	// does not wait. What the peer has not copied by then is lost.
-	Invalidate(peer int, number uint64)
 }

@@ -28,7 +28,6 @@ type completedPage struct {
 // add returns a completed request.
 func (q *completed) add() Request {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.last++
 	if q.newest == nil || q.last&completedMask == 0 {
 		q.newest = new(completedPage)
@@ -40,7 +39,9 @@ func (q *completed) add() Request {
 	i := q.last & completedMask
 	q.newest.bits[i/64] |= 1 << (i % 64)
 	q.newest.left++
-	return Request{&q.core, q.last}
+	number := q.last
+	q.mu.Unlock()
+	return Request{&q.core, number}
 }
 
 // page returns the page of a number, or nil. The lock is held.

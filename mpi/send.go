@@ -61,11 +61,11 @@ func (k *call) sendWait(ctx context.Context) error {
 	if err := k.outgoing(&o); err != nil {
 		return err
 	}
-	o.Blocking = true
 	p := k.comm.p
-	if p.dev.SendNow(o) {
+	if k.kind == mpe.OpSend && p.dev.SendNow(o.Peer, o.Tag, o.Comm, o.Buf, o.Datatype, true) {
 		return nil
 	}
+	o.Blocking = true
 	op, err := p.dev.Start(o)
 	if err != nil {
 		return k.fail(err)
@@ -84,18 +84,20 @@ func (k *call) immediate() (Request, error) {
 		return Request{}, err
 	}
 	p := k.comm.p
-	if k.kind == mpe.OpSend && p.dev.SendNow(o) {
+	if k.kind == mpe.OpSend && p.dev.SendNow(o.Peer, o.Tag, o.Comm, o.Buf, o.Datatype, false) {
 		return k.completed(), nil
 	}
 	op, err := p.dev.Start(o)
 	if err != nil {
 		return Request{}, k.fail(err)
 	}
-	if k.sends() && atOnce(op) {
-		return k.completed(), nil
-	}
-	if q := &p.resting; q.sends != nil && k.scattered == nil && q.sends.MayRest(op) {
-		return q.add(k, op), nil
+	if k.sends() {
+		if atOnce(op) {
+			return k.completed(), nil
+		}
+		if q := &p.resting; q.sends != nil && k.scattered == nil && q.sends.MayRest(op) {
+			return q.add(k, op), nil
+		}
 	}
 	return k.request(op, false), nil
 }

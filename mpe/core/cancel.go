@@ -15,7 +15,7 @@ func (e *Core) EndWait(r *Request, cause error, keep Keep, gone bool) {
 		e.gone = gone
 		if !e.cancel(r) {
 			err.InTransfer = true
-			revokePlacement(e, r) // before the caller has the buffer
+			revokePlacement(r) // before the caller has the buffer
 			e.detach(r, keep, gone)
 		}
 		e.finish(r, err)

@@ -142,7 +142,7 @@ func New(cfg Config, effects Effects) (*Core, error) {
 		}
 		e.peers[rank] = p
 		e.noTags = e.noTags || p.noTags()
-		if pc.Network.Short {
+		if pc.Network.Memory != nil {
 			e.observesMemory = e.observesMemory || e.observes(p)
 		}
 		if x := pc.Extended; x != nil { // the SEND_REQUESTs of other peers are counted in any case

@@ -165,11 +165,15 @@ func (p *port) LongestDatagram(peer int) int {
 // network is what a core has to know of the port.
 func (p *port) network() Network {
 	net := p.w.net
-	return Network{Reliable: net.stream, Packets: true, Short: net.memory, Datagrams: true}
+	n := Network{Reliable: net.stream, Packets: true, Datagrams: true}
+	if net.memory {
+		n.Memory = p
+	}
+	return n
 }
 
-// Short implements Effects. What is in the memory when a link breaks is lost.
-func (p *port) Short(peer int, h *protocol.ShortHeader, payload []byte) bool {
+// SendShort implements Memory. What is in the memory when a link breaks is lost.
+func (p *port) SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool {
 	if p.w.rng.IntN(20) == 0 { // there is no room for it
 		return false
 	}

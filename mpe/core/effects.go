@@ -3,10 +3,9 @@ package core
 import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
-	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Effects is what a core does at once. Its packets' payload is its callers' memory, which is theirs again when their
+// Effects is what a core does at once, beside what it does with memory that it shares (Network.Memory). Its packets' payload is its callers' memory, which is theirs again when their
 // request has ended, perhaps in the event at hand; so nothing of it may be kept.
 type Effects interface {
 	// Header sends a packet of a handshake, in order with the other packets to the peer.
@@ -19,15 +18,8 @@ type Effects interface {
 	// Packets sends packets of the extended profile, which the network may lose. It reports whether one was too long for
 	// the first link.
 	Packets(peer int, packets []Packet) (tooLong bool, err error)
-	// Short sends one with a short header, and reports false if the network did not take it.
-	Short(peer int, h *protocol.ShortHeader, payload []byte) bool
 	// LongestDatagram returns how many bytes a packet may have, by what the system knows; 0 if that is nothing.
 	LongestDatagram(peer int) int
-	// LongPayload, Fetch, Get and Invalidate are as in mpe.MemoryTransport.
-	LongPayload(peer int) int
-	Fetch(a *RxPacket, dst []byte) bool
-	Get(peer int, advertised uint64, dst []byte) bool
-	Invalidate(peer int, number uint64)
 	// Place says where payload of a peer belongs; one without Buf ends that. What has been put there until Revoke is
 	// called counts as lost.
 	Place(at Placement)

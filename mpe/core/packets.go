@@ -38,14 +38,14 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	if act.Header.Type == protocol.SendRequest && o.req != nil && o.req.rest != 0 {
 		l.announced = append(l.announced, o.req.rest)
 	}
-	if l.fast != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
+	if l.memory != nil && l.transmitShort(&act.Header, o.buf[act.Offset:act.Offset+act.Length]) {
 		return
 	}
 	pk := l.packet(&act.Header, o.buf[act.Offset:act.Offset+act.Length])
 	if act.Header.Flags&protocol.FlagRetransmit != 0 {
 		pk.Fragment = l.discovers && act.Length > int64(l.conn.Payload())
 	}
-	if l.copies && act.Header.Flags&protocol.FlagEager == 0 {
+	if l.memory != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		o.advertised, pk.Exposed = true, uint64(act.ID)
 		// The peer would keep all that it knows of an advertised one, and there may be millions that rest.
 		if act.Header.Type == protocol.SendRequest && !o.flowing && (o.req == nil || !o.req.MayRest) {

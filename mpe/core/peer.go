@@ -119,8 +119,8 @@ func newPeer(e *Core, rank int, cfg Peer) (*peer, error) {
 		return nil, err
 	}
 	p.wire, _ = WireOf(p.limits, nil)
-	p.wire.Profile, p.wire.SingleCopy = p.profile.String(), p.extended != nil && cfg.Network.SingleCopy
-	p.wire.Shared = cfg.Network.Shared
+	p.wire.Profile, p.wire.Shared = p.profile.String(), cfg.Network.Memory != nil
+	p.wire.SingleCopy = p.extended != nil && p.wire.Shared
 	return p, nil
 }
 
@@ -131,7 +131,7 @@ func (cfg *Peer) configure(local, remote int) {
 	if cfg.Extended != nil {
 		x := *cfg.Extended
 		x.Local, x.Remote, x.Reliable = uint32(local), uint32(remote), cfg.Network.Reliable
-		x.ShortHeaders = cfg.Network.Short
+		x.ShortHeaders = cfg.Network.Memory != nil
 		cfg.Extended = &x
 	}
 }

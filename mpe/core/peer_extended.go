@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -17,12 +18,13 @@ import (
 type extendedLink struct {
 	p    *peer
 	conn *extended.Conn // events go through machine
-	// copies: payload may stay with its sender. discovers: packets have to fit into what the path carries.
-	copies, discovers bool
-	// fast is the conn if the network carries short headers, otherwise nil.
-	fast   *extended.Conn
-	timing extended.Timing // of fast
+	// memory is Network.Memory, and kept has what was sent through it with short headers.
+	memory Memory
 	kept   keptPayload
+	// maxRTO and ackDelay are those of conn.
+	maxRTO, ackDelay time.Duration
+	// discovers: packets have to fit into what the path carries.
+	discovers bool
 	// batchBytes is after how many bytes of payload packets are handed to the transport.
 	batchBytes int
 	// present: a connection to the peer was made, and nothing shows since that it is gone.
@@ -57,15 +59,14 @@ func (p *peer) setExtended(cfg Peer) error {
 		return fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
 	}
 	l := &extendedLink{
-		p: p, conn: extended.New(*cfg.Extended), copies: cfg.Network.SingleCopy, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
+		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
 	}
 	l.conn.WakeSends(l.wakeSend)
-	if cfg.Network.Short {
-		l.fast, l.timing = l.conn, l.conn.Config().Timing
-	}
+	timing := l.conn.Config().Timing
+	l.maxRTO, l.ackDelay = timing.MaxRTO, timing.AckDelay
 	p.link, p.extended, p.profile = l, l, protocol.Extended
 	p.longest, l.batchBytes = l.conn.Config().MaxLength, batchBytes
-	if cfg.Network.Reliable && !l.copies && l.conn.Config().HeaderChecksum {
+	if cfg.Network.Reliable && l.memory == nil && l.conn.Config().HeaderChecksum {
 		l.batchBytes = streamBatchBytes
 	}
 	p.unlimited = int(min(p.longest, math.MaxInt))
@@ -87,8 +88,8 @@ func (l *extendedLink) receive(a *RxPacket) {
 	switch a.Kind {
 	case RxConnected:
 		l.present = true
-		if l.copies {
-			l.machine().LongPackets(e.effects.LongPayload(p.rank))
+		if l.memory != nil {
+			l.machine().LongPackets(l.memory.LongPayload(p.rank))
 		}
 		acts = l.machine().Reconnected(now, acts)
 	case RxShort:
@@ -245,8 +246,8 @@ func (l *extendedLink) send(r *Request, blocking bool) (coalesced bool) {
 		ID: r.out, Length: int64(len(r.buf)), Comm: r.comm, Tag: uint32(r.tag), Datatype: r.datatype, Sync: r.kind == OpSendSync,
 		Partial: r.flow != nil && r.flow.send == r,
 	}
-	if l.copies && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
-		m.LongPackets(e.effects.LongPayload(l.p.rank))
+	if l.memory != nil && len(r.buf) > m.Payload() { // it takes several packets, which may be longer
+		m.LongPackets(l.memory.LongPayload(l.p.rank))
 	}
 	if full != extended.NotFull && r.message == nil {
 		l.unsure = append(l.unsure, unsureSend{r.out, e.at})
@@ -575,8 +576,8 @@ func (l *extendedLink) onlyAborts() bool {
 	if len(l.outs.kept) > 0 || l.resting > 0 {
 		return false
 	}
-	if l.fast != nil {
-		if messages, _ := l.fast.Shorts(); messages > 0 {
+	if l.memory != nil {
+		if messages, _ := l.conn.Shorts(); messages > 0 {
 			return false
 		}
 	}

@@ -57,17 +57,20 @@ func movePlacements(e *Core) {
 }
 
 // revokePlacement takes the memory of a receive away that ends.
-func revokePlacement(e *Core, r *Request) {
-	if r.placed == nil {
-		return
+func revokePlacement(r *Request) {
+	if r.placed != nil {
+		r.placed.revoke(r)
 	}
-	l := &r.placed.placement
+}
+
+func (p *peer) revoke(r *Request) {
+	l := &p.placement
 	if l.next.req == r {
-		l.next.req, l.next.at = nil, Placement{Peer: r.placed.rank}
+		l.next.req, l.next.at = nil, Placement{Peer: p.rank}
 	}
 	if l.req == r {
 		l.req = nil
-		e.effects.Revoke(r.placed.rank)
+		p.e.effects.Revoke(p.rank)
 	}
 	r.placed = nil
 }

@@ -49,7 +49,9 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 	r.id, r.posted = e.nextID, e.at
 	switch {
 	case r.kind == OpRecv:
-		err = e.matching.postRecv(r)
+		if err = e.matching.postRecv(r); r.handle.Index() != 0 && e.Quiet() {
+			return nil // it waits, and has brought about nothing
+		}
 	case r.peer == e.rank:
 		err = e.matching.sendSelf(r)
 	default:
@@ -66,6 +68,15 @@ func (e *Core) startRequest(r *Request, blocking bool) (err error) {
 
 // Check refuses what the wire cannot carry. It needs no lock.
 func (e *Core) Check(op *Operation) error {
+	if uint(op.Peer) < uint(len(e.peers)) && uint64(op.Tag) <= math.MaxInt32 {
+		if p := e.peers[op.Peer]; p != nil && len(op.Buf) <= p.unlimited {
+			return nil
+		}
+	}
+	return e.checkAll(op)
+}
+
+func (e *Core) checkAll(op *Operation) error {
 	recv := op.Kind == OpRecv
 	switch {
 	case op.Peer == AnySource && recv:

@@ -42,14 +42,14 @@ type Call struct {
 
 // recordPosted records that a call was posted, unless it has ended.
 func recordPosted(e *Core, r *Request) {
-	if !r.Over {
+	if e.cfg.Calls != nil && !r.Over {
 		recordCall(e, r, false)
 	}
 }
 
-// recordCall hands a call to the recorder, if there is one.
+// recordCall hands a call to the recorder.
 func recordCall(e *Core, r *Request, ended bool) {
-	if e.cfg.Calls == nil || r.message != nil || r.discards || r.kind != opCollective && !e.observes(r.p) {
+	if r.message != nil || r.discards || r.kind != opCollective && !e.observes(r.p) {
 		return
 	}
 	c := &e.recordedCall

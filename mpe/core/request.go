@@ -139,14 +139,16 @@ func (e *Core) finish(r *Request, err error) {
 	}
 	r.Err = err
 	e.lastEnd = e.at
-	recordCall(e, r, true)
+	if e.cfg.Calls != nil {
+		recordCall(e, r, true)
+	}
 	switch {
 	case r.kind == opCollective && err != nil:
 		e.cfg.Observer.CallFailed(e.rank, err)
 	case e.observed && r.kind != opCollective && !r.discards && e.notifies(r):
 		e.cfg.Observer.Done(e.rank, r.Status, err)
 	}
-	revokePlacement(e, r)
+	revokePlacement(r)
 	r.buf, r.in = nil, nil
 	r.Over = true
 	left := r.rest != 0 && e.Rests.moves[r.rest] == r // by a library, which does not wait for it then

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
@@ -17,7 +18,7 @@ import (
 
 // shortLink returns the link of a peer to which messages may have short headers, or nil. It needs no lock.
 func (p *peer) shortLink() *extendedLink {
-	if p == nil || p.extended == nil || p.extended.fast == nil {
+	if p == nil || p.extended == nil || p.extended.memory == nil {
 		return nil
 	}
 	return p.extended
@@ -32,7 +33,7 @@ func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype pr
 	}
 	x := &e.conns
 	x.op = extended.SendOp{Length: int64(len(buf)), Comm: comm, Tag: uint32(tag), Datatype: datatype}
-	return l.fast.NextShort(&x.op, &x.short) && e.effects.Short(l.p.rank, &x.short, buf)
+	return l.conn.NextShort(&x.op, &x.short) && l.memory.SendShort(l.p.rank, &x.short, buf)
 }
 
 // SendShort is that of the message of a request.
@@ -48,7 +49,7 @@ func (e *Core) SendShort(r *Request, blocking bool) bool {
 // holdsBack reports whether a small message is to be announced, as its caller waits for it and the peer has little
 // room.
 func (l *extendedLink) holdsBack(blocking bool, length int) bool {
-	return blocking && length <= extended.MaxInline && l.fast.Scarce()
+	return blocking && length <= extended.MaxInline && l.conn.Scarce()
 }
 
 // NeedsTime reports whether the driver has to begin the event before it goes on, after a message to a peer was sent with
@@ -56,38 +57,49 @@ func (l *extendedLink) holdsBack(blocking bool, length int) bool {
 // message a time.
 func (e *Core) NeedsTime(peer int) bool {
 	l := e.peers[peer].extended
-	return e.observes(l.p) || l.dueLater(l.timing.MaxRTO)
+	return e.observes(l.p) || l.dueLater(l.maxRTO)
 }
 
-// MaySendNow reports whether messages to a rank may be sent without a request: with short headers, and without that
-// somebody is notified of their ends. It needs no lock.
-func (e *Core) MaySendNow(peer int) bool {
+// MaySendNow reports whether a message of so many bytes may be sent without a request: with a short header, and without that
+// somebody is notified of its end. It needs no lock.
+func (e *Core) MaySendNow(peer, tag, length int) bool {
+	if uint(peer) >= uint(len(e.peers)) || uint64(tag) > math.MaxInt32 {
+		return false
+	}
 	l := e.peers[peer].shortLink()
-	return l != nil && !e.observes(l.p)
+	return l != nil && length <= l.p.unlimited && !e.observes(l.p)
 }
 
-// SendNow sends the message of an operation with a short header and without a request, if that may be done now, and
-// SentNow notes it. NeedsTime is as in Core.NeedsTime.
-func (e *Core) SendNow(op *Operation) (sent, needsTime bool) {
-	l := e.peers[op.Peer].extended
-	if l.holdsBack(op.Blocking, len(op.Buf)) || !l.sendShort(op.Buf, op.Comm, int32(op.Tag), op.Datatype) {
+// SendNow sends a message for which MaySendNow is true with a short header and without a request, if that may be done now.
+// If needsTime, the driver has to begin the event then, and to call SentNow.
+func (e *Core) SendNow(
+	peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool,
+) (sent, needsTime bool) {
+	l := e.peers[peer].extended
+	if l.holdsBack(blocking, len(buf)) || !l.sendShort(buf, comm, int32(tag), datatype) {
 		return false, false
 	}
-	return true, l.dueLater(l.timing.MaxRTO) // MaySendNow: nobody is notified
+	if l.dueLater(l.maxRTO) {
+		return true, true
+	}
+	l.sentNow(buf)
+	return true, false
 }
 
-func (e *Core) SentNow(op *Operation) {
-	p := e.peers[op.Peer]
-	p.extended.noteShort(op.Buf)
-	p.sendsDone++
-	p.sentBytes += uint64(len(op.Buf))
+// SentNow notes the message that SendNow has sent.
+func (e *Core) SentNow(peer int, buf []byte) { e.peers[peer].extended.sentNow(buf) }
+
+func (l *extendedLink) sentNow(buf []byte) {
+	l.noteShort(buf)
+	l.p.sendsDone++
+	l.p.sentBytes += uint64(len(buf))
 }
 
 // noteShort notes a message that sendShort has sent.
 func (l *extendedLink) noteShort(buf []byte) {
 	p, e := l.p, l.p.e
-	l.fast.SentShort(&e.conns.op)
-	messages, bytes := l.fast.Shorts()
+	l.conn.SentShort(&e.conns.op)
+	messages, bytes := l.conn.Shorts()
 	l.kept.push(buf, bytes-len(buf))
 	e.out.Poll = e.out.Poll || messages%acksEvery == 0
 	p.sendErr = nil
@@ -95,7 +107,7 @@ func (l *extendedLink) noteShort(buf []byte) {
 	if p.cfg.Recorder != nil {
 		l.recordShort(true, &e.conns.short, buf)
 	}
-	l.afterShort(false, l.timing.MaxRTO)
+	l.afterShort(false, l.maxRTO)
 }
 
 // sentShort ends the send of a request for which SendShort has returned true.
@@ -121,7 +133,7 @@ func (l *extendedLink) transmitShort(h *protocol.ExtHeader, payload []byte) bool
 		Sessions: protocol.SessionDigest(h.Session, h.PeerSession), Number: h.Number, Acknowledged: h.Acknowledged,
 		Message: h.Message, Comm: h.Comm, Tag: h.Tag, Datatype: h.Call.Datatype(),
 	}
-	if !l.p.e.effects.Short(l.p.rank, s, payload) {
+	if !l.memory.SendShort(l.p.rank, s, payload) {
 		return false
 	}
 	l.p.sent(protocol.Data, protocol.ShortHeaderLen+len(payload))
@@ -168,7 +180,7 @@ func (l *extendedLink) onKept(act *extended.Action) {
 // receiveShort takes a packet with a short header.
 func (l *extendedLink) receiveShort(a *RxPacket) {
 	p, e := l.p, l.p.e
-	if l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen {
+	if l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen {
 		p.dropped(a, Drop{Reason: state.DropShort})
 		return
 	}
@@ -200,7 +212,7 @@ func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 			return batch[i:]
 		}
 		l := p.extended
-		if l == nil || l.fast == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.deliversShort(a) {
+		if l == nil || l.memory == nil || len(a.Bytes) < protocol.ShortHeaderLen || !l.deliversShort(a) {
 			return batch[i:]
 		}
 	}
@@ -225,9 +237,9 @@ func (l *extendedLink) deliversShort(a *RxPacket) bool {
 	if l.p.cfg.Recorder != nil {
 		l.recordShort(false, h, payload)
 	}
-	flush := l.fast.ReceivedShort(l.p.e.at, h, len(payload))
+	flush := l.conn.ReceivedShort(l.p.e.at, h, len(payload))
 	copy(r.buf, payload)
-	l.afterShort(flush, l.timing.AckDelay)
+	l.afterShort(flush, l.ackDelay)
 	l.deliverShort(r, h, len(payload))
 	return true
 }
@@ -235,7 +247,7 @@ func (l *extendedLink) deliversShort(a *RxPacket) bool {
 // receiverOf returns the receive that was posted for the message of a short header, or nil if there is none
 // or the packet is not the one that is expected.
 func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request {
-	if collective.Internal(h.Comm) || !l.fast.ExpectsShort(h, length) {
+	if collective.Internal(h.Comm) || !l.conn.ExpectsShort(h, length) {
 		return nil
 	}
 	m := l.p.e.matching.of(h.Comm)

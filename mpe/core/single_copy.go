@@ -20,7 +20,7 @@ func (s *discardBuffer) room(n int) []byte {
 // and only what is missing is written to, as the sender's memory holds something else
 // once a packet has been acknowledged. The transport waits for nothing meanwhile.
 func (l *extendedLink) fetch(a *RxPacket) []byte {
-	if !l.copies {
+	if l.memory == nil {
 		return nil
 	}
 	var to []byte
@@ -32,7 +32,7 @@ func (l *extendedLink) fetch(a *RxPacket) []byte {
 	if to == nil {
 		to = l.p.e.conns.discard.room(a.Away)
 	}
-	if !l.p.e.effects.Fetch(a, to) {
+	if !l.memory.Fetch(a, to) {
 		return nil
 	}
 	return to
@@ -43,10 +43,10 @@ func (l *extendedLink) fetch(a *RxPacket) []byte {
 // not got all that there is room for: then that is to be asked for. Like fetch, it is
 // called with the lock held.
 func (l *extendedLink) get(in *inbound) bool {
-	if !l.copies || in.advertised == 0 || in.room == 0 || in.req == nil {
+	if l.memory == nil || in.advertised == 0 || in.room == 0 || in.req == nil {
 		return false
 	}
-	if !l.p.e.effects.Get(l.p.rank, in.advertised, in.buf[:in.room]) {
+	if !l.memory.Get(l.p.rank, in.advertised, in.buf[:in.room]) {
 		return false
 	}
 	in.got, in.stored = in.room, in.room
@@ -57,6 +57,6 @@ func (l *extendedLink) get(in *inbound) bool {
 func (l *extendedLink) invalidate(id extended.ID) {
 	if o := l.outs.at(id); o.advertised {
 		o.advertised = false
-		l.p.e.effects.Invalidate(l.p.rank, uint64(id))
+		l.memory.Invalidate(l.p.rank, uint64(id))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
@@ -63,7 +64,7 @@ func enginesOverBrokenLinks(t *testing.T, pipelined, moves bool) {
 		go func() {
 			for i := range messages {
 				payload := bytes.Repeat([]byte{byte(i)}, length(i))
-				if e.SendNow(mpe.Operation{Kind: mpe.OpSend, Peer: 1 - rank, Buf: payload}) {
+				if e.SendNow(1-rank, 0, 0, payload, protocol.Int, false) {
 					continue
 				}
 				if _, err := e.Send(t.Context(), 1-rank, payload, mpe.Options{}); err != nil {
@@ -135,7 +136,10 @@ func TestNotRungWhileItCalls(t *testing.T) {
 func TestSendNow(t *testing.T) {
 	_, engines := engines(t, false)
 	buf := make([]byte, 1<<16)
-	op := mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 3, Comm: 7, Buf: []byte("12345")}
+	data := []byte("12345")
+	sendNow := func(peer, tag int, payload []byte) bool {
+		return engines[0].SendNow(peer, tag, 7, payload, protocol.Int, false)
+	}
 	recv := func(want []byte) {
 		t.Helper()
 		st, err := engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: 3, Comm: 7})
@@ -143,14 +147,14 @@ func TestSendNow(t *testing.T) {
 			t.Fatalf("%+v, %v", st, err)
 		}
 	}
-	if engines[0].SendNow(op) {
+	if sendNow(1, 3, data) {
 		t.Error("a message was sent before there was a session")
 	}
-	if _, err := engines[0].Send(t.Context(), 1, op.Buf, mpe.Options{Tag: 3, Comm: 7}); err != nil {
+	if _, err := engines[0].Send(t.Context(), 1, data, mpe.Options{Tag: 3, Comm: 7}); err != nil {
 		t.Fatal(err)
 	}
-	recv(op.Buf)
-	for !engines[0].SendNow(op) { // the peer's answer is not there yet
+	recv(data)
+	for !sendNow(1, 3, data) { // the peer's answer is not there yet
 		engines[0].PollOnce()
 	}
 	var sent state.PeerCounters
@@ -158,26 +162,30 @@ func TestSendNow(t *testing.T) {
 	if sent.Sent != 2 || sent.SentBytes != 10 || sent.Failed != 0 || !sent.OldestSend.Waits || sent.OldestSend.Elapsed < 0 {
 		t.Errorf("%+v", sent)
 	}
-	for i := range op.Buf {
-		op.Buf[i] = 0 // it is the caller's again
+	for i := range data {
+		data[i] = 0 // it is the caller's again
 	}
 	recv([]byte("12345"))
-	for name, other := range map[string]mpe.Operation{
-		"long":        {Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 1<<20)},
-		"synchronous": {Kind: mpe.OpSendSync, Peer: 1},
-		"a receive":   {Kind: mpe.OpRecv, Peer: 1},
-		"to itself":   {Kind: mpe.OpSend, Peer: 0},
-		"to no rank":  {Kind: mpe.OpSend, Peer: 2},
-		"no tag":      {Kind: mpe.OpSend, Peer: 1, Tag: -1},
+	for _, other := range []struct {
+		name      string
+		peer, tag int
+		payload   []byte
+	}{
+		{"long", 1, 0, make([]byte, 1<<20)},
+		{"to itself", 0, 0, nil},
+		{"to no rank", 2, 0, nil},
+		{"to no rank, which is negative", -1, 0, nil},
+		{"a negative tag", 1, -1, nil},
+		{"a tag that is too large", 1, 1 << 31, nil},
 	} {
-		if engines[0].SendNow(other) {
-			t.Errorf("%s: it was sent", name)
+		if sendNow(other.peer, other.tag, other.payload) {
+			t.Errorf("%s: it was sent", other.name)
 		}
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	engines[0].Close(ended)
-	if engines[0].SendNow(op) {
+	if sendNow(1, 3, data) {
 		t.Error("a closed engine has sent")
 	}
 }
