@@ -178,7 +178,8 @@ type script struct {
 func (s *script) LocalAddr() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(s.rank + 1)}), protocol.Port)
 }
-func (s *script) Reliable() bool { return false }
+func (s *script) Reliable() bool                             { return false }
+func (s *script) SendPackets(int, []mpe.Packet) (int, error) { return 0, nil }
 
 func (s *script) SendHeader(peer int, header []byte) error {
 	s.mu.Lock()

@@ -32,7 +32,7 @@ type wire struct {
 	queue  [][]byte
 	failed error // what Poll returns, once
 	closed bool
-	// into is called by PollInto before it takes a packet.
+	// into is called by pollInto before it takes a packet.
 	into func()
 	// paced is what Paced returns. Then SendData closes holds and waits for hold.
 	paced       bool
@@ -40,10 +40,9 @@ type wire struct {
 }
 
 var (
-	_ mpe.DirectPlacer       = (*wire)(nil)
+	_ mpe.PollTransport      = (*wire)(nil)
 	_ mpe.DatagramTransport  = (*wire)(nil)
 	_ mpe.HandshakeTransport = (*wire)(nil)
-	_ mpe.PacketTransport    = (*wire)(nil)
 )
 
 func newWires(t *testing.T) (a, b *wire) {
@@ -108,7 +107,11 @@ func (w *wire) SendPackets(_ int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-func (w *wire) Poll(batch []mpe.RxPacket) (int, error) {
+// Poll takes one packet if there are placements, and moves its payload to the only one.
+func (w *wire) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
+	if at != nil {
+		return w.pollInto(batch, at.Only())
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -127,13 +130,11 @@ func (w *wire) Poll(batch []mpe.RxPacket) (int, error) {
 	return n, nil
 }
 
-// PollInto takes one packet, and moves its payload to the placement.
-func (w *wire) PollInto(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
-	l := at.Only()
+func (w *wire) pollInto(batch []mpe.RxPacket, l *mpe.Placement) (int, error) {
 	if w.into != nil {
 		w.into()
 	}
-	n, err := w.Poll(batch[:1])
+	n, err := w.Poll(batch[:1], nil)
 	if n == 1 && l.Head == 0 && len(batch[0].Bytes) <= len(l.Buf) {
 		batch[0].Bytes = l.Buf[:copy(l.Buf, batch[0].Bytes)]
 	}

@@ -149,11 +149,8 @@ func New(cfg Config) (*Engine, error) {
 			c.Peers[rank].Network.Memory, c.Shared = memory, memory
 		}
 	}
-	var err error
-	if e.core, err = core.New(c, (*effects)(e)); err == nil {
-		err = e.start(cfg.Oversubscribed)
-	}
-	if err != nil {
+	e.core = core.New(c, (*effects)(e))
+	if err := e.start(cfg.Oversubscribed); err != nil {
 		return nil, fmt.Errorf("rank %d: %w", cfg.Rank, err)
 	}
 	return e, nil
@@ -170,8 +167,10 @@ func (p *Peer) ofCore() core.Peer {
 // networkOf is a transport as a core has it.
 func networkOf(id int, tr Transport) core.Network {
 	n := core.Network{ID: id, Reliable: tr.Reliable()}
-	_, n.Packets = tr.(PacketTransport)
-	_, n.Places = tr.(DirectPlacer)
+	if p, ok := tr.(PollTransport); ok && p.CanPoll() {
+		_, memory := tr.(MemoryTransport)
+		n.Places = !memory
+	}
 	_, n.Datagrams = tr.(DatagramTransport)
 	return n
 }

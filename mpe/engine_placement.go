@@ -10,7 +10,7 @@ type placed struct {
 	// gen changes when a placement is revoked. What has been written by then is
 	// lost, as a network loses it. The engine's lock guards it, too.
 	gen uint32
-	// sources has, by peer, that of its transport if it is a DirectPlacer that is polled.
+	// sources has, by peer, that of its transport if it is polled.
 	sources []*source
 }
 
@@ -20,10 +20,10 @@ func (l *placed) pollInto(s *source) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.placements.Len() == 0 {
-		n, err = s.tr.Poll(s.batch)
+		n, err = s.tr.Poll(s.batch, nil)
 		return n, 0, err
 	}
-	n, err = s.placer.PollInto(s.batch, &s.placements)
+	n, err = s.tr.Poll(s.batch, &s.placements)
 	return n, l.gen, err
 }
 

@@ -43,7 +43,7 @@ func (e *Engine) start(oversubscribed bool) error {
 		}
 		e.sources = append(e.sources, s)
 		for rank := range e.outlets {
-			if e.outlets[rank].tr == tr && s.placer != nil {
+			if e.outlets[rank].tr == tr {
 				e.placed.sources[rank] = s
 			}
 		}

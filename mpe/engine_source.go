@@ -15,7 +15,6 @@ type source struct {
 	// network is the number of its transport.
 	network int
 	tr      PollTransport
-	placer  DirectPlacer // or nil
 	batch   []RxPacket
 	// placements are those of the transport's peers, if placing. placed.mu guards them.
 	placements Placements
@@ -44,7 +43,6 @@ const (
 
 func newSource(e *Engine, network int, tr PollTransport) *source {
 	s := &source{e: e, network: network, tr: tr, batch: make([]RxPacket, batchSize), holds: defaultHolds}
-	s.placer, _ = tr.(DirectPlacer)
 	if b, ok := tr.(interface{ ReceiveBuffer() (asked, granted int) }); ok {
 		_, granted := b.ReceiveBuffer()
 		s.holds = granted / leastCharge
@@ -59,7 +57,7 @@ func (s *source) Poll() (n int, err error) {
 	if s.placing.Load() {
 		n, gen, err = s.e.placed.pollInto(s)
 	} else {
-		n, err = s.tr.Poll(s.batch)
+		n, err = s.tr.Poll(s.batch, nil)
 	}
 	if n > 0 {
 		s.e.receiveBatch(s.network, s.batch[:n], gen)

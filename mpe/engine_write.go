@@ -22,7 +22,6 @@ type outlet struct {
 	peer       int
 	tr         Transport
 	handshakes HandshakeTransport // nil if it carries the extended profile only
-	packets    PacketTransport    // nil if it does not carry that
 	datagrams  DatagramTransport  // or nil
 	shape      protocol.Shape     // of DATA messages
 	writing    bool               // a goroutine is writing to the peer
@@ -40,7 +39,6 @@ type outgoing struct {
 func newOutlet(peer int, p *Peer) outlet {
 	o := outlet{peer: peer, tr: p.Transport, shape: p.Handshake.Shape}
 	o.handshakes, _ = p.Transport.(HandshakeTransport)
-	o.packets, _ = p.Transport.(PacketTransport)
 	o.datagrams, _ = p.Transport.(DatagramTransport)
 	return o
 }
@@ -90,7 +88,7 @@ func (f *effects) Reconnected(peer int) { f.outlets[peer].behind = nil }
 
 // Packets implements Effects.
 func (f *effects) Packets(peer int, packets []Packet) (tooLong bool, err error) {
-	_, err = f.outlets[peer].packets.SendPackets(peer, packets)
+	_, err = f.outlets[peer].tr.SendPackets(peer, packets)
 	return err != nil && errors.Is(err, syscall.EMSGSIZE), err
 }
 

@@ -27,8 +27,8 @@ type lateWire struct {
 }
 
 // Poll takes one packet at a time, so that time-outs could run off between any two.
-func (w *lateWire) Poll(batch []mpe.RxPacket) (int, error) {
-	n, err := w.wire.Poll(batch[:1])
+func (w *lateWire) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (int, error) {
+	n, err := w.wire.Poll(batch[:1], nil)
 	if n > 0 || err != nil {
 		return n, err
 	}
@@ -45,8 +45,6 @@ func (w *lateWire) Poll(batch []mpe.RxPacket) (int, error) {
 	}
 	return 1, nil
 }
-
-func (w *lateWire) PollInto(batch []mpe.RxPacket, _ mpe.Placement) (int, error) { return w.Poll(batch) }
 
 func (w *lateWire) Sleep() bool {
 	w.mu.Lock()

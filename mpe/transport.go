@@ -26,6 +26,11 @@ type Transport interface {
 	// Recv waits for packets and fills in at least one RxPacket, at most
 	// len(batch). The bytes are valid until the next call of Recv.
 	Recv(batch []RxPacket) (int, error)
+	// SendPackets sends packets of the extended profile to peer in order, and returns how many the network took. Recv
+	// gives each of them whole, as an RxDatagram. It does not block: a network that is full loses the rest, which is no
+	// error, because packets are retransmitted until they are acknowledged. The bytes are the caller's again when the
+	// call returns.
+	SendPackets(peer int, packets []Packet) (int, error)
 	// Close releases the socket.
 	Close() error
 }
@@ -41,10 +46,13 @@ type PollTransport interface {
 	// CanPoll reports whether the system has a quick way to poll, and one to
 	// be woken: the other methods are for then.
 	CanPoll() bool
-	// Poll is Recv, but returns 0 if nothing has arrived. It is called by one
-	// goroutine at a time, and runs concurrently with the Send methods. After
-	// Close it returns ErrTransportClosed.
-	Poll(batch []RxPacket) (int, error)
+	// Poll is Recv, but returns 0 if nothing has arrived. It is called by one goroutine at a time, and runs
+	// concurrently with the Send methods. After Close it returns ErrTransportClosed.
+	//
+	// If at is not nil, what arrives next is likely to be what one of these placements is for. A transport may have the
+	// system put its payload there, which spares a copy: what the RxPacket describes lies there then. Whatever else
+	// arrives may have been written to any of them as well. The placements are not changed.
+	Poll(batch []RxPacket, at *Placements) (int, error)
 	// Wakeup returns a file descriptor, valid until Close, that becomes
 	// readable when something arrives after Sleep, and when Close is called.
 	Wakeup() int
@@ -94,17 +102,6 @@ func (l *Placements) Only() *Placement {
 // Len is how many there are.
 func (l *Placements) Len() int { return len(l.peers) }
 
-// DirectPlacer is a PollTransport that can have the system put payload where
-// it belongs, which spares a copy.
-type DirectPlacer interface {
-	PollTransport
-	// PollInto is Poll, for when what arrives next is likely to be what one of the placements is
-	// for. If it is, its payload is in the Buf of its peer's: what the RxPacket
-	// describes lies there. Whatever else arrives may have been written to any of them
-	// as well. The placements are not changed.
-	PollInto(batch []RxPacket, at *Placements) (int, error)
-}
-
 // HandshakeTransport is a Transport that carries the packets of the cloudfpga and v0.9
 // profiles.
 type HandshakeTransport interface {
@@ -116,17 +113,6 @@ type HandshakeTransport interface {
 	// padded as shape says. payload is read until the call returns, never afterwards.
 	// A nil error says that the network took it, not that it arrived.
 	SendData(peer int, header, payload []byte, shape protocol.Shape) error
-}
-
-// PacketTransport is a Transport that carries the packets of the extended
-// profile as well. Recv gives each of them whole, as an RxDatagram.
-type PacketTransport interface {
-	Transport
-	// SendPackets sends packets to peer in order, and returns how many the
-	// network took. It does not block: a network that is full loses the rest,
-	// which is no error, because packets are retransmitted until they are
-	// acknowledged. The bytes are the caller's again when the call returns.
-	SendPackets(peer int, packets []Packet) (int, error)
 }
 
 // DatagramTransport is a Transport of datagrams. It keeps the network from fragmenting packets of the extended profile,
@@ -144,10 +130,10 @@ type DatagramTransport interface {
 	Paced(peer, bytes int) bool
 }
 
-// MemoryTransport is a PacketTransport through memory that ranks of a host share. Recv gives a packet with a short header
+// MemoryTransport is a Transport through memory that ranks of a host share. Recv gives a packet with a short header
 // whole, as an RxShort. It has shared buffers for collective calls, of which an Await ends with an RxPublished.
 type MemoryTransport interface {
-	PacketTransport
+	Transport
 	core.Memory
 	collective.SharedBuffers
 }

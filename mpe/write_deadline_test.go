@@ -26,10 +26,11 @@ type silent struct {
 	attempts int
 }
 
-func (s *silent) LocalAddr() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:2718") }
-func (s *silent) Reliable() bool            { return s.reliable }
-func (s *silent) Paced(_, bytes int) bool   { return !s.reliable && bytes > 0 }
-func (s *silent) LongestDatagram(int) int   { return 0 }
+func (s *silent) LocalAddr() netip.AddrPort                  { return netip.MustParseAddrPort("127.0.0.1:2718") }
+func (s *silent) Reliable() bool                             { return s.reliable }
+func (s *silent) Paced(_, bytes int) bool                    { return !s.reliable && bytes > 0 }
+func (s *silent) LongestDatagram(int) int                    { return 0 }
+func (s *silent) SendPackets(int, []mpe.Packet) (int, error) { return 0, nil }
 
 func (s *silent) SendHeader(_ int, header []byte) error {
 	h, defect := protocol.CloudFPGA.Parse(header)

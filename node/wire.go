@@ -77,6 +77,11 @@ func (t *noTransport) SendData(peer int, header, _ []byte, _ protocol.Shape) err
 	return t.SendHeader(peer, header)
 }
 
+// SendPackets implements mpe.Transport.
+func (t *noTransport) SendPackets(peer int, _ []mpe.Packet) (int, error) {
+	return 0, t.SendHeader(peer, nil)
+}
+
 // Recv waits for Close.
 func (t *noTransport) Recv([]mpe.RxPacket) (int, error) {
 	<-t.done

@@ -91,20 +91,20 @@ func BenchmarkCall(b *testing.B) {
 	batch := make([]mpe.RxPacket, 64)
 	b.Run("conn", func(b *testing.B) {
 		for b.Loop() {
-			if n, err := conns[1].Poll(batch); n != 0 || err != nil {
+			if n, err := conns[1].Poll(batch, nil); n != 0 || err != nil {
 				b.Fatal(n, err)
 			}
 			if err := conns[0].SendHeader(1, header); err != nil {
 				b.Fatal(err)
 			}
-			if n, err := conns[1].Poll(batch); n != 1 || err != nil {
+			if n, err := conns[1].Poll(batch, nil); n != 1 || err != nil {
 				b.Fatal(n, err)
 			}
 		}
 	})
 	b.Run("empty-conn", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := conns[1].Poll(batch); err != nil {
+			if _, err := conns[1].Poll(batch, nil); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn is the UDP socket of one rank. It implements mpe.PacketTransport.
+// Conn is the UDP socket of one rank. It implements mpe.PollTransport.
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
@@ -41,8 +41,7 @@ type Conn struct {
 }
 
 var (
-	_ mpe.PacketTransport    = (*Conn)(nil)
-	_ mpe.DirectPlacer       = (*Conn)(nil)
+	_ mpe.PollTransport      = (*Conn)(nil)
 	_ mpe.HandshakeTransport = (*Conn)(nil)
 
 	_ mpe.DatagramTransport = (*Conn)(nil)

@@ -18,7 +18,7 @@ func direct(t *testing.T, c *Conn, head int, buf []byte, want int) (got []byte, 
 	for len(got) < want {
 		var all mpe.Placements
 		all.Set(mpe.Placement{Head: head, Buf: buf[min(at, len(buf)):]})
-		n, err := c.PollInto(batch, &all)
+		n, err := c.Poll(batch, &all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 			n := 0
 			for n == 0 {
 				var err error
-				if n, err = here.PollInto(batch, &all); err != nil {
+				if n, err = here.Poll(batch, &all); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -159,7 +159,7 @@ func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 				t.Errorf("%+v: it was written to where another belongs", x)
 			}
 		}
-		if n := testing.AllocsPerRun(100, func() { _, _ = here.PollInto(batch, &all) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { _, _ = here.Poll(batch, &all) }); n != 0 {
 			t.Errorf("%v allocations of a poll that finds nothing", n)
 		}
 	})

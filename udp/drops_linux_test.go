@@ -30,7 +30,7 @@ func TestDrops(t *testing.T) {
 	got := uint64(0)
 	batch := make([]mpe.RxPacket, 64)
 	for {
-		n, err := c.Poll(batch)
+		n, err := c.Poll(batch, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -133,11 +133,11 @@ func TestJoiningFollowsTheTraffic(t *testing.T) {
 			}
 			for got := 0; got == 0; {
 				var err error
-				if got, err = far.Poll(batch); err != nil {
+				if got, err = far.Poll(batch, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
-			far.Poll(batch) // nothing
+			far.Poll(batch, nil) // nothing
 		}
 	}
 	for range 2 {

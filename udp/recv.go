@@ -36,15 +36,14 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 // CanPoll reports whether the methods below may be called.
 func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 
-// Poll is Recv, but returns 0 if nothing has arrived.
-func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
-	n, err := c.sock.poll(c.in[:min(len(batch), len(c.in))])
-	return c.polled(batch, n, err)
-}
-
-// PollInto is Poll, and has payload written where it belongs. Where several peers' payload is expected, the next
-// datagram says whose it is.
-func (c *Conn) PollInto(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
+// Poll is Recv, but returns 0 if nothing has arrived. Where payload of several peers is expected, the next datagram says
+// whose it is.
+func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
+	in := c.in[:min(len(batch), len(c.in))]
+	if all == nil {
+		n, err := c.sock.poll(in)
+		return c.polled(batch, n, err)
+	}
 	at := all.Only()
 	if at == nil && c.sock.idle() {
 		n, from, err := c.sock.peek(c.head[:])
@@ -58,9 +57,9 @@ func (c *Conn) PollInto(batch []mpe.RxPacket, all *mpe.Placements) (int, error) 
 		}
 	}
 	if at == nil {
-		return c.Poll(batch)
+		return c.Poll(batch, nil)
 	}
-	n, err := c.sock.pollInto(c.in[:min(len(batch), len(c.in))], at.Head, at.Buf)
+	n, err := c.sock.pollInto(in, at.Head, at.Buf)
 	return c.polled(batch, n, err)
 }
 

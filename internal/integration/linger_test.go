@@ -29,7 +29,7 @@ func (l *lastAckLost) SendHeader(peer int, header []byte) error {
 	return l.Conn.SendHeader(peer, header)
 }
 
-// SendPackets implements mpe.PacketTransport.
+// SendPackets implements mpe.Transport.
 func (l *lastAckLost) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	for i := range packets {
 		h, _, defect := protocol.ParseExtendedHeader(packets[i].Header[:])

@@ -17,7 +17,7 @@ import (
 // longCable is a real transport whose packets reach the network a time later, in their
 // order.
 type longCable struct {
-	mpe.PacketTransport
+	mpe.Transport
 	delay time.Duration
 	queue chan delayed
 }
@@ -28,15 +28,15 @@ type delayed struct {
 	packet mpe.Packet
 }
 
-func newLongCable(b *testing.B, tr mpe.PacketTransport, delay time.Duration) *longCable {
-	c := &longCable{PacketTransport: tr, delay: delay, queue: make(chan delayed, 1<<16)}
+func newLongCable(b *testing.B, tr mpe.Transport, delay time.Duration) *longCable {
+	c := &longCable{Transport: tr, delay: delay, queue: make(chan delayed, 1<<16)}
 	b.Cleanup(func() { close(c.queue) })
 	go func() {
 		for d := range c.queue {
 			if wait := time.Until(d.due); wait > 0 {
 				time.Sleep(wait)
 			}
-			if _, err := c.PacketTransport.SendPackets(d.peer, []mpe.Packet{d.packet}); err != nil {
+			if _, err := c.Transport.SendPackets(d.peer, []mpe.Packet{d.packet}); err != nil {
 				return // it is closed
 			}
 		}

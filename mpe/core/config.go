@@ -41,8 +41,6 @@ type Network struct {
 	ID int
 	// Reliable: packets arrive once and in order while a connection lasts.
 	Reliable bool
-	// Packets: it carries the extended profile.
-	Packets bool
 	// Memory is the memory that the network consists of, or nil.
 	Memory Memory
 	// Places: payload may be placed in a receive's buffer.

@@ -113,7 +113,7 @@ func (e *Core) End() *Outcome {
 }
 
 // New makes the core of the rank that cfg describes.
-func New(cfg Config, effects Effects) (*Core, error) {
+func New(cfg Config, effects Effects) *Core {
 	e := new(Core)
 	unobserved := 0
 	for i := range cfg.Peers {
@@ -136,10 +136,7 @@ func New(cfg Config, effects Effects) (*Core, error) {
 			continue
 		}
 		pc.configure(cfg.Rank, rank)
-		p, err := newPeer(e, rank, pc)
-		if err != nil {
-			return nil, err
-		}
+		p := newPeer(e, rank, pc)
 		e.peers[rank] = p
 		e.noTags = e.noTags || p.noTags()
 		if pc.Network.Memory != nil {
@@ -153,7 +150,7 @@ func New(cfg Config, effects Effects) (*Core, error) {
 		}
 	}
 	e.matching.limits.Unexpected += room
-	return e, nil
+	return e
 }
 
 // ReceiveBatch takes a batch of packets.

@@ -165,7 +165,7 @@ func (p *port) LongestDatagram(peer int) int {
 // network is what a core has to know of the port.
 func (p *port) network() Network {
 	net := p.w.net
-	n := Network{Reliable: net.stream, Packets: true, Datagrams: true}
+	n := Network{Reliable: net.stream, Datagrams: true}
 	if net.memory {
 		n.Memory = p
 	}
@@ -299,10 +299,7 @@ func newCores(t *testing.T, seed uint64, n int, net faults, peer func(local, rem
 			}
 			cfg.Peers = append(cfg.Peers, peer)
 		}
-		e, err := New(cfg, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := New(cfg, p)
 		if seed/2%2 == 0 { // all that waits for a receive rests
 			e.matching.restAbove = -1
 		}

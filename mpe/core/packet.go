@@ -19,7 +19,7 @@ type RxPacket struct {
 	Bytes []byte
 	// Rest is the rest of a datagram whose beginning is Bytes, if it is not in
 	// one piece; and if Each is not 0, Bytes are several datagrams of so many
-	// bytes each, of which the last may be shorter (DirectPlacer).
+	// bytes each, of which the last may be shorter.
 	Rest []byte
 	Each int
 	// Away, if not 0, is how many bytes of payload belong behind Bytes that are

@@ -111,17 +111,17 @@ type link interface {
 	snapshot(s *state.Peer, now handshake.Instant)
 }
 
-func newPeer(e *Core, rank int, cfg Peer) (*peer, error) {
+func newPeer(e *Core, rank int, cfg Peer) *peer {
 	p := &peer{e: e, rank: rank, cfg: cfg, placed: cfg.Network.Places, unlimited: -1}
 	if cfg.Extended == nil {
 		p.setHandshake(cfg)
-	} else if err := p.setExtended(cfg); err != nil {
-		return nil, err
+	} else {
+		p.setExtended(cfg)
 	}
 	p.wire, _ = WireOf(p.limits, nil)
 	p.wire.Profile, p.wire.Shared = p.profile.String(), cfg.Network.Memory != nil
 	p.wire.SingleCopy = p.extended != nil && p.wire.Shared
-	return p, nil
+	return p
 }
 
 // configure sets what Config leaves to the core: the ranks and the network's nature.

@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -54,10 +53,7 @@ type extendedActions struct {
 }
 
 // setExtended makes the peer one of the extended profile, which carries all messages up to a length.
-func (p *peer) setExtended(cfg Peer) error {
-	if !cfg.Network.Packets {
-		return fmt.Errorf("peer %d: its transport does not carry the extended profile", p.rank)
-	}
+func (p *peer) setExtended(cfg Peer) {
 	l := &extendedLink{
 		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,
 	}
@@ -72,7 +68,6 @@ func (p *peer) setExtended(cfg Peer) error {
 	p.unlimited = int(min(p.longest, math.MaxInt))
 	// Packets are placed one by one.
 	p.placed = p.placed && l.conn.Config().MaxPayload >= minPlacement
-	return nil
 }
 
 // machine returns the state machine for an event, and marks the peer as touched.

@@ -58,7 +58,7 @@ func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Sh
 	}
 }
 
-// SendPackets implements mpe.PacketTransport: a packet is a datagram.
+// SendPackets implements mpe.Transport: a packet is a datagram.
 func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()

@@ -160,7 +160,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 		batch, dst := make([]mpe.RxPacket, 8), make([]byte, size)
 		taken := 0
 		for next := uint32(1); next <= messages; {
-			n, err := b.Poll(batch)
+			n, err := b.Poll(batch, nil)
 			if err != nil {
 				failed <- err
 				return
@@ -228,7 +228,7 @@ func advertiseAll(c *Conn) error {
 		p := advertising(1, 0, n, victimDescriptor)
 		sent, err := c.SendPackets(0, []mpe.Packet{p})
 		if err == nil {
-			_, err = c.Poll(batch)
+			_, err = c.Poll(batch, nil)
 		}
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ func polledBy(t testing.TB, cfg Config) (a, b *Conn) {
 // wait polls until something arrives.
 func (c *Conn) wait(batch []mpe.RxPacket) int {
 	for {
-		if n, err := c.Poll(batch); n > 0 || err != nil {
+		if n, err := c.Poll(batch, nil); n > 0 || err != nil {
 			return n
 		}
 	}

@@ -230,7 +230,7 @@ func TestClose(t *testing.T) {
 	if err := <-recv; !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("Recv in progress: %v", err)
 	}
-	if _, err := c.Poll(make([]mpe.RxPacket, 1)); !errors.Is(err, mpe.ErrTransportClosed) {
+	if _, err := c.Poll(make([]mpe.RxPacket, 1), nil); !errors.Is(err, mpe.ErrTransportClosed) {
 		t.Errorf("Poll: %v", err)
 	}
 	if c.Wakeup() != -1 || c.Sleep() {

@@ -6,7 +6,7 @@ import "github.com/zrlmpi/zrlmpid/mpe"
 
 // Conn would be all the shared memory of one rank. There is none on this system, and so no
 // Conn.
-type Conn struct{ mpe.PacketTransport }
+type Conn struct{ mpe.Transport }
 
 // Listen fails with a *ListenError of ErrUnsupported.
 func Listen(cfg Config) (*Conn, error) {

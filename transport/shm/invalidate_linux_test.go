@@ -24,7 +24,7 @@ func TestInvalidateRace(t *testing.T) {
 		batch, dst := make([]mpe.RxPacket, 8), make([]byte, size)
 		fetched := 0
 		for next := uint32(1); next <= packets; {
-			n, err := b.Poll(batch)
+			n, err := b.Poll(batch, nil)
 			if err != nil {
 				failed <- err
 				return

@@ -49,7 +49,7 @@ type inbox struct {
 func (c *Conn) CanPoll() bool { return true }
 
 // Poll is Recv, but returns 0 if nothing has arrived.
-func (c *Conn) Poll(batch []mpe.RxPacket) (n int, err error) {
+func (c *Conn) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (n int, err error) {
 	in := c.inbox
 	for _, l := range in.unreleased {
 		if len(l.postponed) == 0 { // they are still there

@@ -97,7 +97,7 @@ func sendAll(c *Conn) error {
 		}
 		n, err := c.SendPackets(0, packets)
 		if err == nil {
-			_, err = c.Poll(batch)
+			_, err = c.Poll(batch, nil)
 		}
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func TestKilled(t *testing.T) {
 				next++
 			}
 			if next > 2000 && !killed {
-				killed, read = true, c.Poll
+				killed, read = true, func(batch []mpe.RxPacket) (int, error) { return c.Poll(batch, nil) }
 				cmd.Process.Kill()
 				cmd.Wait()
 			}
@@ -220,7 +220,7 @@ func TestNothingIsLeft(t *testing.T) {
 		a, b := polled(t)
 		for _, c := range []*Conn{a, b} {
 			c.Close()
-			if _, err := c.Poll(make([]mpe.RxPacket, 1)); err == nil {
+			if _, err := c.Poll(make([]mpe.RxPacket, 1), nil); err == nil {
 				t.Error("it is not closed")
 			}
 		}

@@ -35,7 +35,7 @@ func exposeAll(c *Conn) error {
 		for sent == 0 {
 			var err error
 			if sent, err = c.SendPackets(0, []mpe.Packet{p}); err == nil {
-				_, err = c.Poll(batch)
+				_, err = c.Poll(batch, nil)
 			}
 			if err != nil {
 				return err
@@ -45,7 +45,7 @@ func exposeAll(c *Conn) error {
 		n++
 		// Until all of it was fetched, so that it can be used for something else.
 		for n%16 == 0 && c.exposed(0) > 0 {
-			if _, err := c.Poll(batch); err != nil {
+			if _, err := c.Poll(batch, nil); err != nil {
 				return err
 			}
 		}
@@ -123,7 +123,7 @@ func TestExposerKilled(t *testing.T) {
 				next++
 			}
 			if next > 200 && !killed {
-				killed, read = true, c.Poll
+				killed, read = true, func(batch []mpe.RxPacket) (int, error) { return c.Poll(batch, nil) }
 				cmd.Process.Kill()
 				// It is not waited for: it may be in the middle of its end.
 			}

@@ -17,7 +17,7 @@ import (
 // for long.
 func (c *Conn) nap(batch []mpe.RxPacket) (int, error) {
 	for {
-		if n, err := c.Poll(batch); n > 0 || err != nil {
+		if n, err := c.Poll(batch, nil); n > 0 || err != nil {
 			return n, err
 		}
 		if !c.Sleep() {
@@ -138,10 +138,10 @@ func TestAllocs(t *testing.T) {
 		if n, err := a.SendPackets(1, packets); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
-		if n, err := b.Poll(batch); n != 2 || err != nil {
+		if n, err := b.Poll(batch, nil); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
-		if n, err := b.Poll(batch); n != 0 || err != nil || !b.Sleep() {
+		if n, err := b.Poll(batch, nil); n != 0 || err != nil || !b.Sleep() {
 			t.Fatal(n, err)
 		}
 	}); n != 0 {
@@ -200,7 +200,7 @@ func TestPollWhileAsleep(t *testing.T) {
 			t.Fatal("it does not sleep")
 		}
 		for range 2 {
-			if n, err := b.Poll(batch); n != 0 || err != nil {
+			if n, err := b.Poll(batch, nil); n != 0 || err != nil {
 				t.Fatal(n, err)
 			}
 		}
@@ -210,7 +210,7 @@ func TestPollWhileAsleep(t *testing.T) {
 		if !rung() || b.Sleep() {
 			t.Fatal("it sleeps on")
 		}
-		if n, err := b.Poll(batch); n != 1 || err != nil {
+		if n, err := b.Poll(batch, nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 	}

@@ -56,7 +56,7 @@ func TestAwaitAndSleep(t *testing.T) {
 				t.Error("it sleeps")
 			}
 			batch := make([]mpe.RxPacket, 4)
-			if n, err := a.Poll(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxPublished || batch[0].Ticket != 0 {
+			if n, err := a.Poll(batch, nil); n != 1 || err != nil || batch[0].Kind != mpe.RxPublished || batch[0].Ticket != 0 {
 				t.Errorf("%d, %v, %+v", n, err, batch[0])
 			}
 		})

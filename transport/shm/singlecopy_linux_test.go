@@ -41,7 +41,7 @@ func deliver(t *testing.T, a, b *Conn, p mpe.Packet) mpe.RxPacket {
 	if n, err := a.SendPackets(1, []mpe.Packet{p}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if n, err := b.Poll(batch); n != 1 || err != nil || batch[0].Kind != mpe.RxDatagram {
+	if n, err := b.Poll(batch, nil); n != 1 || err != nil || batch[0].Kind != mpe.RxDatagram {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
 	return batch[0]

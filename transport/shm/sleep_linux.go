@@ -63,7 +63,7 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 		return 0, fmt.Errorf("shm: rank %d: Recv into an empty batch", c.cfg.Rank)
 	}
 	for {
-		n, err := c.Poll(batch)
+		n, err := c.Poll(batch, nil)
 		if n > 0 || err != nil {
 			return n, err
 		}

@@ -16,8 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn is all the TCP connections of one rank. It implements mpe.PacketTransport and
-// mpe.PollTransport.
+// Conn is all the TCP connections of one rank. It implements mpe.PollTransport.
 type Conn struct {
 	cfg   Config
 	local netip.AddrPort
@@ -47,8 +46,7 @@ type Conn struct {
 
 var (
 	_ mpe.HandshakeTransport = (*Conn)(nil)
-	_ mpe.PacketTransport    = (*Conn)(nil)
-	_ mpe.DirectPlacer       = (*Conn)(nil)
+	_ mpe.PollTransport      = (*Conn)(nil)
 )
 
 // Listen binds the rank to its own IP and port in the rank map, and starts to

@@ -53,7 +53,7 @@ func places(stored int, buf []byte) *mpe.Placements {
 func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 	p.t.Helper()
 	batch := make([]mpe.RxPacket, most)
-	n, err := p.PollInto(batch, places(p.stored, p.buf))
+	n, err := p.Poll(batch, places(p.stored, p.buf))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (p *placing) poll(most int) (kinds []mpe.RxKind) {
 
 // Whatever a stream has, and however it is cut, it arrives as it was sent, and payload that is expected
 // where it belongs.
-func TestPollInto(t *testing.T) {
+func TestPollPlaces(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	message, other := make([]byte, 12*protocol.MaxStreamPayload+500), make([]byte, 2*protocol.MaxStreamPayload)
 	for i := range message {
@@ -148,7 +148,7 @@ func concat(packets []string) (all string) {
 
 // A packet of which a part has come stays in its place. If that is not there any longer, the rest is left out, wherever it was
 // cut and in whatever pieces it comes, and the packets behind it arrive.
-func TestPollIntoLeavesOut(t *testing.T) {
+func TestPollPlacesLeavesOut(t *testing.T) {
 	message := make([]byte, 3*protocol.MaxStreamPayload)
 	rand.NewChaCha8([32]byte{}).Read(message)
 	// What is left out has what could be taken for the header of the packet behind it, where pieces begin, without a
@@ -198,7 +198,7 @@ func TestPollIntoLeavesOut(t *testing.T) {
 					rest = rest[n:]
 					c.wake()
 					batch := make([]mpe.RxPacket, 8)
-					n, err := c.PollInto(batch, next(p.buf))
+					n, err := c.Poll(batch, next(p.buf))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -223,7 +223,7 @@ func TestPollIntoLeavesOut(t *testing.T) {
 }
 
 // A stream that is invalid is closed, and so is one that ends.
-func TestPollIntoBroken(t *testing.T) {
+func TestPollPlacesBroken(t *testing.T) {
 	message := make([]byte, 3*protocol.MaxStreamPayload)
 	stream := []byte(concat(dataPackets(5, message)))
 	flip := func(at int) []byte {
@@ -258,7 +258,7 @@ func TestPollIntoBroken(t *testing.T) {
 
 // What several peers send is read to where it belongs in one poll, and what is not expected of one is
 // not for the others.
-func TestPollIntoOfSeveralPeers(t *testing.T) {
+func TestPollPlacesOfSeveralPeers(t *testing.T) {
 	for _, expected := range []int{1, 2} {
 		c := newPolled(t, 3, nil)
 		var messages [2][]byte
@@ -280,7 +280,7 @@ func TestPollIntoOfSeveralPeers(t *testing.T) {
 		var got [2]int
 		for got[0]+got[1] < 2 {
 			c.wake()
-			n, err := c.PollInto(batch, &at)
+			n, err := c.Poll(batch, &at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -297,7 +297,7 @@ func TestPollIntoOfSeveralPeers(t *testing.T) {
 	}
 }
 
-func TestPollIntoAllocatesNothing(t *testing.T) {
+func TestPollPlacesAllocatesNothing(t *testing.T) {
 	c := newPolled(t, 2, nil)
 	conn := c.dialed(0)
 	message := make([]byte, 3*protocol.MaxStreamPayload)
@@ -308,7 +308,7 @@ func TestPollIntoAllocatesNothing(t *testing.T) {
 		write(t, conn, stream)
 		for offset, got := 0, 0; got < 6; {
 			at.Set(mpe.Placement{Head: protocol.ExtHeaderLen, Message: 5, Offset: uint32(offset), Buf: message[offset:]})
-			n, _ := c.PollInto(batch, &at)
+			n, _ := c.Poll(batch, &at)
 			for i := range batch[:n] {
 				if batch[i].Kind == mpe.RxDatagram {
 					got++
@@ -325,7 +325,7 @@ func TestPollIntoAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkPollInto(b *testing.B) {
+func BenchmarkPollPlaces(b *testing.B) {
 	for name, head := range map[string]int{"placed": protocol.ExtHeaderLen, "copied": 0} {
 		b.Run(name, func(b *testing.B) {
 			conns := pair(b, protocol.Extended, Listen)
@@ -345,7 +345,7 @@ func BenchmarkPollInto(b *testing.B) {
 				}
 				for offset := 0; offset < len(message); {
 					at.Set(mpe.Placement{Head: head, Message: 5, Offset: uint32(offset), Buf: message[offset:]})
-					n, err := conns[1].PollInto(batch, &at)
+					n, err := conns[1].Poll(batch, &at)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -358,7 +358,7 @@ func BenchmarkPollInto(b *testing.B) {
 						offset += len(a.Rest)
 					}
 					if n == 0 {
-						_, _ = conns[0].Poll(batch[:1]) // writes what waits
+						_, _ = conns[0].Poll(batch[:1], nil) // writes what waits
 					}
 				}
 			}

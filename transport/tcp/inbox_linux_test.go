@@ -134,7 +134,7 @@ func TestPollIsFair(t *testing.T) {
 	write(t, other, slices.Concat(one.Header[:], one.Payload))
 	batch := make([]mpe.RxPacket, 64)
 	for deadline := time.Now().Add(transporttest.Timeout); ; {
-		n, err := c.Poll(batch)
+		n, err := c.Poll(batch, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,24 +93,9 @@ func newInbox(c *Conn) (*inbox, error) {
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
 // Poll is Recv, but returns 0 if nothing has arrived.
-func (c *Conn) Poll(batch []mpe.RxPacket) (int, error) {
+func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	in := c.inbox
 	if in.closed.Load() { // Close may take its time
-		return 0, mpe.ErrTransportClosed
-	}
-	n := 0
-	in.mu.Lock()
-	if len(batch) > 0 && !in.closed.Load() {
-		n = in.poll(batch)
-	}
-	in.mu.Unlock() // not by defer: most polls find nothing, and this is all they do
-	return n, nil
-}
-
-// PollInto is Poll, and has payload read to where it belongs.
-func (c *Conn) PollInto(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
-	in := c.inbox
-	if in.closed.Load() {
 		return 0, mpe.ErrTransportClosed
 	}
 	n := 0
@@ -120,7 +105,7 @@ func (c *Conn) PollInto(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 		n = in.poll(batch)
 		in.placements = nil
 	}
-	in.mu.Unlock()
+	in.mu.Unlock() // not by defer: most polls find nothing, and this is all they do
 	return n, nil
 }
 

@@ -50,7 +50,7 @@ func TestPollPartsOfPackets(t *testing.T) {
 		take := func() {
 			c.wake()
 			batch := make([]mpe.RxPacket, 4)
-			n, err := c.Poll(batch)
+			n, err := c.Poll(batch, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +145,7 @@ func TestPollBatches(t *testing.T) {
 			next++
 		}
 	}
-	if n, err := c.Poll(nil); n != 0 || err != nil {
+	if n, err := c.Poll(nil, nil); n != 0 || err != nil {
 		t.Errorf("a poll into no batch: %d, %v", n, err)
 	}
 }

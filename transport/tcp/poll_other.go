@@ -33,10 +33,7 @@ func (*inbox) close()                           {}
 func (c *Conn) CanPoll() bool { return false }
 
 // Poll fails.
-func (c *Conn) Poll([]mpe.RxPacket) (int, error) { return 0, errNoPoll }
-
-// PollInto fails.
-func (c *Conn) PollInto([]mpe.RxPacket, *mpe.Placements) (int, error) { return 0, errNoPoll }
+func (c *Conn) Poll([]mpe.RxPacket, *mpe.Placements) (int, error) { return 0, errNoPoll }
 
 // Wakeup returns no descriptor.
 func (c *Conn) Wakeup() int { return -1 }

@@ -61,7 +61,7 @@ func (c polled) look(n int) []mpe.RxPacket {
 	c.t.Helper()
 	batch := make([]mpe.RxPacket, n)
 	for deadline := time.Now().Add(transporttest.Timeout); time.Now().Before(deadline); c.wake() {
-		got, err := c.Poll(batch)
+		got, err := c.Poll(batch, nil)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func (c polled) dialed(peer int) *net.TCPConn {
 func (c polled) quiet() {
 	c.t.Helper()
 	batch := make([]mpe.RxPacket, 4)
-	n, err := c.Poll(batch)
+	n, err := c.Poll(batch, nil)
 	if n = withoutGone(batch[:n]); n != 0 || err != nil {
 		c.t.Fatalf("%d arrivals, %v", n, err)
 	}

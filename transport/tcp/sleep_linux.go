@@ -24,7 +24,7 @@ func (c *Conn) Sleep() bool {
 // recv is Recv.
 func (in *inbox) recv(batch []mpe.RxPacket) (int, error) {
 	for {
-		n, err := in.c.Poll(batch)
+		n, err := in.c.Poll(batch, nil)
 		if n > 0 || err != nil {
 			return n, err
 		}

@@ -92,7 +92,7 @@ func TestPollClose(t *testing.T) {
 	polled := make(chan error, 1)
 	go func() {
 		for {
-			if _, err := c.Poll(make([]mpe.RxPacket, 4)); err != nil {
+			if _, err := c.Poll(make([]mpe.RxPacket, 4), nil); err != nil {
 				polled <- err
 				return
 			}
@@ -141,7 +141,7 @@ func TestNoAllocationsOfPolls(t *testing.T) {
 	message := func() {
 		write(t, conn, stream)
 		for got := 0; got < len(packets); {
-			n, err := c.Poll(batch)
+			n, err := c.Poll(batch, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestNoAllocationsOfPolls(t *testing.T) {
 				t.Fatal(err)
 			}
 			got += n
-			c.Poll(batch)
+			c.Poll(batch, nil)
 		}
 	}
 	for range 5 { // until every buffer is made

@@ -54,7 +54,7 @@ func (e *End) SendData(peer int, header, payload []byte, shape protocol.Shape) e
 
 // SendPackets sends packets of the extended profile.
 func (e *End) SendPackets(peer int, packets []mpe.Packet) (int, error) {
-	return e.Transport.(mpe.PacketTransport).SendPackets(peer, packets)
+	return e.Transport.SendPackets(peer, packets)
 }
 
 // SendAllPackets fails the test if the network does not take all of them.
