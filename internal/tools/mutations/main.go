@@ -5,6 +5,7 @@
 //
 //	go -C internal/tools run ./mutations               # what make mutations runs
 //	go -C internal/tools run ./mutations -only P9      # those with P9 in their names
+//	go -C internal/tools run ./mutations -random 100   # changes at random places of some packages, instead
 package main
 
 import (
@@ -23,8 +24,16 @@ import (
 func main() {
 	root := flag.String("root", "../..", "change the repository in this `folder`")
 	only := flag.String("only", "", "only rules with this `text` in their names")
+	n := flag.Int("random", 0, "make `n` changes at random places, and see whether tests notice")
+	seed := flag.Uint64("seed", 1, "chooses the places")
 	flag.Parse()
-	if err := run(*root, *only); err != nil {
+	var err error
+	if *n > 0 {
+		err = random(*root, *n, *seed)
+	} else {
+		err = run(*root, *only)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutations:", err)
 		os.Exit(1)
 	}
@@ -73,11 +82,16 @@ func (m *mutation) apply(root string) ([]byte, error) {
 
 // caught reports which of the tests fails without the rule, "" if none does.
 func (m *mutation) caught(root string) (string, error) {
-	file := filepath.Join(root, filepath.FromSlash(m.file))
 	text, err := m.apply(root)
 	if err != nil {
 		return "", err
 	}
+	return noticed(root, m.file, text, m.by)
+}
+
+// noticed reports which of the tests fails if a file has other text, "" if none does.
+func noticed(root, name string, text []byte, by []test) (string, error) {
+	file := filepath.Join(root, filepath.FromSlash(name))
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
 		return "", err
@@ -94,7 +108,7 @@ func (m *mutation) caught(root string) (string, error) {
 	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 		return "", err
 	}
-	for _, t := range m.by {
+	for _, t := range by {
 		args := append([]string{"test", "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
 		cmd := exec.Command("go", args...)
 		cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // also for programs that tests build
