@@ -73,10 +73,6 @@ func (e *Core) Check(op *Operation) error {
 			return nil
 		}
 	}
-	return e.checkAll(op)
-}
-
-func (e *Core) checkAll(op *Operation) error {
 	recv := op.Kind == OpRecv
 	switch {
 	case op.Peer == AnySource && recv:

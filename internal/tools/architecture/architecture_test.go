@@ -340,6 +340,22 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// TestTransports: an engine asks for no more kinds of transports than before.
+func TestTransports(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "mpe/transport.go"), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		if _, ok := node.(*ast.InterfaceType); ok {
+			n++
+		}
+		return true
+	})
+	bound(t, "interfaces of transports", n, transports)
+}
+
 // countMethods counts the methods of a type in a folder, tests left out, also those of an interface.
 func countMethods(t *testing.T, folder, typ string) int {
 	t.Helper()

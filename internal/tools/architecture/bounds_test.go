@@ -6,11 +6,14 @@ package architecture
 // methods counts the methods of the largest types.
 var methods = map[string]int{
 	"mpe.Engine": 41, "mpe/core.Core": 71, "mpe/core.link": 16, "extended.Conn": 163, "daemon/attach.session": 31,
+	"mpe/core.Effects": 10, "mpe.Transport": 5,
 }
 
 const (
 	folders  = 18 // at the top, with packages of the product
 	packages = 94 // of the product
+	// transports counts the interfaces of transports: mpe.Transport and the optional ones.
+	transports = 5
 )
 
 // closures lists the packages whose dependencies, except the standard library's, are in testdata.
