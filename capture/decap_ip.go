@@ -53,7 +53,18 @@ func (d *decoder) ipv4(b []byte) verdict {
 	if v != gotUnit {
 		return v
 	}
-	return d.transport(e, whole.proto, whole.data, whole.length)
+	return d.joined(e, &whole, whole.proto, whole.data, whole.length)
+}
+
+// joined is transport for a datagram that came in fragments. The unit says so, unless it was in a tunnel, whose end joins
+// them.
+func (d *decoder) joined(e ends, whole *datagram, proto uint8, b []byte, length int) verdict {
+	tunnels := d.tunnels
+	v := d.transport(e, proto, b, length)
+	if v == gotUnit && d.tunnels == tunnels {
+		d.unit.Fragments, d.unit.Fragment = whole.fragments, whole.longest
+	}
+	return v
 }
 
 func (d *decoder) ipv6(b []byte) verdict {
@@ -73,6 +84,7 @@ func (d *decoder) ipv6(b []byte) verdict {
 // ipv6Payload goes through the extension headers to the transport. length is what
 // the payload b had on the wire.
 func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict {
+	var joined datagram
 	for range maxExtensions {
 		var n int
 		switch proto {
@@ -82,7 +94,7 @@ func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict
 			}
 			n = (int(b[1]) + 1) * 8
 		default:
-			return d.transport(e, proto, b, length)
+			return d.joined(e, &joined, proto, b, length)
 		}
 		switch proto {
 		case protoAH:
@@ -99,7 +111,7 @@ func (d *decoder) ipv6Payload(e ends, proto uint8, b []byte, length int) verdict
 				if v != gotUnit {
 					return v
 				}
-				proto, b, length = whole.proto, whole.data, whole.length
+				joined, proto, b, length = whole, whole.proto, whole.data, whole.length
 				continue
 			}
 		}

@@ -169,7 +169,10 @@ func TestIPv6Units(t *testing.T) {
 		c := capturetest.New(link).AddIP(noon, ip, atomic, auth).AddIP(noon, capturetest.Fragments(ip, 10, 512)...)
 		units := mustRead(t, c.Pcap(capturetest.Format{}))
 		for i, n := range []int64{1, 2, 3, 6} {
-			want.Packet = n
+			want.Packet, want.Fragments, want.Fragment = n, 0, 0
+			if n == 6 {
+				want.Fragments, want.Fragment = 3, 512
+			}
 			same(t, units[i:i+1], []pcapng.Unit{want})
 		}
 	}

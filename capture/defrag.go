@@ -40,6 +40,8 @@ type datagram struct {
 	proto  uint8
 	data   []byte
 	length int
+	// fragments is how many there were, and longest the length of the longest one.
+	fragments, longest int
 }
 
 // defragmenter puts IP fragments together. Corrupt datagrams are dropped whole:
@@ -58,6 +60,7 @@ type partial struct {
 	key     fragKey
 	first   time.Time
 	packets int64
+	longest int // of the fragments
 	proto   uint8
 	// data[:end] has what came, with holes; spans say where. total is the
 	// length, once the last fragment has arrived, or -1.
@@ -96,13 +99,14 @@ func (d *defragmenter) add(f *fragment, now time.Time) (whole datagram, v verdic
 		return whole, skipFragment, lost + d.drop(i)
 	}
 	p.packets++
+	p.longest = max(p.longest, f.length)
 	p.store(f)
 	if p.total < 0 || len(p.spans) != 1 || p.spans[0] != (byteRange{0, p.total}) {
 		return whole, heldBack, lost
 	}
 	d.remove(i)
 	d.done = append(d.done, p)
-	return datagram{p.proto, p.data[:min(p.recorded, p.total)], p.total}, gotUnit, lost
+	return datagram{p.proto, p.data[:min(p.recorded, p.total)], p.total, int(p.packets), p.longest}, gotUnit, lost
 }
 
 func (d *defragmenter) find(key fragKey) int {

@@ -102,7 +102,8 @@ func (t *Tracker) extendedPacket(c *conversation, forward bool, u *pcapng.Unit, 
 		return x.Defect
 	}
 	e.HasRanks = true
-	t.identify(e)
+	from, to := sides(&c.flows, forward)
+	t.identify(e, from, to)
 	if h := &x.Header; h.Type == protocol.Data {
 		if int64(h.Offset)+int64(x.Payload) > int64(h.Length) {
 			t.find(SizeMismatch, e, "%s: the payload does not lie in its message", h.Describe(x.Payload))

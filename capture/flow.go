@@ -24,7 +24,14 @@ type flow struct {
 	// pair is the receiver's half of a live rank. It decides which bytes of
 	// which message a datagram carries.
 	pair *handshake.Pair
-	sent bool // a message has been seen
+	node *identity // at from
+	sent bool      // a message has been seen
+	// fragmented: a datagram came in IP fragments, which was reported. acked is the length of the longest datagram of an
+	// acknowledged message.
+	fragmented bool
+	acked      int
+	// late is a SEND_REQUEST that may be a late copy of that of a message whose ACK is not there yet, or of the next message.
+	late *Event
 
 	msg  *message // in progress
 	last *message // the one before, for copies and retransmissions of it
@@ -98,9 +105,15 @@ func (f *flow) current() *message {
 func (f *flow) request(e *Event) {
 	f.sent, f.redo = true, false
 	f.reportUnsolicited()
+	f.settle(e)
 	if m := f.msg; m != nil && f.requestedAgain(m, e) {
 		return
 	}
+	f.next(e)
+}
+
+// next begins a message with its SEND_REQUEST.
+func (f *flow) next(e *Event) *message {
 	m := f.open(e)
 	m.request = e.Time
 	m.step(e, "SEND_REQUEST", true, false)
@@ -114,6 +127,30 @@ func (f *flow) request(e *Event) {
 			about(m, f.early.packets...)
 		f.takeEarly(m)
 	}
+	return m
+}
+
+// settle decides that a SEND_REQUEST which may have been a late copy was that of the next message, as the sender goes on
+// with that: the ACK before it is not in the recording.
+func (f *flow) settle(e *Event) {
+	late, m := f.late, f.msg
+	if late == nil || m == nil {
+		return
+	}
+	if e.Header.Type == protocol.SendRequest && e.Time.Sub(late.Time) < duplicateWindow {
+		return // one copy more
+	}
+	f.late = nil
+	m.lose("ACK")
+	f.end(m, late, false)
+	f.next(late)
+}
+
+// wasCopy decides that it was a copy.
+func (f *flow) wasCopy() {
+	late := f.late
+	f.late = nil
+	f.copied(f.msg, late)
 }
 
 // requestedAgain handles a SEND_REQUEST while a message is in progress. It
@@ -165,6 +202,14 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 		f.end(m, e, false)
 		return false
 	default:
+		if since < duplicateWindow && f.late == nil {
+			f.late = new(*e)
+			f.late.Data = nil
+		}
+		if f.late != nil && since < duplicateWindow {
+			e.Message, e.Duplicate = m.ID, true
+			return true
+		}
 		// The peer does one thing at a time: it has the ACK that is not in
 		// the recording.
 		m.lose("ACK")
@@ -178,7 +223,12 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 // clear takes a CLEAR_TO_SEND.
 func (f *flow) clear(e *Event) {
 	f.reportUnsolicited()
+	f.settle(e)
 	m := f.msg
+	if m != nil && int(e.Header.Src) != m.Dst { // another rank than was asked, which was reported
+		e.Reason = handshake.ReasonSourceRank
+		return
+	}
 	if f.withdrawn > 0 && e.Header.Size < f.withdrawn || m != nil && m.unclear {
 		e.Reason = handshake.ReasonStale // it answers a SEND_REQUEST that was revoked
 		return
@@ -233,7 +283,13 @@ func (f *flow) takeEarly(m *message) {
 // ack takes an ACK.
 func (f *flow) ack(e *Event) {
 	m := f.msg
+	if f.late != nil && m != nil {
+		f.wasCopy()
+	}
 	switch {
+	case m != nil && int(e.Header.Src) != m.Dst:
+		e.Reason = handshake.ReasonSourceRank
+		return
 	case m == nil && f.redo:
 		// The answer to a retransmission of the last message.
 		f.redo = false
@@ -257,6 +313,7 @@ func (f *flow) ack(e *Event) {
 		f.loseDatagram(m)
 	}
 	m.ack = e.Time
+	f.acked = max(f.acked, m.longest)
 	m.step(e, "ACK", false, false)
 	f.checkCall(m, e)
 	if m.dataEnd.IsZero() {

@@ -24,6 +24,11 @@ type identity struct {
 	// rank is the one it speaks for, once it spoke.
 	rank  uint32
 	spoke bool
+	// named is the rank by which the first packet to it calls it, if called.
+	named  uint32
+	called bool
+	// misnamed: a packet has called it another rank than it speaks for.
+	misnamed bool
 	// pads and headerless are the packets of the first message of an odd number of
 	// words that it sent with padding, and without; 0 before.
 	pads, headerless int64
@@ -59,16 +64,19 @@ func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankAt{at, rank}]
 }
 
-// identify checks that a header's source rank comes from the address that it
-// always came from. If the rank is known by another address, it returns the
-// conversation with that one.
-func (t *Tracker) identify(e *Event) *conversation {
+// identify checks that a header's source rank comes from the address that it always came from, and that its destination is
+// the rank that speaks from there. If the source is known by another address, it returns the conversation with that one.
+func (t *Tracker) identify(e *Event, from, to *flow) *conversation {
 	if len(t.ranks.addrs) > maxIdentities {
 		return nil
 	}
+	n, peer := from.node, to.node
+	if !peer.called {
+		peer.named, peer.called = e.Header.Dst, true
+	}
+	t.checkName(e, peer, e.Header.Dst, e.Dst)
 	key := rankAt{e.Dst, e.Header.Src}
 	known, ok := t.ranks.addrs[key]
-	n := t.ranks.node(e.Src)
 	switch {
 	case ok && known != e.Src:
 		t.find(WrongSource, e, "%v came from %v, but rank %d is at %v: an FPGA drops it, and the rank maps of the nodes differ", e.Header, e.Src, e.Header.Src, known)
@@ -85,7 +93,18 @@ func (t *Tracker) identify(e *Event) *conversation {
 		t.ranks.addrs[key] = e.Src
 	}
 	n.rank, n.spoke = e.Header.Src, true
+	t.checkName(e, n, n.named, e.Src)
 	return nil
+}
+
+// checkName reports, once for each node, that packets call it another rank than it speaks for.
+func (t *Tracker) checkName(e *Event, n *identity, named uint32, at netip.AddrPort) {
+	if n.misnamed || !n.spoke || !n.called || n.rank == named {
+		return
+	}
+	n.misnamed = true
+	t.find(WrongDestination, e, "packets to %v are for rank %d, and those from %v are of rank %d: the rank maps of the nodes differ, "+
+		"or the node has become another rank", at, named, at, n.rank)
 }
 
 // padding notes whether an address pads its payload to lines of 8 bytes. An FPGA

@@ -32,6 +32,7 @@ type message struct {
 	firstDataEnd                     time.Time // dataEnd is the last, if it was retransmitted
 	lastRequest, lastClear, lastData time.Time
 	dataPackets                      int
+	longest                          int // datagram of DATA, in bytes
 	dataPacket                       int64
 	sum                              uint32 // of the payload in the first datagram
 	duplicateAt                      int64  // a continuation datagram that equals the one before it

@@ -12,6 +12,14 @@ import (
 // data takes DATA with a header.
 func (f *flow) data(e *Event, payload []byte, truncated int) {
 	f.sent = true
+	if f.late != nil && f.msg != nil {
+		// DATA soon after it is of the next message, even with the same bytes: one that was lost is sent again later.
+		if e.Time.Sub(f.late.Time) >= duplicateWindow && f.msg.sameData(e, payload) {
+			f.wasCopy()
+		} else {
+			f.settle(e)
+		}
+	}
 	m := f.msg
 	if m != nil && m.unclear { // it answers the CLEAR_TO_SEND that was revoked
 		e.Reason = handshake.ReasonUnsolicited
@@ -40,6 +48,7 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 	first := m.dataPackets == 0 && !e.Retransmitted
 	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
 	m.dataPackets++
+	m.longest = max(m.longest, e.Length)
 	m.dataPacket = e.Packet
 	if !f.redo && !e.Duplicate {
 		m.state = receiving
@@ -57,8 +66,12 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 
 // retransmitsLast reports whether DATA without a request is the last message again.
 func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
-	l := f.last
-	return l != nil && l.dataPackets > 0 && l.Words == e.Header.Size && l.sum == crc32.Checksum(payload, castagnoli)
+	return f.last != nil && f.last.sameData(e, payload)
+}
+
+// sameData reports whether DATA is that of the message again.
+func (m *message) sameData(e *Event, payload []byte) bool {
+	return m.dataPackets > 0 && m.Words == e.Header.Size && m.sum == crc32.Checksum(payload, castagnoli)
 }
 
 // dataAgain handles DATA of a message that has had it.

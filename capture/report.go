@@ -105,6 +105,10 @@ const (
 	// WrongSource: a header's source rank comes from another address than
 	// before, or one address speaks for two ranks.
 	WrongSource Kind = "wrong_source"
+	// WrongDestination: a packet names another rank than the one that speaks from its destination.
+	WrongDestination Kind = "wrong_destination"
+	// Fragmented: a datagram was split into IP fragments, which an FPGA does not join.
+	Fragmented Kind = "fragmented"
 	// DatatypeMismatch: INT meets FLOAT.
 	DatatypeMismatch Kind = "datatype_mismatch"
 	// ReservedByte: a byte that must be 0 is not; deployed nodes drop the

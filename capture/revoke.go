@@ -40,8 +40,7 @@ func (f *flow) unrequest(e *Event) {
 	// A program that has waited for less has changed its mind.
 	if waited := e.Time.Sub(m.request); m.state == requested && waited >= duplicateWindow {
 		f.t.find(NeverCleared, e, "message %d from rank %d to rank %d: its sender withdrew it after %v without "+
-			"CLEAR_TO_SEND: rank %d has not posted the matching receive, is not running, or drops what rank %d sends",
-			m.ID, m.Src, m.Dst, handshake.Round(waited), m.Dst, m.Src).about(m, m.firstPacket, e.Packet)
+			"CLEAR_TO_SEND: %s", m.ID, m.Src, m.Dst, handshake.Round(waited), m.whyUncleared()).about(m, m.firstPacket, e.Packet)
 	}
 	f.end(m, e, false)
 }

@@ -129,6 +129,11 @@ func TestEncapsulations(t *testing.T) {
 							if got[i].Packet <= last {
 								t.Fatalf("unit %d is of packet %d, after one of %d", i, got[i].Packet, last)
 							}
+							ip := ipOf(c.Packets[min(i, len(want)-1)].Data)
+							if n, longest := got[i].Fragments, got[i].Fragment; (n > 1) != (len(ip)-20 > pieceOf(ip)) || longest > pieceOf(ip) {
+								t.Fatalf("unit %d of %d bytes came in %d fragments of at most %d bytes", i, len(ip), n, longest)
+							}
+							got[i].Fragments, got[i].Fragment = 0, 0
 							last = got[i].Packet
 							got[i].Packet = want[min(i, len(want)-1)].Packet
 						}

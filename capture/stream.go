@@ -86,7 +86,7 @@ func (t *Tracker) streamHeader(u *pcapng.Unit, s *stream, out, in *flow) {
 		return
 	}
 	e.Kind, e.HasRanks = PacketEvent, true
-	t.identify(e)
+	t.identify(e, out, in)
 	t.header(e, out, in, nil, 0)
 	if h.Type == protocol.Data {
 		s.left = int64(h.Size) * protocol.WordLen

@@ -139,6 +139,7 @@ func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 		c = &conversation{key: key}
 		c.flows[0] = flow{t: t, from: key.a, to: key.b}
 		c.flows[1] = flow{t: t, from: key.b, to: key.a}
+		c.flows[0].node, c.flows[1].node = t.ranks.node(key.a), t.ranks.node(key.b)
 		c.flows[0].back, c.flows[1].back = &c.flows[1], &c.flows[0]
 		t.convs[key] = c
 	}
@@ -228,12 +229,25 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 		return
 	}
 	e.HasRanks = true
-	if other := t.identify(e); other != nil {
+	if u.Fragments > 0 {
+		t.fragmented(e, out, u)
+	}
+	if other := t.identify(e, out, in); other != nil {
 		// The header names a rank that is known by another address. It is
 		// followed as what it says it is.
 		out, in = sides(&other.flows, other.key.a == t.ranks.address(e.Header.Src, e.Dst))
 	}
 	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
+}
+
+// fragmented reports, once for each flow, that a datagram came in fragments.
+func (t *Tracker) fragmented(e *Event, f *flow, u *pcapng.Unit) {
+	if f.fragmented {
+		return
+	}
+	f.fragmented = true
+	t.find(Fragmented, e, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d bytes, as the MTU of the path is too "+
+		"small for it: an FPGA does not join fragments, and never gets such a datagram", u.Wire(), e.Header.Src, e.Header.Dst, u.Fragments, u.Fragment)
 }
 
 // tagOffset is the byte of the header that is the tag in profile v0.9.

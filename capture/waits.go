@@ -147,8 +147,25 @@ func (t *Tracker) judgeWait(w wait) {
 	case m.state == receiving && m.arrival.datagrams > 0:
 		say(Waiting, "not ended", ": %s%s", w.f.arrived(m, &m.arrival), w.f.retransmissionText(m))
 	default:
-		say(Waiting, "not ended", "%s%s", w.f.lossText(m), w.f.retransmissionText(m))
+		say(Waiting, "not ended", "%s%s%s", w.f.notArriving(m), w.f.lossText(m), w.f.retransmissionText(m))
 	}
+}
+
+// notArriving says which packets do not reach the other side, if it repeats the one that they answer.
+func (f *flow) notArriving(m *message) string {
+	switch {
+	case m.state == cleared && m.lost == "CLEAR_TO_SEND":
+		return fmt.Sprintf(": rank %d sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it, or it drops it", m.Src)
+	case m.state == received && m.lost == "DATA":
+		text := fmt.Sprintf(": rank %d sends CLEAR_TO_SEND again, so DATA, which is in the recording, does not reach it as a whole, or it drops it", m.Dst)
+		if m.longest > f.acked {
+			text += fmt.Sprintf("; of the datagrams to it, up to %d bytes were acknowledged, and these have up to %d: the path may carry less", f.acked, m.longest)
+		}
+		return text
+	case m.state == received && strings.HasSuffix(m.lost, "ACK"):
+		return fmt.Sprintf(": rank %d sends DATA again, so it has got no ACK, which rank %d has not sent, or which was lost", m.Src, m.Dst)
+	}
+	return ""
 }
 
 // abandoned reports a message that was never cleared, and whose sender then made another call.
@@ -166,7 +183,10 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 	if n == deployedRetransmissions && !insists && quiet > insistence {
 		return RetransmissionsExhausted, "retransmissions exhausted", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
 	}
-	text = fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or drops what rank %d sends", m.Dst, m.Src)
+	if node := f.back.node; node.spoke && int(node.rank) != m.Dst {
+		return NeverCleared, "never cleared", fmt.Sprintf(": what is at %v says that it is rank %d, so rank %d takes no answer from it", f.to, node.rank, m.Src)
+	}
+	text = ": " + m.whyUncleared()
 	switch {
 	case n == 0:
 	case insists && quiet > insistence:
@@ -181,6 +201,12 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 		text += "; " + again
 	}
 	return NeverCleared, "never cleared", text
+}
+
+// whyUncleared lists what leaves a SEND_REQUEST without an answer.
+func (m *message) whyUncleared() string {
+	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops what rank %d sends; or one of the two directions "+
+		"between them is broken", m.Dst, m.Src)
 }
 
 // deadlock reports ranks that wait for each other.

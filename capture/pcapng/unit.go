@@ -23,6 +23,9 @@ type Unit struct {
 	// Truncated is how many bytes of the payload were on the wire but are
 	// not in the file, because it was recorded with a short snapshot length.
 	Truncated int
+	// Fragments is how many IP fragments it came in, or 0, and Fragment the length of the longest one in bytes, without
+	// the IP header.
+	Fragments, Fragment int
 	// Gap is how many bytes of a TCP stream are missing before Data.
 	Gap int
 	// Restart is true for the first unit of a TCP direction: what was

@@ -1,0 +1,122 @@
+package capture_test
+
+import (
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// TestFaults: of recordings of exchanges into which a known fault was put, the findings are right, and no others.
+func TestFaults(t *testing.T) {
+	for name, want := range map[string][]struct {
+		kind capture.Kind
+		text string
+	}{
+		"ack_lost_behind": {
+			{capture.LostPacket, "ACK was lost, or is not in the recording"},
+			{capture.NeverCleared, "one of the two directions between them is broken"},
+		},
+		"big_datagrams_lost": {
+			{capture.Waiting, "so DATA, which is in the recording, does not reach it as a whole, or it drops it; " +
+				"of the datagrams to it, up to 52 bytes were acknowledged, and these have up to 1416: the path may carry less"},
+		},
+		"clear_lost_before": {{capture.NeverCleared, "one of the two directions between them is broken"}},
+		"clear_lost_behind": {{capture.Waiting, "rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it"}},
+		"fragmented": {
+			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most 976 bytes"},
+			{capture.Fragmented, "from rank 2 to rank 0"},
+		},
+		"ranks_swapped": {
+			{capture.WrongDestination, "packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3"},
+			{capture.NeverCleared, "what is at 127.0.0.4:2718 says that it is rank 3"},
+		},
+		"ranks_swapped_extended": {
+			{capture.WrongDestination, "packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1"},
+		},
+		"request_copied_late": {{capture.DuplicatePacket, "SEND_REQUEST 1→0 SEND_INT arrived twice"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, err := capture.Options{}.OpenFile(filepath.Join("testdata/faults", name+".pcap"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer source.Close()
+			a := capture.NewAnalysis(name, capture.AnalysisOptions{})
+			if err := a.Follow(source); err != nil {
+				t.Fatal(err)
+			}
+			found := a.Report().Findings
+			for i, f := range found {
+				if i >= len(want) || f.Kind != want[i].kind || !strings.Contains(f.Text, want[i].text) {
+					t.Errorf("%s: %s", f.Kind, f.Text)
+				}
+			}
+			if len(found) < len(want) {
+				t.Errorf("%d findings, want %d", len(found), len(want))
+			}
+		})
+	}
+}
+
+// TestLateRequest: a SEND_REQUEST soon after DATA is a copy of the one before, or of the next message if the ACK between
+// them was not recorded. What comes next decides.
+func TestLateRequest(t *testing.T) {
+	const ms = time.Millisecond
+	start := time.Unix(1e9, 0)
+	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
+	type sent struct {
+		at  time.Duration
+		typ protocol.Type
+	}
+	for _, tt := range []struct {
+		name     string
+		packets  []sent
+		messages []string
+		findings []capture.Kind
+	}{
+		{"a copy, and the ACK", []sent{
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest}, {6 * ms, protocol.Ack},
+		}, []string{"0→1 2"}, []capture.Kind{capture.DuplicatePacket}},
+		{"two copies", []sent{
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{6 * ms, protocol.SendRequest}, {7 * ms, protocol.Ack},
+		}, []string{"0→1 2"}, []capture.Kind{capture.DuplicatePacket}},
+		{"a copy, and DATA that was lost", []sent{
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{200 * ms, protocol.Data}, {201 * ms, protocol.Ack},
+		}, []string{"0→1 2 retransmissions 1"}, []capture.Kind{capture.DuplicatePacket, capture.LostPacket}},
+		{"the next message", []sent{
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{6 * ms, protocol.ClearToSend}, {7 * ms, protocol.Data}, {8 * ms, protocol.Ack},
+		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.Kind{capture.LostPacket}},
+		{"one direction", []sent{
+			{0, protocol.SendRequest}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest}, {7 * ms, protocol.Data},
+		}, []string{"0→1 2 incomplete", "0→1 2 incomplete"}, []capture.Kind{capture.LostPacket, capture.Waiting}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var units []pcapng.Unit
+			for i, p := range tt.packets {
+				h := protocol.Header{Type: p.typ, Call: protocol.SendInt, Dst: 1}
+				from, to := rank0, rank1
+				if p.typ == protocol.ClearToSend || p.typ == protocol.Ack {
+					h.Call, h.Src, h.Dst, from, to = protocol.RecvInt, 1, 0, rank1, rank0
+				}
+				var payload []byte
+				if p.typ == protocol.Data {
+					h.Size, payload = 2, []byte("8 bytes.")
+				}
+				b := protocol.CloudFPGA.Append(nil, h)
+				units = append(units, pcapng.Unit{
+					Packet: int64(i + 1), Time: start.Add(p.at), Src: from, Dst: to, Proto: pcapng.UDP, Data: append(b, payload...),
+				})
+			}
+			check(t, analyze(units), tt.messages, tt.findings)
+		})
+	}
+}
