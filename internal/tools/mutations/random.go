@@ -23,11 +23,10 @@ var drawn = []struct {
 		{"its own tests", []string{"./mpe/core", "-short", "-failfast"}}, {"mpe", []string{"./mpe", "-short", "-failfast"}},
 		{"the simulations", []string{"./mpe/core", "-failfast"}},
 		{"mpi", []string{"./mpi", "./transport/shm", "./daemon/attach", "./node"}},
-		{"hosts and daemons", []string{"./lib", "./internal/integration", "./internal/integration/hangs", "./daemon"}},
 	}},
 	{"mpe/state", []test{
 		{"its own tests", []string{"./mpe/state"}}, {"node", []string{"./node", "./mpe", "./mpe/core"}},
-		{"the daemon", []string{"./daemon/...", "./metrics", "./cmd/zrlctl"}}, {"hangs", []string{"./internal/integration/hangs", "./lib"}},
+		{"the daemon", []string{"./daemon/...", "./metrics", "./cmd/zrlctl"}},
 	}},
 	{"internal/query", []test{
 		{"its own tests", []string{"./internal/query"}}, {"those that answer", []string{"./node", "./internal/jobs", "./daemon/..."}},
