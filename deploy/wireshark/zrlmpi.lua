@@ -641,8 +641,9 @@ local function is_packet(p, flow, tvb, n, h, defect)
         or not soon(p, rx.time)) -- the receiver has given that message up
 end
 
-local function judge_datagram(p, tvb)
-    local j, flow, n = { notes = {} }, entry(flows, p.src .. ">" .. p.dst), tvb:reported_len()
+-- judge_datagram examines a datagram, of which tvb is what was recorded of n bytes.
+local function judge_datagram(p, tvb, n)
+    local j, flow = { notes = {} }, entry(flows, p.src .. ">" .. p.dst)
     local h, defect, text = parse(tvb, 0)
     local rx = flow.rx
     if is_packet(p, flow, tvb, n, h, defect) then
@@ -893,6 +894,18 @@ local function dissect_extended(tvb, pinfo, tree)
     return tvb:len()
 end
 
+-- dissect_segments shows the datagrams of a frame: with segmentation offload, a sender's own recording has several in one
+-- piece, of which all but the last have the greatest length. No rank sends a longer one, but for an MPE's last of a message.
+local function dissect_segments(tvb, pinfo, tree, p)
+    local total, length = tvb:reported_len(), zrlmpi.prefs.max_datagram
+    if total == length + LINE_LEN then length = total end
+    for at = 0, tvb:len() - 1, length do
+        local n = math.min(length, total - at)
+        local datagram = total <= length and tvb or tvb(at, math.min(n, tvb:len() - at)):tvb()
+        show(datagram, pinfo, tree, recall(pinfo, datagram, function() return judge_datagram(p, datagram, n) end))
+    end
+end
+
 local function dissect_datagram(tvb, pinfo, tree)
     local p = place(pinfo, false)
     local key = tvb:offset() .. ":ext"
@@ -905,7 +918,7 @@ local function dissect_datagram(tvb, pinfo, tree)
         local other = others[pinfo.dst_port] or others[pinfo.src_port]
         return other and other:call(tvb, pinfo, tree) or 0
     end
-    show(tvb, pinfo, tree, recall(pinfo, tvb, function() return judge_datagram(p, tvb) end))
+    dissect_segments(tvb, pinfo, tree, p)
     return tvb:len()
 end
 

@@ -1,0 +1,54 @@
+package wireshark_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/protocol"
+
+	"net/netip"
+)
+
+// TestSegments: of a recording on a machine that leaves segmentation to the kernel, the datagrams are those of a recording
+// on the wire.
+func TestSegments(t *testing.T) {
+	t.Parallel()
+	record := func(together int) string {
+		c := capturetest.New(capturetest.Ethernet)
+		for i, words := range []uint32{1, 346, 347, 702, 1000, 15000} {
+			c.Message(time.Unix(1700000000, 0).Add(time.Duration(i)*time.Millisecond), capturetest.Message{
+				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
+				Words: words, Shape: protocol.CPUShape(), Together: together,
+			})
+		}
+		path := filepath.Join(t.TempDir(), "segments.pcap")
+		if err := os.WriteFile(path, c.Pcap(capturetest.Format{}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	values := func(together int, field string) (all []string, frames int) {
+		for _, f := range dissect(t, record(together)) {
+			if names := f.experts(); len(names) > 0 {
+				t.Errorf("frame %s: %v", f.one(t, "frame.number"), names)
+			}
+			all, frames = append(all, f[field]...), frames+1
+		}
+		return all, frames
+	}
+	for _, field := range []string{"zrlmpi.type", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.complete", "zrlmpi.message"} {
+		want, on := values(1, field)
+		got, before := values(capturetest.MaxOffload, field)
+		if before >= on {
+			t.Fatalf("%d frames, and %d on the wire: nothing is in one piece", before, on)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %s\nwant %s", field, strings.Join(got, " "), strings.Join(want, " "))
+		}
+	}
+}
