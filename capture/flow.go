@@ -105,7 +105,7 @@ func (f *flow) current() *message {
 func (f *flow) request(e *Event) {
 	f.sent, f.redo = true, false
 	f.reportUnsolicited()
-	f.settle(e)
+	f.wasNext(e)
 	if m := f.msg; m != nil && f.requestedAgain(m, e) {
 		return
 	}
@@ -130,9 +130,9 @@ func (f *flow) next(e *Event) *message {
 	return m
 }
 
-// settle decides that a SEND_REQUEST which may have been a late copy was that of the next message, as the sender goes on
+// wasNext decides that a SEND_REQUEST which may have been a late copy was that of the next message, as the sender goes on
 // with that: the ACK before it is not in the recording.
-func (f *flow) settle(e *Event) {
+func (f *flow) wasNext(e *Event) {
 	late, m := f.late, f.msg
 	if late == nil || m == nil {
 		return
@@ -223,7 +223,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 // clear takes a CLEAR_TO_SEND.
 func (f *flow) clear(e *Event) {
 	f.reportUnsolicited()
-	f.settle(e)
+	f.wasNext(e)
 	m := f.msg
 	if m != nil && int(e.Header.Src) != m.Dst { // another rank than was asked, which was reported
 		e.Reason = handshake.ReasonSourceRank

@@ -13,11 +13,11 @@ import (
 func (f *flow) data(e *Event, payload []byte, truncated int) {
 	f.sent = true
 	if f.late != nil && f.msg != nil {
-		// DATA soon after it is of the next message, even with the same bytes: one that was lost is sent again later.
+		// DATA soon after it is of the next message, even with the same bytes: a retransmission comes later.
 		if e.Time.Sub(f.late.Time) >= duplicateWindow && f.msg.sameData(e, payload) {
 			f.wasCopy()
 		} else {
-			f.settle(e)
+			f.wasNext(e)
 		}
 	}
 	m := f.msg

@@ -151,7 +151,7 @@ func (t *Tracker) judgeWait(w wait) {
 	}
 }
 
-// notArriving says which packets do not reach the other side, if it repeats the one that they answer.
+// notArriving says which packets do not reach the other side, if it retransmits the one that they answer.
 func (f *flow) notArriving(m *message) string {
 	switch {
 	case m.state == cleared && m.lost == "CLEAR_TO_SEND":
