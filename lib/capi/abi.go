@@ -1,5 +1,11 @@
 package capi
 
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+)
+
 // kind is a kind of handle.
 type kind int
 
@@ -53,12 +59,38 @@ const (
 	Standard ABI = 2
 )
 
+// The tables that lib/gen makes the headers of the ABIs from.
+//
+//go:embed abi/mpich.txt
+var mpichTable string
+
+//go:embed abi/standard.txt
+var standardTable string
+
+// constants returns the numbers that a table of an ABI names, without MPI_. Handles of type int have their sign.
+func constants(table string) map[string]int64 {
+	list, ints := make(map[string]int64, 512), map[string]bool{}
+	for line := range strings.Lines(table) {
+		typ, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, value, _ := strings.Cut(rest, " ")
+		if typ == "handle" {
+			ints[name] = value == "int"
+		} else if v, err := strconv.ParseInt(value, 0, 64); err == nil { // others are comments, functions, and C types of integers
+			if ints[typ] {
+				v = int64(int32(v))
+			}
+			list[name] = v
+		}
+	}
+	return list
+}
+
 func newABI(which ABI) *abi {
 	a := &abi{}
 	names := [kinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL", "INFO_NULL", "KEYVAL_INVALID", "MESSAGE_NULL", "SESSION_NULL"}
 	switch which {
 	case MPICH:
-		a.constants, a.handleLen = mpichConstants, 4
+		a.constants, a.handleLen = constants(mpichTable), 4
 		// The kind is in bits 26 to 29, and bits 30 and 31 are those of objects without limit. The first
 		// sixteen datatypes are the standard's pairs.
 		for k, bits := range [kinds]uint64{1, 2, 3, 6, 11, 5, 7, 9, 11, 14} {
@@ -68,7 +100,7 @@ func newABI(which ABI) *abi {
 		a.base[kindMessage] += 1 << 24
 		a.status = statusLayout{size: 20, low: 0, high: 4, source: 8, tag: 12, err: 16}
 	default:
-		a.constants, a.handleLen = standardConstants, 8
+		a.constants, a.handleLen = constants(standardTable), 8
 		for k := range a.base {
 			a.base[k] = 1 << 12 // below are the constants
 		}

@@ -2,6 +2,7 @@ package capi
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"os"
@@ -174,10 +175,19 @@ var anytime = map[string]bool{
 	"Alloc_mem": true, "Free_mem": true,
 }
 
+// functions is the table of the standard's functions that lib/gen makes the shims from. The number of a call is its place there.
+//
+//go:embed functions.txt
+var functions string
+
 // callTable returns all calls, in the order of the table. It is made when the first library is.
 var callTable = sync.OnceValue(func() []numbered {
-	list := make([]numbered, len(callNames))
-	for i, name := range callNames {
+	var list []numbered
+	for line := range strings.Lines(functions) {
+		name, _, isCall := strings.Cut(line, "(")
+		if !isCall || line[0] == '#' {
+			continue
+		}
 		c := numbered{name: name, do: implemented[name], anytime: anytime[name] || strings.HasPrefix(name, "T_")}
 		if base, wide := strings.CutSuffix(name, "_c"); wide && c.do == nil {
 			c.wide, c.do = true, implemented[base]
@@ -189,7 +199,7 @@ var callTable = sync.OnceValue(func() []numbered {
 			}
 		}
 		c.frequent = frequentCalls[strings.TrimSuffix(name, "_c")]
-		list[i] = c
+		list = append(list, c)
 	}
 	return list
 })

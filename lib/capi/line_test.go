@@ -72,7 +72,7 @@ func TestLineStatistics(t *testing.T) {
 		received <- err
 	}()
 	var out [maxArgs]uint64
-	number := slices.Index(callNames[:], "Pcontrol")
+	number := slices.IndexFunc(r.l.calls, func(c numbered) bool { return c.name == "Pcontrol" })
 	allocations := func() float64 { return testing.AllocsPerRun(100, func() { r.l.Call(number, unsafe.Pointer(&out)) }) }
 	watched := allocations()
 	ln := r.l.line
