@@ -44,60 +44,55 @@ func (a *args) pointer(i int) unsafe.Pointer {
 func (a *args) result(v uint64) { a.list[0] = v }
 
 // where returns a pointer to what the call is to write, which must not be nil.
-func (a *args) where(i int) (unsafe.Pointer, error) {
+func (a *args) where(i int) unsafe.Pointer {
 	p := a.pointer(i)
 	if p == nil {
-		return nil, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
+		panic(failure{a.nullPointer(i)})
 	}
-	return p, nil
+	return p
 }
 
-func (a *args) setInt(i int, v int) error {
-	p, err := a.where(i)
-	if err == nil {
-		*(*int32)(p) = int32(v)
-	}
-	return err
+func (a *args) nullPointer(i int) error {
+	return errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
 }
 
-func (a *args) setFlag(i int, v bool) error {
+// arrayAt returns a pointer to an array of n elements, which may be nil if there are none.
+func (a *args) arrayAt(i, n int) unsafe.Pointer {
+	if n == 0 {
+		return nil
+	}
+	return a.where(i)
+}
+
+func (a *args) setInt(i int, v int) { *(*int32)(a.where(i)) = int32(v) }
+
+func (a *args) setFlag(i int, v bool) {
 	n := 0
 	if v {
 		n = 1
 	}
-	return a.setInt(i, n)
+	a.setInt(i, n)
 }
 
 // setCount writes a count. One that does not fit is MPI_UNDEFINED.
-func (a *args) setCount(i int, v int64) error {
+func (a *args) setCount(i int, v int64) {
 	if v == mpi.Undefined {
 		v = int64(a.l.abi.undefined)
 	}
 	if a.wide {
-		return a.setWord(i, v)
+		a.setWord(i, v)
+		return
 	}
 	if v != int64(int32(v)) {
 		v = int64(a.l.abi.undefined)
 	}
-	return a.setInt(i, int(v))
+	a.setInt(i, int(v))
 }
 
 // setWord writes 64 bits.
-func (a *args) setWord(i int, v int64) error {
-	p, err := a.where(i)
-	if err == nil {
-		*(*int64)(p) = v
-	}
-	return err
-}
+func (a *args) setWord(i int, v int64) { *(*int64)(a.where(i)) = v }
 
-func (a *args) setPointer(i int, v unsafe.Pointer) error {
-	p, err := a.where(i)
-	if err == nil {
-		*(*unsafe.Pointer)(p) = v
-	}
-	return err
-}
+func (a *args) setPointer(i int, v unsafe.Pointer) { *(*unsafe.Pointer)(a.where(i)) = v }
 
 // handle is a handle that is given by value.
 func (a *args) handle(i int, k kind) uint64 { return a.l.abi.handle(k, int64(a.list[i])) }
@@ -118,60 +113,54 @@ func (l *Library) setHandleAt(p unsafe.Pointer, n int, v uint64) {
 	*(*uint64)(unsafe.Add(p, 8*n)) = v
 }
 
-func (a *args) setHandle(i int, v uint64) error {
-	p, err := a.where(i)
-	if err == nil {
-		a.l.setHandleAt(p, 0, v)
-	}
-	return err
-}
+func (a *args) setHandle(i int, v uint64) { a.l.setHandleAt(a.where(i), 0, v) }
 
 // communicator is a communicator, whose error handler is that of the call from then on.
-func (a *args) communicator(i int) (*comm, error) {
+func (a *args) communicator(i int) *comm {
 	h := a.handle(i, kindComm)
 	if c := a.l.comms.get(h); c != nil {
 		a.comm, a.inherited = c, c.session
-		return c, nil
+		return c
 	}
 	if h == a.l.abi.null[kindComm] {
-		return nil, errorf(mpi.ErrComm, "the communicator is MPI_COMM_NULL")
+		panic(failf(mpi.ErrComm, "the communicator is MPI_COMM_NULL"))
 	}
-	return nil, errorf(mpi.ErrComm, "%#x is no communicator, or has been freed", h)
+	panic(failf(mpi.ErrComm, "%#x is no communicator, or has been freed", h))
 }
 
-func (a *args) group(i int) (*mpi.Group, error) {
+func (a *args) group(i int) *mpi.Group {
 	h := a.handle(i, kindGroup)
 	if g := a.l.groups.get(h); g != nil {
 		a.inherited = cmp.Or(a.inherited, g.session)
-		return g.Group, nil
+		return g.Group
 	}
-	return nil, errorf(mpi.ErrGroup, "%#x is no group, or has been freed", h)
+	panic(failf(mpi.ErrGroup, "%#x is no group, or has been freed", h))
 }
 
-func (a *args) datatype(i int) (*dtype, error) { return a.l.datatype(a.handle(i, kindDatatype)) }
+func (a *args) datatype(i int) *dtype { return a.l.datatype(a.handle(i, kindDatatype)) }
 
-func (l *Library) datatype(h uint64) (*dtype, error) {
+func (l *Library) datatype(h uint64) *dtype {
 	if t := l.types.get(h); t != nil {
-		return t, nil
+		return t
 	}
 	if h == l.abi.null[kindDatatype] {
-		return nil, errorf(mpi.ErrType, "the datatype is MPI_DATATYPE_NULL")
+		panic(failf(mpi.ErrType, "the datatype is MPI_DATATYPE_NULL"))
 	}
-	return nil, errorf(mpi.ErrType, "%#x is no datatype, or has been freed", h)
+	panic(failf(mpi.ErrType, "%#x is no datatype, or has been freed", h))
 }
 
 // committed is the datatype of a message.
-func (a *args) committed(i int) (*dtype, error) { return a.l.committed(a.handle(i, kindDatatype)) }
+func (a *args) committed(i int) *dtype { return a.l.committed(a.handle(i, kindDatatype)) }
 
-func (l *Library) committed(h uint64) (*dtype, error) {
-	t, err := l.datatype(h)
-	if err == nil && !t.committed {
-		return nil, errorf(mpi.ErrType, "the datatype is not committed: call MPI_Type_commit before it is used in a message")
+func (l *Library) committed(h uint64) *dtype {
+	t := l.datatype(h)
+	if !t.committed {
+		panic(failf(mpi.ErrType, "the datatype is not committed: call MPI_Type_commit before it is used in a message"))
 	}
-	return t, err
+	return t
 }
 
-// peer is a rank in a communicator, a source or MPI_PROC_NULL.
+// peer is a rank in a communicator, a source or MPI_PROC_NULL. Package mpi refuses MPI_ANY_SOURCE where it sends.
 func (a *args) peer(i int) int { return a.l.abi.peer(a.int(i)) }
 
 func (a *abi) peer(r int) int {
@@ -188,18 +177,15 @@ func (a *abi) peer(r int) int {
 	}
 }
 
-// destination is a rank that is sent to. Package mpi refuses MPI_ANY_SOURCE.
-func (a *args) destination(i int) int { return a.peer(i) }
-
 // rootOf is the root of a collective call: MPI_ROOT too, and no rank on an intercommunicator.
 func (a *args) rootOf(i int) int {
 	if a.int(i) == a.l.abi.root {
 		return mpi.Root
 	}
-	return a.destination(i)
+	return a.peer(i)
 }
 
-// tag is a tag, or MPI_ANY_TAG.
+// tag is a tag, or MPI_ANY_TAG, which package mpi refuses where it sends.
 func (a *args) tag(i int) int { return a.l.abi.tag(a.int(i)) }
 
 func (a *abi) tag(t int) int {
@@ -212,86 +198,72 @@ func (a *abi) tag(t int) int {
 	return t
 }
 
-// sendTag is the tag of a message that is sent. Package mpi refuses MPI_ANY_TAG.
-func (a *args) sendTag(i int) int { return a.tag(i) }
-
 // inPlace reports whether a buffer is MPI_IN_PLACE.
 func (a *args) inPlace(i int) bool { return uintptr(a.list[i]) == a.l.abi.inPlace }
 
-// counted is a count and a datatype of a message, which follow each other.
-func (a *args) counted(i int) (int64, *datatype.Type, error) {
+// size is a count of elements, which must not be negative.
+func (a *args) size(i int) int64 {
 	n := a.count(i)
-	t, err := a.l.messageType(n, a.handle(i+1, kindDatatype))
-	if err != nil {
-		return 0, nil, err
-	}
 	if n < 0 {
-		return 0, nil, errorf(mpi.ErrCount, "the count is %d", n)
+		panic(failf(mpi.ErrCount, "the count is %d", n))
 	}
-	return n, t, nil
+	return n
+}
+
+// counted is a count and a datatype of a message, which follow each other.
+func (a *args) counted(i int) (int64, *datatype.Type) {
+	t := a.l.messageType(a.count(i), a.handle(i+1, kindDatatype))
+	return a.size(i), t
 }
 
 // messageType is the datatype of n elements of a message. MPICH accepts MPI_DATATYPE_NULL for no elements, and programs
 // rely on it.
-func (l *Library) messageType(n int64, h uint64) (*datatype.Type, error) {
+func (l *Library) messageType(n int64, h uint64) *datatype.Type {
 	if n == 0 && h == l.abi.null[kindDatatype] {
-		return l.bytes, nil
+		return l.bytes
 	}
-	t, err := l.committed(h)
-	if err != nil {
-		return nil, err
-	}
-	return t.Type, nil
+	return l.committed(h).Type
 }
 
 // buffer is a buffer of an address, a count and a datatype, which follow each other.
-func (a *args) buffer(i int) (mpi.Buffer, error) {
-	n, t, err := a.counted(i + 1)
-	if err != nil {
-		return mpi.Buffer{}, err
-	}
+func (a *args) buffer(i int) mpi.Buffer {
+	n, t := a.counted(i + 1)
 	return a.memory(i, n, t)
 }
 
 // memory is a buffer of n elements at an address, which is not MPI_IN_PLACE.
-func (a *args) memory(i int, n int64, t *datatype.Type) (mpi.Buffer, error) {
+func (a *args) memory(i int, n int64, t *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
-		return mpi.Buffer{}, errorf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name)
+		panic(failf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name))
 	}
-	return mpi.Foreign.Memory(a.pointer(i), n, t), nil
+	return mpi.Foreign.Memory(a.pointer(i), n, t)
 }
 
 // buffers is a buffer of so many such, one after another.
-func (a *args) buffers(i int, times int64) (mpi.Buffer, error) {
-	n, t, err := a.counted(i + 1)
-	if err != nil {
-		return mpi.Buffer{}, err
-	}
+func (a *args) buffers(i int, times int64) mpi.Buffer {
+	n, t := a.counted(i + 1)
 	return a.times(i, n, t, times)
 }
 
 // times is a buffer of so many times n elements.
-func (a *args) times(i int, n int64, t *datatype.Type, times int64) (mpi.Buffer, error) {
+func (a *args) times(i int, n int64, t *datatype.Type, times int64) mpi.Buffer {
 	if n > math.MaxInt64/max(times, 1) {
-		return mpi.Buffer{}, errorf(mpi.ErrCount, "the count is %d, %d times", n, times)
+		panic(failf(mpi.ErrCount, "the count is %d, %d times", n, times))
 	}
 	return a.memory(i, n*times, t)
 }
 
 // integers reads n integers of an array: counts, or displacements.
-func (a *args) integers(i, n int) ([]int, error) { return a.array(i, n, a.wide) }
+func (a *args) integers(i, n int) []int { return a.array(i, n, a.wide) }
 
 // ints reads n ints, also in a call with wide counts.
-func (a *args) ints(i, n int) ([]int, error) { return a.array(i, n, false) }
+func (a *args) ints(i, n int) []int { return a.array(i, n, false) }
 
 // addresses reads n displacements of 64 bits.
-func (a *args) addresses(i, n int) ([]int, error) { return a.array(i, n, true) }
+func (a *args) addresses(i, n int) []int { return a.array(i, n, true) }
 
-func (a *args) array(i, n int, wide bool) ([]int, error) {
-	p := a.pointer(i)
-	if p == nil && n > 0 {
-		return nil, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
-	}
+func (a *args) array(i, n int, wide bool) []int {
+	p := a.arrayAt(i, n)
 	list := make([]int, n)
 	for k := range list {
 		if wide {
@@ -300,26 +272,20 @@ func (a *args) array(i, n int, wide bool) ([]int, error) {
 			list[k] = int(*(*int32)(unsafe.Add(p, 4*k)))
 		}
 	}
-	return list, nil
+	return list
 }
 
 // number reads how many elements an array has.
-func (a *args) number(i int) (int, error) {
+func (a *args) number(i int) int {
 	n := a.int(i)
 	if n < 0 {
-		return 0, errorf(mpi.ErrArg, "argument %d of MPI_%s is %d, and cannot be negative", i+1, a.name, n)
+		panic(failf(mpi.ErrArg, "argument %d of MPI_%s is %d, and cannot be negative", i+1, a.name, n))
 	}
-	return n, nil
+	return n
 }
 
 // countedInts reads an array of so many ints as another argument says.
-func (a *args) countedInts(count, i int) ([]int, error) {
-	n, err := a.number(count)
-	if err != nil {
-		return nil, err
-	}
-	return a.ints(i, n)
-}
+func (a *args) countedInts(count, i int) []int { return a.ints(i, a.number(count)) }
 
 func wideOf(list []int) []int64 {
 	out := make([]int64, len(list))
@@ -329,45 +295,28 @@ func wideOf(list []int) []int64 {
 	return out
 }
 
-func (a *args) setInts(i int, list []int) error {
+func (a *args) setInts(i int, list []int) {
 	if len(list) == 0 {
-		return nil
+		return
 	}
-	p, err := a.where(i)
-	if err != nil {
-		return err
-	}
+	p := a.where(i)
 	for k, v := range list {
 		*(*int32)(unsafe.Add(p, 4*k)) = int32(v)
 	}
-	return nil
 }
 
 // datatypes reads n handles of datatypes.
-func (a *args) datatypes(i, n int) ([]*datatype.Type, error) {
-	p := a.pointer(i)
-	if p == nil && n > 0 {
-		return nil, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
-	}
+func (a *args) datatypes(i, n int) []*datatype.Type {
+	p := a.arrayAt(i, n)
 	list := make([]*datatype.Type, n)
 	for k := range list {
-		t, err := a.l.datatype(a.l.handleAt(p, k))
-		if err != nil {
-			return nil, err
-		}
-		list[k] = t.Type
+		list[k] = a.l.datatype(a.l.handleAt(p, k)).Type
 	}
-	return list, nil
+	return list
 }
 
 // text reads a string of C.
-func (a *args) text(i int) (string, error) {
-	p, err := a.where(i)
-	if err != nil {
-		return "", err
-	}
-	return textAt(p), nil
-}
+func (a *args) text(i int) string { return textAt(a.where(i)) }
 
 func textAt(p unsafe.Pointer) string {
 	n := 0
@@ -378,16 +327,16 @@ func textAt(p unsafe.Pointer) string {
 }
 
 // setText writes a string of C for which there is room for so many bytes, and returns its length without the 0 at its end.
-func (a *args) setText(i int, s string, room int) (int, error) {
-	p, err := a.where(i)
-	if err != nil || room <= 0 {
-		return 0, err
+func (a *args) setText(i int, s string, room int) int {
+	p := a.where(i)
+	if room <= 0 {
+		return 0
 	}
 	n := min(len(s), room-1)
 	to := unsafe.Slice((*byte)(p), n+1)
 	copy(to, s[:n])
 	to[n] = 0
-	return n, nil
+	return n
 }
 
 // status writes a status, unless it is to be ignored.

@@ -33,29 +33,29 @@ type keyvals struct {
 }
 
 var _ = add(map[string]implementation{
-	"Comm_create_keyval": func(a *args) error { return a.newKeyval(kindComm) },
+	"Comm_create_keyval": func(a *args) { a.newKeyval(kindComm) },
 	"Comm_free_keyval":   (*args).freeKeyval,
-	"Comm_set_attr":      func(a *args) error { return a.setAttr(a.commObject) },
+	"Comm_set_attr":      func(a *args) { a.setAttr(a.commObject) },
 	"Comm_get_attr":      (*args).commGetAttr,
-	"Comm_delete_attr":   func(a *args) error { return a.deleteAttr(a.commObject) },
-	"Type_create_keyval": func(a *args) error { return a.newKeyval(kindDatatype) },
+	"Comm_delete_attr":   func(a *args) { a.deleteAttr(a.commObject) },
+	"Type_create_keyval": func(a *args) { a.newKeyval(kindDatatype) },
 	"Type_free_keyval":   (*args).freeKeyval,
-	"Type_set_attr":      func(a *args) error { return a.setAttr(a.typeObject) },
-	"Type_get_attr":      func(a *args) error { return a.getAttr(a.typeObject) },
-	"Type_delete_attr":   func(a *args) error { return a.deleteAttr(a.typeObject) },
+	"Type_set_attr":      func(a *args) { a.setAttr(a.typeObject) },
+	"Type_get_attr":      func(a *args) { a.getAttr(a.typeObject) },
+	"Type_delete_attr":   func(a *args) { a.deleteAttr(a.typeObject) },
 	// The names of MPI-1.
-	"Keyval_create": func(a *args) error { return a.newKeyval(kindComm) },
+	"Keyval_create": func(a *args) { a.newKeyval(kindComm) },
 	"Keyval_free":   (*args).freeKeyval,
-	"Attr_put":      func(a *args) error { return a.setAttr(a.commObject) },
+	"Attr_put":      func(a *args) { a.setAttr(a.commObject) },
 	"Attr_get":      (*args).commGetAttr,
-	"Attr_delete":   func(a *args) error { return a.deleteAttr(a.commObject) },
+	"Attr_delete":   func(a *args) { a.deleteAttr(a.commObject) },
 })
 
 // keepValue is the constant of the standard's ABI for a copy function that keeps the value.
 const keepValue = 1
 
 // newKeyval: copy function, delete function, where the key goes, extra state.
-func (a *args) newKeyval(of kind) error {
+func (a *args) newKeyval(of kind) {
 	back, extra, copyFunction, deleteFunction := a.l.back, a.pointer(3), a.pointer(0), a.pointer(1)
 	k := &a.l.keyvals
 	k.mu.Lock()
@@ -79,7 +79,7 @@ func (a *args) newKeyval(of kind) error {
 		}
 	}
 	k.list = append(k.list, keyval{caching.NewKey(doCopy, doDelete), of})
-	return a.setInt(2, number)
+	a.setInt(2, number)
 }
 
 // codeError is what a function of the program has returned.
@@ -90,54 +90,38 @@ func codeError(code int) error {
 	return userError(code)
 }
 
-func (a *args) keyval(number int, of kind) (*caching.Key[object], error) {
+func (a *args) keyval(number int, of kind) *caching.Key[object] {
 	k := &a.l.keyvals
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	i := number - int(int32(a.l.abi.base[kindKeyval]))
 	switch {
 	case i < 0 || i >= len(k.list):
-		return nil, errorf(mpi.ErrKeyval, "%#x is no key of attributes", uint32(number))
+		panic(failf(mpi.ErrKeyval, "%#x is no key of attributes", uint32(number)))
 	case k.list[i].of != of && of != kindKeyval:
-		return nil, errorf(mpi.ErrKeyval, "key %#x is for a %s, and not for a %s", uint32(number), kindNames[k.list[i].of], kindNames[of])
+		panic(failf(mpi.ErrKeyval, "key %#x is for a %s, and not for a %s", uint32(number),
+			kindNames[k.list[i].of], kindNames[of]))
 	}
-	return k.list[i].Key, nil
+	return k.list[i].Key
 }
 
-func (a *args) freeKeyval() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	k, err := a.keyval(int(*(*int32)(p)), kindKeyval)
-	if err != nil {
-		return err
-	}
+func (a *args) freeKeyval() {
+	p := a.where(0)
+	k := a.keyval(int(*(*int32)(p)), kindKeyval)
 	_ = k.Free() // freeing it twice changes nothing
-	return a.setInt(0, int(a.l.abi.constants["KEYVAL_INVALID"]))
+	a.setInt(0, int(a.l.abi.constants["KEYVAL_INVALID"]))
 }
 
-func (a *args) commObject() (object, kind, error) {
-	c, err := a.communicator(0)
-	return c, kindComm, err
-}
-
-func (a *args) typeObject() (object, kind, error) {
-	t, err := a.datatype(0)
-	return t, kindDatatype, err
-}
+func (a *args) commObject() (object, kind) { return a.communicator(0), kindComm }
+func (a *args) typeObject() (object, kind) { return a.datatype(0), kindDatatype }
 
 // keyed decodes an object and a key, which is not one of the library's own.
-func (a *args) keyed(of func() (object, kind, error)) (object, *caching.Key[object], error) {
-	o, which, err := of()
-	if err != nil {
-		return nil, nil, err
-	}
+func (a *args) keyed(of func() (object, kind)) (object, *caching.Key[object]) {
+	o, which := of()
 	if a.fixedValue(a.int(1)) != nil {
-		return nil, nil, errorf(mpi.ErrKeyval, "the attribute is the library's, and cannot be changed")
+		panic(failf(mpi.ErrKeyval, "the attribute is the library's, and cannot be changed"))
 	}
-	k, err := a.keyval(a.int(1), which)
-	return o, k, err
+	return o, a.keyval(a.int(1), which)
 }
 
 // attributeError is the error of a change of attributes: that of a function of the program, or of the key.
@@ -148,34 +132,23 @@ func attributeError(err error) error {
 	return err
 }
 
-func (a *args) setAttr(of func() (object, kind, error)) error {
-	o, k, err := a.keyed(of)
-	if err != nil {
-		return err
-	}
-	return attributeError(o.attributesOf().Set(o, k, a.pointer(2)))
+func (a *args) setAttr(of func() (object, kind)) {
+	o, k := a.keyed(of)
+	check(attributeError(o.attributesOf().Set(o, k, a.pointer(2))))
 }
 
-func (a *args) getAttr(of func() (object, kind, error)) error {
-	o, k, err := a.keyed(of)
-	if err != nil {
-		return err
-	}
+func (a *args) getAttr(of func() (object, kind)) {
+	o, k := a.keyed(of)
 	value, ok := o.attributesOf().Get(k)
 	if ok {
-		if err := a.setPointer(2, value.(unsafe.Pointer)); err != nil {
-			return err
-		}
+		a.setPointer(2, value.(unsafe.Pointer))
 	}
-	return a.setFlag(3, ok)
+	a.setFlag(3, ok)
 }
 
-func (a *args) deleteAttr(of func() (object, kind, error)) error {
-	o, k, err := a.keyed(of)
-	if err != nil {
-		return err
-	}
-	return attributeError(o.attributesOf().Delete(o, k))
+func (a *args) deleteAttr(of func() (object, kind)) {
+	o, k := a.keyed(of)
+	check(attributeError(o.attributesOf().Delete(o, k)))
 }
 
 // fixed are the values of the attributes that each communicator has, by their keys. A program gets pointers to them.
@@ -204,16 +177,13 @@ func (a *args) fixedValue(key int) *int32 {
 	return value
 }
 
-func (a *args) commGetAttr() error {
-	if _, err := a.communicator(0); err != nil {
-		return err
-	}
+func (a *args) commGetAttr() {
+	a.communicator(0)
 	value := a.fixedValue(a.int(1))
 	if value == nil {
-		return a.getAttr(a.commObject)
+		a.getAttr(a.commObject)
+		return
 	}
-	if err := a.setPointer(2, unsafe.Pointer(value)); err != nil {
-		return err
-	}
-	return a.setFlag(3, true)
+	a.setPointer(2, unsafe.Pointer(value))
+	a.setFlag(3, true)
 }

@@ -17,10 +17,10 @@ type sendBuffer struct {
 
 // The calls of a communicator and of a session have the arguments of the rank's calls after the object.
 var _ = add(map[string]implementation{
-	"Buffer_attach":         func(a *args) error { return a.attachBuffer(&a.l.buffer, 0) },
-	"Buffer_detach":         func(a *args) error { return a.detachBuffer(&a.l.buffer, 0) },
-	"Buffer_flush":          func(a *args) error { return a.flushBuffer(&a.l.buffer, 0) },
-	"Buffer_iflush":         func(a *args) error { return a.iflushBuffer(&a.l.buffer, 0) },
+	"Buffer_attach":         func(a *args) { a.attachBuffer(&a.l.buffer, 0) },
+	"Buffer_detach":         func(a *args) { a.detachBuffer(&a.l.buffer, 0) },
+	"Buffer_flush":          func(a *args) { a.flushBuffer(&a.l.buffer, 0) },
+	"Buffer_iflush":         func(a *args) { a.iflushBuffer(&a.l.buffer, 0) },
 	"Comm_attach_buffer":    withBuffer((*args).commBuffer, (*args).attachBuffer),
 	"Comm_detach_buffer":    withBuffer((*args).commBuffer, (*args).detachBuffer),
 	"Comm_flush_buffer":     withBuffer((*args).commBuffer, (*args).flushBuffer),
@@ -32,21 +32,12 @@ var _ = add(map[string]implementation{
 })
 
 // withBuffer is a call on the buffer of the object of argument 0.
-func withBuffer(of func(*args) (*sendBuffer, error), do func(a *args, b *sendBuffer, next int) error) implementation {
-	return func(a *args) error {
-		b, err := of(a)
-		if err != nil {
-			return err
-		}
-		return do(a, b, 1)
-	}
+func withBuffer(of func(*args) *sendBuffer, do func(a *args, b *sendBuffer, next int)) implementation {
+	return func(a *args) { do(a, of(a), 1) }
 }
 
-func (a *args) commBuffer() (*sendBuffer, error) {
-	c, err := a.communicator(0)
-	if err != nil {
-		return nil, err
-	}
+func (a *args) commBuffer() *sendBuffer {
+	c := a.communicator(0)
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
 	if c.buffer.SendBuffer == nil {
@@ -54,16 +45,10 @@ func (a *args) commBuffer() (*sendBuffer, error) {
 		list := []*mpi.SendBuffer{c.buffer.SendBuffer, c.session}
 		c.SetSendBuffers(slices.DeleteFunc(list, func(b *mpi.SendBuffer) bool { return b == nil })...)
 	}
-	return &c.buffer, nil
+	return &c.buffer
 }
 
-func (a *args) sessionBuffer() (*sendBuffer, error) {
-	s, err := a.session(a.handle(0, kindSession))
-	if err != nil {
-		return nil, err
-	}
-	return &s.buffer, nil
-}
+func (a *args) sessionBuffer() *sendBuffer { return &a.session(a.handle(0, kindSession)).buffer }
 
 // end detaches a buffer whose user ends, if it is attached.
 func (b *sendBuffer) end() error {
@@ -75,56 +60,41 @@ func (b *sendBuffer) end() error {
 }
 
 // attachBuffer: buffer, size.
-func (a *args) attachBuffer(b *sendBuffer, next int) error {
+func (a *args) attachBuffer(b *sendBuffer, next int) {
 	n, memory := a.count(next+1), a.pointer(next)
 	if automatic := a.l.abi.constants["BUFFER_AUTOMATIC"]; automatic != 0 && int64(uintptr(memory)) == automatic {
 		n = mpi.AutomaticBuffer
 	}
 	if n < 0 {
-		return errorf(mpi.ErrArg, "a buffer of %d bytes", n)
+		panic(failf(mpi.ErrArg, "a buffer of %d bytes", n))
 	}
-	if err := b.Attach(int(n)); err != nil {
-		return err
-	}
+	check(b.Attach(int(n)))
 	b.memory = memory
-	return nil
 }
 
 // detachBuffer: where the address and the size of the buffer go.
-func (a *args) detachBuffer(b *sendBuffer, next int) error {
-	if _, err := a.where(next + 1); err != nil {
-		return err
-	}
-	to, err := a.where(next)
-	if err != nil {
-		return err
-	}
-	n, err := b.Detach(context.Background())
-	if err != nil {
-		return err
-	}
+func (a *args) detachBuffer(b *sendBuffer, next int) {
+	a.where(next + 1)
+	to := a.where(next)
+	n := must(b.Detach(context.Background()))
 	*(*unsafe.Pointer)(to) = b.memory
 	b.memory = nil
 	if n == mpi.AutomaticBuffer {
 		n = 0
 	}
-	return a.setCount(next+1, int64(n))
+	a.setCount(next+1, int64(n))
 }
 
 // flushBuffer has no arguments.
-func (a *args) flushBuffer(b *sendBuffer, _ int) error { return b.Flush(context.Background()) }
+func (a *args) flushBuffer(b *sendBuffer, _ int) { check(b.Flush(context.Background())) }
 
 // iflushBuffer: request.
-func (a *args) iflushBuffer(b *sendBuffer, next int) error {
-	r, handle, err := give(a, a.l.requests, next)
-	if err != nil {
-		return err
-	}
+func (a *args) iflushBuffer(b *sendBuffer, next int) {
+	r, handle := give(a, a.l.requests, next)
 	g := &general{l: a.l, end: make(chan struct{})}
 	r.own, r.comm = &special{general: g}, a.comm
 	go func() {
 		g.err = b.Flush(context.Background())
 		_ = g.complete(handle) // nothing is called
 	}()
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 type collectiveCall struct {
 	// kind is what it is to the other members if it is refused: nothing, if they are not notified.
 	kind   coll.Collective
-	decode func(a *args, o *operands) error
+	decode func(a *args, o *operands)
 	wait   func(o *operands) error
 	start  func(o *operands) (mpi.Request, error)
 	// Arguments from args on are those of the other forms: a request, or an info and a request.
@@ -80,106 +80,74 @@ var collectiveCalls = map[string]collectiveCall{
 var _ = func() struct{} {
 	calls := map[string]implementation{}
 	for name, c := range collectiveCalls {
-		calls[name] = func(a *args) error {
+		calls[name] = func(a *args) {
 			o := a.operands
-			if err := c.decode(a, o); err != nil {
-				return c.refuse(o, err)
-			}
-			return c.wait(o)
+			c.refuse(o, attempt(func() { c.decode(a, o) }))
+			check(c.wait(o))
 		}
 		lower := string(name[0]|0x20) + name[1:]
-		calls["I"+lower] = func(a *args) error {
+		calls["I"+lower] = func(a *args) {
 			o := a.operands
-			err := c.decode(a, o)
-			if err == nil {
-				_, err = a.where(c.args)
-			}
-			if err != nil {
-				return c.refuse(o, err)
-			}
-			r, err := c.start(o)
-			return a.newRequest(c.args, r, err, false)
+			c.refuse(o, attempt(func() {
+				c.decode(a, o)
+				a.where(c.args)
+			}))
+			a.newRequest(c.args, must(c.start(o)), false)
 		}
-		calls[name+"_init"] = func(a *args) error {
+		calls[name+"_init"] = func(a *args) {
 			o := new(operands) // of each start, until the request is freed
-			if err := c.decode(a, o); err != nil {
-				return err
-			}
-			r, _, err := give(a, a.l.requests, c.args+1) // behind an info
-			if err != nil {
-				return err
-			}
+			c.decode(a, o)
+			r, _ := give(a, a.l.requests, c.args+1) // behind an info
 			r.comm, r.own = a.comm, &special{persistent: true, begin: func() (mpi.Request, error) { return c.start(o) }}
-			return nil
 		}
 	}
 	return add(calls)
 }()
 
-// refuse ends the call of the other members, which wait for this rank, unless it is not known which they are.
-func (c *collectiveCall) refuse(o *operands, err error) error {
-	if o.comm != nil && c.kind != 0 {
+// refuse ends the call if there is an error. The calls of the other members, which wait for this rank, end too, unless it
+// is not known which they are.
+func (c *collectiveCall) refuse(o *operands, err error) {
+	if err != nil && o.comm != nil && c.kind != 0 {
 		mpi.Foreign.Refuse(o.Comm, c.kind, classOf(err))
 	}
-	return err
+	check(err)
 }
 
 // barrier: comm.
-func (a *args) barrier(o *operands) (err error) {
-	if o.comm, err = a.communicator(0); err != nil {
-		return err
-	}
-	return nil
-}
+func (a *args) barrier(o *operands) { o.comm = a.communicator(0) }
 
 // bcast: buffer, count, datatype, root, comm.
-func (a *args) bcast(o *operands) (err error) {
-	if o.comm, err = a.communicator(4); err != nil {
-		return err
-	}
-	o.root = a.rootOf(3)
-	o.send, err = a.buffer(0)
-	return err
+func (a *args) bcast(o *operands) {
+	o.comm, o.root = a.communicator(4), a.rootOf(3)
+	o.send = a.buffer(0)
 }
 
 // contribution decodes a buffer that is sent: MPI_IN_PLACE is one.
-func (a *args) contribution(i int, times int64) (mpi.Buffer, error) {
+func (a *args) contribution(i int, times int64) mpi.Buffer {
 	if a.inPlace(i) {
-		return mpi.InPlace, nil
+		return mpi.InPlace
 	}
 	return a.buffers(i, times)
 }
 
 // gather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
-func (a *args) gather(o *operands) (err error) {
-	if o.comm, err = a.communicator(7); err != nil {
-		return err
+func (a *args) gather(o *operands) {
+	o.comm, o.root = a.communicator(7), a.rootOf(6)
+	o.send = a.contribution(0, 1)
+	if o.receivesAt(o.root) {
+		o.recv = a.buffers(3, int64(o.ranks()))
 	}
-	o.root = a.rootOf(6)
-	if o.send, err = a.contribution(0, 1); err == nil && o.receivesAt(o.root) {
-		o.recv, err = a.buffers(3, int64(o.ranks()))
-	}
-	return err
 }
 
 // blocks decodes a buffer with n blocks: an address, and arrays of counts and displacements in extents.
-func (a *args) blocks(n, buf, counts, displs, of int) (mpi.Blocks, error) {
-	lengths, err := a.integers(counts, n)
-	if err != nil {
-		return mpi.Blocks{}, err
-	}
-	at, err := a.integers(displs, n)
-	if err != nil {
-		return mpi.Blocks{}, err
-	}
+func (a *args) blocks(n, buf, counts, displs, of int) mpi.Blocks {
+	lengths := a.integers(counts, n)
+	at := a.integers(displs, n)
 	some := 0
 	for _, length := range lengths {
 		some |= length
 	}
-	t, err := a.l.messageType(int64(some), a.handle(of, kindDatatype))
-	if err != nil {
-		return mpi.Blocks{}, err
-	}
+	t := a.l.messageType(int64(some), a.handle(of, kindDatatype))
 	list := make([]mpi.Block, n)
 	for i := range list {
 		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]) * t.Extent(), Of: t}
@@ -188,236 +156,156 @@ func (a *args) blocks(n, buf, counts, displs, of int) (mpi.Blocks, error) {
 }
 
 // memoryBlocks are blocks at an address, which is not MPI_IN_PLACE.
-func (a *args) memoryBlocks(i int, list []mpi.Block) (mpi.Blocks, error) {
-	if _, err := a.memory(i, 0, a.l.bytes); err != nil {
-		return mpi.Blocks{}, err
-	}
-	return mpi.Foreign.MemoryBlocks(a.pointer(i), list), nil
+func (a *args) memoryBlocks(i int, list []mpi.Block) mpi.Blocks {
+	a.memory(i, 0, a.l.bytes)
+	return mpi.Foreign.MemoryBlocks(a.pointer(i), list)
 }
 
 // blocksOfTypes is blocks for a datatype of each, with displacements in bytes. They follow each other from argument buf on.
-func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) ([]int, error)) (mpi.Blocks, error) {
-	lengths, err := a.integers(buf+1, n)
-	if err != nil {
-		return mpi.Blocks{}, err
-	}
-	at, err := displacements(buf+2, n)
-	if err != nil {
-		return mpi.Blocks{}, err
-	}
-	types := a.pointer(buf + 3)
-	if types == nil && n > 0 {
-		return mpi.Blocks{}, errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", buf+4, a.name)
-	}
+func (a *args) blocksOfTypes(n, buf int, displacements func(i, n int) []int) mpi.Blocks {
+	lengths := a.integers(buf+1, n)
+	at := displacements(buf+2, n)
+	types := a.arrayAt(buf+3, n)
 	list := make([]mpi.Block, n)
 	for i := range list {
-		of, err := a.l.messageType(int64(lengths[i]), a.l.handleAt(types, i))
-		if err != nil {
-			return mpi.Blocks{}, err
-		}
+		of := a.l.messageType(int64(lengths[i]), a.l.handleAt(types, i))
 		list[i] = mpi.Block{Count: int64(lengths[i]), Offset: int64(at[i]), Of: of}
 	}
 	return a.memoryBlocks(buf, list)
 }
 
 // gatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm.
-func (a *args) gatherv(o *operands) (err error) {
-	if o.comm, err = a.communicator(8); err != nil {
-		return err
+func (a *args) gatherv(o *operands) {
+	o.comm, o.root = a.communicator(8), a.rootOf(7)
+	o.send = a.contribution(0, 1)
+	if o.receivesAt(o.root) {
+		o.recvs = a.blocks(o.ranks(), 3, 4, 5, 6)
 	}
-	o.root = a.rootOf(7)
-	if o.send, err = a.contribution(0, 1); err == nil && o.receivesAt(o.root) {
-		o.recvs, err = a.blocks(o.ranks(), 3, 4, 5, 6)
-	}
-	return err
 }
 
 // scatter: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm.
-func (a *args) scatter(o *operands) (err error) {
-	if o.comm, err = a.communicator(7); err != nil {
-		return err
+func (a *args) scatter(o *operands) {
+	o.comm, o.root = a.communicator(7), a.rootOf(6)
+	o.recv = a.contribution(3, 1)
+	if o.receivesAt(o.root) {
+		o.send = a.buffers(0, int64(o.ranks()))
 	}
-	o.root = a.rootOf(6)
-	if o.recv, err = a.contribution(3, 1); err == nil && o.receivesAt(o.root) {
-		o.send, err = a.buffers(0, int64(o.ranks()))
-	}
-	return err
 }
 
 // scatterv: sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm.
-func (a *args) scatterv(o *operands) (err error) {
-	if o.comm, err = a.communicator(8); err != nil {
-		return err
+func (a *args) scatterv(o *operands) {
+	o.comm, o.root = a.communicator(8), a.rootOf(7)
+	o.recv = a.contribution(4, 1)
+	if o.receivesAt(o.root) {
+		o.sends = a.blocks(o.ranks(), 0, 1, 2, 3)
 	}
-	o.root = a.rootOf(7)
-	if o.recv, err = a.contribution(4, 1); err == nil && o.receivesAt(o.root) {
-		o.sends, err = a.blocks(o.ranks(), 0, 1, 2, 3)
-	}
-	return err
 }
 
 // allgather: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
-func (a *args) allgather(o *operands) (err error) {
-	if o.comm, err = a.communicator(6); err != nil {
-		return err
-	}
-	if o.send, err = a.contribution(0, 1); err == nil {
-		o.recv, err = a.buffers(3, int64(o.ranks()))
-	}
-	return err
+func (a *args) allgather(o *operands) {
+	o.comm = a.communicator(6)
+	o.send = a.contribution(0, 1)
+	o.recv = a.buffers(3, int64(o.ranks()))
 }
 
 // allgatherv: sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm.
-func (a *args) allgatherv(o *operands) (err error) {
-	if o.comm, err = a.communicator(7); err != nil {
-		return err
-	}
-	if o.send, err = a.contribution(0, 1); err == nil {
-		o.recvs, err = a.blocks(o.ranks(), 3, 4, 5, 6)
-	}
-	return err
+func (a *args) allgatherv(o *operands) {
+	o.comm = a.communicator(7)
+	o.send = a.contribution(0, 1)
+	o.recvs = a.blocks(o.ranks(), 3, 4, 5, 6)
 }
 
 // alltoall: sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm.
-func (a *args) alltoall(o *operands) (err error) {
-	if o.comm, err = a.communicator(6); err != nil {
-		return err
-	}
-	if o.send, err = a.contribution(0, int64(o.ranks())); err == nil {
-		o.recv, err = a.buffers(3, int64(o.ranks()))
-	}
-	return err
+func (a *args) alltoall(o *operands) {
+	o.comm = a.communicator(6)
+	o.send = a.contribution(0, int64(o.ranks()))
+	o.recv = a.buffers(3, int64(o.ranks()))
 }
 
 // alltoallv: sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm.
-func (a *args) alltoallv(o *operands) (err error) {
-	if o.comm, err = a.communicator(8); err != nil {
-		return err
-	}
+func (a *args) alltoallv(o *operands) {
+	o.comm = a.communicator(8)
 	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
-		if o.sends, err = a.blocks(o.ranks(), 0, 1, 2, 3); err != nil {
-			return err
-		}
+		o.sends = a.blocks(o.ranks(), 0, 1, 2, 3)
 	}
-	o.recvs, err = a.blocks(o.ranks(), 4, 5, 6, 7)
-	return err
+	o.recvs = a.blocks(o.ranks(), 4, 5, 6, 7)
 }
 
 // alltoallw: the same with an array of datatypes, and displacements in bytes: those of MPI_Alltoallw_c have 64 bits.
-func (a *args) alltoallw(o *operands) (err error) {
-	if o.comm, err = a.communicator(8); err != nil {
-		return err
-	}
+func (a *args) alltoallw(o *operands) {
+	o.comm = a.communicator(8)
 	if o.sends = mpi.InPlaceBlocks; !a.inPlace(0) {
-		if o.sends, err = a.blocksOfTypes(o.ranks(), 0, a.integers); err != nil {
-			return err
-		}
+		o.sends = a.blocksOfTypes(o.ranks(), 0, a.integers)
 	}
-	o.recvs, err = a.blocksOfTypes(o.ranks(), 4, a.integers)
-	return err
+	o.recvs = a.blocksOfTypes(o.ranks(), 4, a.integers)
 }
 
 // reductionBuffers decodes sendbuf, recvbuf, count, datatype and op, which follow each other.
-func (a *args) reductionBuffers(o *operands, receives bool) error {
-	r, err := a.reduction()
-	if err != nil {
-		return err
-	}
-	n := a.count(2)
-	if n < 0 {
-		return errorf(mpi.ErrCount, "the count is %d", n)
-	}
+func (a *args) reductionBuffers(o *operands, receives bool) {
+	r, n := a.reduction(), a.size(2)
 	o.op = r.op
-	if o.send, err = a.reduced(0, n, r.of); err != nil || !receives {
-		return err
+	o.send = a.reduced(0, n, r.of)
+	if receives {
+		o.recv = a.memory(1, n, r.of)
+		a.distinct(n)
 	}
-	if o.recv, err = a.memory(1, n, r.of); err != nil {
-		return err
-	}
-	return a.distinct(n)
 }
 
 // distinct wants buffers 0 and 1 of a reduction not to be the same memory, of which an algorithm would overwrite what it still needs.
-func (a *args) distinct(n int64) error {
+func (a *args) distinct(n int64) {
 	if p := a.pointer(0); n > 0 && p != nil && p == a.pointer(1) {
-		return errorf(mpi.ErrBuffer, "both buffers of MPI_%s are at one address: give MPI_IN_PLACE or other memory", a.name)
+		panic(failf(mpi.ErrBuffer, "both buffers of MPI_%s are at one address: give MPI_IN_PLACE or other memory", a.name))
 	}
-	return nil
 }
 
-func (a *args) reduced(i int, n int64, of *datatype.Type) (mpi.Buffer, error) {
+func (a *args) reduced(i int, n int64, of *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
-		return mpi.InPlace, nil
+		return mpi.InPlace
 	}
 	return a.memory(i, n, of)
 }
 
 // reduce: sendbuf, recvbuf, count, datatype, op, root, comm.
-func (a *args) reduce(o *operands) (err error) {
-	if o.comm, err = a.communicator(6); err != nil {
-		return err
-	}
-	o.root = a.rootOf(5)
-	return a.reductionBuffers(o, o.receivesAt(o.root))
+func (a *args) reduce(o *operands) {
+	o.comm, o.root = a.communicator(6), a.rootOf(5)
+	a.reductionBuffers(o, o.receivesAt(o.root))
 }
 
 // toAll: sendbuf, recvbuf, count, datatype, op, comm.
-func (a *args) toAll(o *operands) (err error) {
-	if o.comm, err = a.communicator(5); err != nil {
-		return err
-	}
-	return a.reductionBuffers(o, true)
+func (a *args) toAll(o *operands) {
+	o.comm = a.communicator(5)
+	a.reductionBuffers(o, true)
 }
 
 // reduceScatter: sendbuf, recvbuf, recvcounts, datatype, op, comm.
-func (a *args) reduceScatter(o *operands) (err error) {
-	if o.comm, err = a.communicator(5); err != nil {
-		return err
-	}
-	r, err := a.reduction()
-	if err != nil {
-		return err
-	}
-	if o.counts, err = a.integers(2, o.Size()); err != nil {
-		return err
-	}
+func (a *args) reduceScatter(o *operands) {
+	o.comm = a.communicator(5)
+	r := a.reduction()
+	o.counts = a.integers(2, o.Size())
 	var all int64
 	for _, n := range o.counts {
 		if n < 0 {
-			return errorf(mpi.ErrCount, "a count is %d", n)
+			panic(failf(mpi.ErrCount, "a count is %d", n))
 		}
 		all += int64(n)
 	}
-	return a.scattered(o, r, int64(o.counts[o.Rank()]), all)
+	a.scattered(o, r, int64(o.counts[o.Rank()]), all)
 }
 
 // reduceScatterBlock: sendbuf, recvbuf, recvcount, datatype, op, comm.
-func (a *args) reduceScatterBlock(o *operands) (err error) {
-	if o.comm, err = a.communicator(5); err != nil {
-		return err
-	}
-	r, err := a.reduction()
-	if err != nil {
-		return err
-	}
-	n := a.count(2)
-	if n < 0 {
-		return errorf(mpi.ErrCount, "the count is %d", n)
-	}
-	return a.scattered(o, r, n, n*int64(o.Size()))
+func (a *args) reduceScatterBlock(o *operands) {
+	o.comm = a.communicator(5)
+	r, n := a.reduction(), a.size(2)
+	a.scattered(o, r, n, n*int64(o.Size()))
 }
 
 // scattered sets the operands of a reduction of all elements, of which the caller gets its own ones. In place, all are in recvbuf.
-func (a *args) scattered(o *operands, r *reduction, own, all int64) (err error) {
+func (a *args) scattered(o *operands, r *reduction, own, all int64) {
 	if a.inPlace(0) {
 		own = all
 	}
 	o.op = r.op
-	if o.send, err = a.reduced(0, all, r.of); err != nil {
-		return err
-	}
-	if o.recv, err = a.memory(1, own, r.of); err != nil {
-		return err
-	}
-	return a.distinct(own)
+	o.send = a.reduced(0, all, r.of)
+	o.recv = a.memory(1, own, r.of)
+	a.distinct(own)
 }

@@ -50,43 +50,33 @@ func (a *args) constructionOf(t *dtype) construction {
 }
 
 // construction describes the datatype of argument 0.
-func (a *args) construction() (t *dtype, d construction, err error) {
-	if t, err = a.datatype(0); err != nil {
-		return nil, d, err
-	}
+func (a *args) construction() (t *dtype, d construction) {
+	t = a.datatype(0)
 	if t.Large() && !a.wide {
-		return nil, d, errorf(mpi.ErrType, "the datatype was made by a call with large counts: use MPI_%s_c", a.name)
+		panic(failf(mpi.ErrType, "the datatype was made by a call with large counts: use MPI_%s_c", a.name))
 	}
-	return t, a.constructionOf(t), nil
+	return t, a.constructionOf(t)
 }
 
 // envelope: datatype, and where the numbers of integers, addresses, large counts (of the large form) and datatypes go,
 // and the combiner.
-func (a *args) envelope() error {
-	_, d, err := a.construction()
-	if err != nil {
-		return err
-	}
+func (a *args) envelope() {
+	_, d := a.construction()
 	lengths := []int{len(d.integers), len(d.addresses), len(d.large), len(d.types)}
 	if !a.wide {
 		lengths = slices.Delete(lengths, 2, 3)
 	}
 	for i, n := range lengths {
-		if err := a.setCount(1+i, int64(n)); err != nil {
-			return err
-		}
+		a.setCount(1+i, int64(n))
 	}
-	return a.setInt(1+len(lengths), int(a.l.abi.constants[d.combiner]))
+	a.setInt(1+len(lengths), int(a.l.abi.constants[d.combiner]))
 }
 
 // contents: datatype, the most integers, addresses, large counts (of the large form) and datatypes, and where they go.
-func (a *args) contents() error {
-	t, d, err := a.construction()
-	if err != nil {
-		return err
-	}
+func (a *args) contents() {
+	t, d := a.construction()
 	if d.combiner == "COMBINER_NAMED" {
-		return errorf(mpi.ErrType, "%s is predefined and has no contents", t.name)
+		panic(failf(mpi.ErrType, "%s is predefined and has no contents", t.name))
 	}
 	words, kinds := [][]int64{d.addresses}, []string{"integers", "addresses", "datatypes"}
 	if a.wide {
@@ -99,7 +89,7 @@ func (a *args) contents() error {
 	have = append(have, len(d.types))
 	for i, n := range have {
 		if room := a.count(1 + i); int64(n) > room {
-			return errorf(mpi.ErrArg, "the datatype has %d %s, and there is room for %d", n, kinds[i], room)
+			panic(failf(mpi.ErrArg, "the datatype has %d %s, and there is room for %d", n, kinds[i], room))
 		}
 	}
 	to := 1 + len(have)
@@ -107,39 +97,28 @@ func (a *args) contents() error {
 	for i, v := range d.integers {
 		integers[i] = int(v)
 	}
-	if err := a.setInts(to, integers); err != nil {
-		return err
-	}
+	a.setInts(to, integers)
 	for i, list := range words {
-		if err := a.setWords(to+1+i, list); err != nil {
-			return err
-		}
+		a.setWords(to+1+i, list)
 	}
-	return a.setTypes(to+1+len(words), d.types)
+	a.setTypes(to+1+len(words), d.types)
 }
 
 // setWords writes an array of 64-bit integers.
-func (a *args) setWords(i int, list []int64) error {
+func (a *args) setWords(i int, list []int64) {
 	if len(list) == 0 {
-		return nil
+		return
 	}
-	p, err := a.where(i)
-	if err != nil {
-		return err
-	}
+	p := a.where(i)
 	copy(unsafe.Slice((*int64)(p), len(list)), list)
-	return nil
 }
 
 // setTypes writes an array of handles of datatypes. Those without a handle get one, which the program frees.
-func (a *args) setTypes(i int, types []*datatype.Type) error {
+func (a *args) setTypes(i int, types []*datatype.Type) {
 	if len(types) == 0 {
-		return nil
+		return
 	}
-	p, err := a.where(i)
-	if err != nil {
-		return err
-	}
+	p := a.where(i)
 	for k, of := range types {
 		handle, known := a.l.named[of]
 		if !known {
@@ -151,13 +130,12 @@ func (a *args) setTypes(i int, types []*datatype.Type) error {
 				for given := range k {
 					a.l.types.remove(a.l.handleAt(p, given))
 				}
-				return err
+				check(err)
 			}
 			d.Type, d.handle, handle = of, h, h
 		}
 		a.l.setHandleAt(p, k, handle)
 	}
-	return nil
 }
 
 // translate turns what a datatype was made of into constants of the ABI.
@@ -188,7 +166,7 @@ func (a *args) translate(combiner datatype.Combiner, integers []int64) {
 }
 
 // matchSize: class of types, size, datatype.
-func (a *args) matchSize() error {
+func (a *args) matchSize() {
 	var names string
 	switch c := a.l.abi.constants; int64(a.int(0)) {
 	case c["TYPECLASS_REAL"]:
@@ -198,13 +176,14 @@ func (a *args) matchSize() error {
 	case c["TYPECLASS_COMPLEX"]:
 		names = "COMPLEX DOUBLE_COMPLEX C_LONG_DOUBLE_COMPLEX"
 	default:
-		return errorf(mpi.ErrArg, "%d is no class of types", a.int(0))
+		panic(failf(mpi.ErrArg, "%d is no class of types", a.int(0)))
 	}
 	for _, name := range strings.Fields(names) {
 		h := a.l.abi.handle(kindDatatype, a.l.abi.constants[name])
 		if t := a.l.types.get(h); t != nil && t.Size() == int64(a.int(1)) {
-			return a.setHandle(2, h)
+			a.setHandle(2, h)
+			return
 		}
 	}
-	return errorf(mpi.ErrArg, "there is no datatype of %d bytes in the class", a.int(1))
+	panic(failf(mpi.ErrArg, "there is no datatype of %d bytes in the class", a.int(1)))
 }

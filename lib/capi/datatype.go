@@ -48,65 +48,42 @@ func (t *dtype) bytesOf(n int64) int64 {
 }
 
 var _ = add(map[string]implementation{
-	"Type_size":            (*args).typeSize,
-	"Type_size_x":          func(a *args) error { a.wide = true; return a.typeSize() },
-	"Type_get_extent":      func(a *args) error { return a.typeBounds((*datatype.Type).Bounds) },
-	"Type_get_extent_x":    func(a *args) error { return a.typeBounds((*datatype.Type).Bounds) },
-	"Type_get_true_extent": func(a *args) error { return a.typeBounds((*datatype.Type).TrueBounds) },
-	"Type_get_true_extent_x": func(a *args) error {
-		return a.typeBounds((*datatype.Type).TrueBounds)
-	},
-	"Type_extent":   func(a *args) error { return a.typeBound(func(_, extent int64) int64 { return extent }) },
-	"Type_lb":       func(a *args) error { return a.typeBound(func(lb, _ int64) int64 { return lb }) },
-	"Type_ub":       func(a *args) error { return a.typeBound(func(lb, extent int64) int64 { return lb + extent }) },
-	"Type_commit":   (*args).typeCommit,
-	"Type_free":     (*args).typeFree,
-	"Type_dup":      (*args).typeDup,
-	"Type_set_name": (*args).typeSetName,
-	"Type_get_name": (*args).typeGetName,
+	"Type_size":              (*args).typeSize,
+	"Type_size_x":            func(a *args) { a.wide = true; a.typeSize() },
+	"Type_get_extent":        func(a *args) { a.typeBounds((*datatype.Type).Bounds) },
+	"Type_get_extent_x":      func(a *args) { a.typeBounds((*datatype.Type).Bounds) },
+	"Type_get_true_extent":   func(a *args) { a.typeBounds((*datatype.Type).TrueBounds) },
+	"Type_get_true_extent_x": func(a *args) { a.typeBounds((*datatype.Type).TrueBounds) },
+	"Type_extent":            func(a *args) { a.typeBound(func(_, extent int64) int64 { return extent }) },
+	"Type_lb":                func(a *args) { a.typeBound(func(lb, _ int64) int64 { return lb }) },
+	"Type_ub":                func(a *args) { a.typeBound(func(lb, extent int64) int64 { return lb + extent }) },
+	"Type_commit":            func(a *args) { a.typeAt(0).committed = true },
+	"Type_free":              (*args).typeFree,
+	"Type_dup":               (*args).typeDup,
+	"Type_set_name":          func(a *args) { a.datatype(0).name = a.text(1) },
+	"Type_get_name":          (*args).typeGetName,
 
-	"Type_contiguous": func(a *args) error {
-		return a.derive(1, 2, func(t *datatype.Type) (*datatype.Type, error) { return datatype.Contiguous(a.count(0), t) })
-	},
-	"Type_vector": func(a *args) error {
-		return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) {
-			return datatype.Vector(a.count(0), a.count(1), a.count(2), t)
-		})
-	},
+	"Type_contiguous":     func(a *args) { a.setDatatype(2, made(datatype.Contiguous(a.count(0), a.datatype(1).Type))) },
+	"Type_vector":         (*args).vector,
 	"Type_create_hvector": (*args).hvector,
 	"Type_hvector":        (*args).hvector,
-	"Type_indexed": func(a *args) error {
-		lengths, displs, err := a.lists(a.integers)
-		if err != nil {
-			return err
-		}
-		return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) { return datatype.Indexed(lengths, displs, t) })
+	"Type_indexed": func(a *args) {
+		lengths, displs := a.lists(a.integers)
+		a.setDatatype(4, made(datatype.Indexed(lengths, displs, a.datatype(3).Type)))
 	},
 	"Type_create_hindexed": (*args).hindexed,
 	"Type_hindexed":        (*args).hindexed,
-	"Type_create_indexed_block": func(a *args) error {
-		displs, err := a.integers(2, a.elements())
-		if err != nil {
-			return err
-		}
-		return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) {
-			return datatype.IndexedBlock(a.count(1), wideOf(displs), t)
-		})
+	"Type_create_indexed_block": func(a *args) {
+		displs := wideOf(a.integers(2, a.elements()))
+		a.setDatatype(4, made(datatype.IndexedBlock(a.count(1), displs, a.datatype(3).Type)))
 	},
-	"Type_create_hindexed_block": func(a *args) error {
-		displs, err := a.addresses(2, a.elements())
-		if err != nil {
-			return err
-		}
-		return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) {
-			return datatype.HindexedBlock(a.count(1), wideOf(displs), t)
-		})
+	"Type_create_hindexed_block": func(a *args) {
+		displs := wideOf(a.addresses(2, a.elements()))
+		a.setDatatype(4, made(datatype.HindexedBlock(a.count(1), displs, a.datatype(3).Type)))
 	},
-	"Type_create_struct": (*args).structure,
-	"Type_struct":        (*args).structure,
-	"Type_create_resized": func(a *args) error {
-		return a.derive(0, 3, func(t *datatype.Type) (*datatype.Type, error) { return datatype.Resized(t, a.count(1), a.count(2)) })
-	},
+	"Type_create_struct":   (*args).structure,
+	"Type_struct":          (*args).structure,
+	"Type_create_resized":  func(a *args) { a.setDatatype(3, made(datatype.Resized(a.datatype(0).Type, a.count(1), a.count(2)))) },
 	"Type_create_subarray": (*args).subarray,
 	"Type_create_darray":   (*args).darray,
 
@@ -185,121 +162,81 @@ func (l *Library) nameDatatype(name string, t, combined *datatype.Type) {
 	}
 }
 
+// made returns a new datatype, or ends the call.
+func made(t *datatype.Type, err error) *datatype.Type {
+	if err != nil {
+		panic(failf(mpi.ErrArg, "%v", err))
+	}
+	return t
+}
+
 // setDatatype gives a datatype a handle.
-func (a *args) setDatatype(i int, made *datatype.Type, err error) error {
-	if err != nil {
-		return &callError{mpi.ErrArg, err.Error()}
-	}
-	t, handle, err := give(a, a.l.types, i)
-	if err != nil {
-		return err
-	}
+func (a *args) setDatatype(i int, made *datatype.Type) {
+	t, handle := give(a, a.l.types, i)
 	if a.wide {
 		made.MarkLarge()
 	}
 	t.Type, t.handle = made, handle
-	return nil
-}
-
-// derive makes a datatype of the one of an argument.
-func (a *args) derive(of, to int, make func(*datatype.Type) (*datatype.Type, error)) error {
-	t, err := a.datatype(of)
-	if err != nil {
-		return err
-	}
-	made, err := make(t.Type)
-	return a.setDatatype(to, made, err)
 }
 
 // elements is how many elements the arrays of a call have: its first argument.
 func (a *args) elements() int { return max(int(a.count(0)), 0) }
 
 // lists reads the arrays of arguments 1 and 2, which have as many elements as argument 0 says.
-func (a *args) lists(displacements func(i, n int) ([]int, error)) (lengths, displs []int64, err error) {
+func (a *args) lists(displacements func(i, n int) []int) (lengths, displs []int64) {
 	if a.count(0) < 0 {
-		return nil, nil, errorf(mpi.ErrArg, "the count is %d", a.count(0))
+		panic(failf(mpi.ErrArg, "the count is %d", a.count(0)))
 	}
-	k, err := a.integers(1, a.elements())
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := displacements(2, a.elements())
-	return wideOf(k), wideOf(d), err
+	return wideOf(a.integers(1, a.elements())), wideOf(displacements(2, a.elements()))
 }
 
-func (a *args) hvector() error {
-	return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) {
-		return datatype.Hvector(a.count(0), a.count(1), a.count(2), t)
-	})
+func (a *args) vector() {
+	a.setDatatype(4, made(datatype.Vector(a.count(0), a.count(1), a.count(2), a.datatype(3).Type)))
 }
 
-func (a *args) hindexed() error {
-	lengths, displs, err := a.lists(a.addresses)
-	if err != nil {
-		return err
-	}
-	return a.derive(3, 4, func(t *datatype.Type) (*datatype.Type, error) { return datatype.Hindexed(lengths, displs, t) })
+func (a *args) hvector() {
+	a.setDatatype(4, made(datatype.Hvector(a.count(0), a.count(1), a.count(2), a.datatype(3).Type)))
 }
 
-func (a *args) structure() error {
-	lengths, displs, err := a.lists(a.addresses)
-	if err != nil {
-		return err
-	}
-	types, err := a.datatypes(3, a.elements())
-	if err != nil {
-		return err
-	}
-	t, err := datatype.Struct(lengths, displs, types)
-	return a.setDatatype(4, t, err)
+func (a *args) hindexed() {
+	lengths, displs := a.lists(a.addresses)
+	a.setDatatype(4, made(datatype.Hindexed(lengths, displs, a.datatype(3).Type)))
+}
+
+func (a *args) structure() {
+	lengths, displs := a.lists(a.addresses)
+	a.setDatatype(4, made(datatype.Struct(lengths, displs, a.datatypes(3, a.elements()))))
 }
 
 // order is MPI_ORDER_C or MPI_ORDER_FORTRAN.
-func (a *args) order(i int) (datatype.Order, error) {
+func (a *args) order(i int) datatype.Order {
 	switch int64(a.int(i)) {
 	case a.l.abi.constants["ORDER_C"]:
-		return datatype.OrderC, nil
+		return datatype.OrderC
 	case a.l.abi.constants["ORDER_FORTRAN"]:
-		return datatype.OrderFortran, nil
+		return datatype.OrderFortran
 	}
-	return 0, errorf(mpi.ErrArg, "the order is %d, and neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", a.int(i))
+	panic(failf(mpi.ErrArg, "the order is %d, and neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", a.int(i)))
 }
 
-func (a *args) subarray() error {
+func (a *args) subarray() {
 	n := a.elements()
 	var lists [3][]int64
 	for i := range lists {
-		list, err := a.integers(1+i, n)
-		if err != nil {
-			return err
-		}
-		lists[i] = wideOf(list)
+		lists[i] = wideOf(a.integers(1+i, n))
 	}
-	order, err := a.order(4)
-	if err != nil {
-		return err
-	}
-	return a.derive(5, 6, func(t *datatype.Type) (*datatype.Type, error) {
-		return datatype.Subarray(lists[0], lists[1], lists[2], order, t)
-	})
+	order := a.order(4)
+	a.setDatatype(6, made(datatype.Subarray(lists[0], lists[1], lists[2], order, a.datatype(5).Type)))
 }
 
-func (a *args) darray() error {
+func (a *args) darray() {
 	n := max(a.int(2), 0)
-	sizes, err := a.integers(3, n)
-	if err != nil {
-		return err
-	}
+	sizes := a.integers(3, n)
 	var lists [3][]int
 	for i := range lists {
-		if lists[i], err = a.ints(4+i, n); err != nil {
-			return err
-		}
+		lists[i] = a.ints(4+i, n)
 	}
-	order, err := a.order(7)
-	if err != nil {
-		return err
-	}
+	order := a.order(7)
 	c := a.l.abi.constants
 	g := datatype.Grid{Ranks: int64(a.int(0)), Rank: int64(a.int(1)), Sizes: wideOf(sizes), Processes: wideOf(lists[2]), Order: order}
 	for i, how := range lists[0] {
@@ -319,126 +256,66 @@ func (a *args) darray() error {
 		}
 		g.Arguments = append(g.Arguments, argument)
 	}
-	return a.derive(8, 9, func(t *datatype.Type) (*datatype.Type, error) { return datatype.Darray(&g, t) })
+	a.setDatatype(9, made(datatype.Darray(&g, a.datatype(8).Type)))
 }
 
-func (a *args) typeSize() error {
-	t, err := a.datatype(0)
-	if err != nil {
-		return err
-	}
-	return a.setCount(1, t.Size())
+func (a *args) typeSize() {
+	t := a.datatype(0)
+	a.setCount(1, t.Size())
 }
 
 // typeBound writes one of the bounds of MPI-1.
-func (a *args) typeBound(of func(lb, extent int64) int64) error {
-	t, err := a.datatype(0)
-	if err != nil {
-		return err
-	}
-	return a.setWord(1, of(t.Bounds()))
+func (a *args) typeBound(of func(lb, extent int64) int64) {
+	t := a.datatype(0)
+	a.setWord(1, of(t.Bounds()))
 }
 
-func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) error {
-	t, err := a.datatype(0)
-	if err != nil {
-		return err
-	}
+func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) {
+	t := a.datatype(0)
 	lb, extent := of(t.Type)
-	if err := a.setWord(1, lb); err != nil {
-		return err
-	}
-	return a.setWord(2, extent)
+	a.setWord(1, lb)
+	a.setWord(2, extent)
 }
 
 // typeAt is a datatype whose handle is in memory.
-func (a *args) typeAt(i int) (*dtype, unsafe.Pointer, error) {
-	p, err := a.where(i)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := a.l.datatype(a.l.handleAt(p, 0))
-	return t, p, err
-}
+func (a *args) typeAt(i int) *dtype { return a.l.datatype(a.l.handleAt(a.where(i), 0)) }
 
-func (a *args) typeCommit() error {
-	t, _, err := a.typeAt(0)
-	if err == nil {
-		t.committed = true
-	}
-	return err
-}
-
-func (a *args) typeFree() error {
-	t, p, err := a.typeAt(0)
-	if err != nil {
-		return err
-	}
+func (a *args) typeFree() {
+	t := a.typeAt(0)
 	if a.l.types.slot(t.handle) == nil || t.combiner != "" {
-		return errorf(mpi.ErrType, "%s is predefined and cannot be freed", cmp.Or(t.name, "a datatype of MPI_Type_create_f90_integer, real or complex"))
+		panic(failf(mpi.ErrType, "%s is predefined and cannot be freed",
+			cmp.Or(t.name, "a datatype of MPI_Type_create_f90_integer, real or complex")))
 	}
-	if err := t.attributes.Clear(t); err != nil {
-		return err
-	}
-	a.l.types.remove(t.handle)
-	a.l.setHandleAt(p, 0, a.l.abi.null[kindDatatype])
-	return nil
+	check(t.attributes.Clear(t))
+	revoke(a, a.l.types, 0, t.handle)
 }
 
-func (a *args) typeDup() error {
-	t, err := a.datatype(0)
-	if err != nil {
-		return err
-	}
-	d, handle, err := give(a, a.l.types, 1)
-	if err != nil {
-		return err
-	}
+func (a *args) typeDup() {
+	t := a.datatype(0)
+	d, handle := give(a, a.l.types, 1)
 	d.Type, d.handle, d.name, d.predefined, d.combined, d.committed = datatype.Dup(t.Type), handle, "", t.predefined, t.combined, t.committed
 	if err := t.attributes.CopyTo(&d.attributes, t); err != nil {
 		revoke(a, a.l.types, 1, handle)
-		return err
+		check(err)
 	}
-	return nil
 }
 
-func (a *args) typeSetName() error {
-	t, err := a.datatype(0)
-	if err != nil {
-		return err
-	}
-	t.name, err = a.text(1)
-	return err
-}
-
-func (a *args) typeGetName() error {
-	t, err := a.datatype(0)
-	if err != nil {
-		return err
-	}
-	n, err := a.setText(1, t.name, int(a.l.abi.constants["MAX_OBJECT_NAME"]))
-	if err != nil {
-		return err
-	}
-	return a.setInt(2, n)
+func (a *args) typeGetName() {
+	t := a.datatype(0)
+	n := a.setText(1, t.name, int(a.l.abi.constants["MAX_OBJECT_NAME"]))
+	a.setInt(2, n)
 }
 
 // pack: inbuf, incount, datatype, outbuf, outsize, position, comm.
-func (a *args) pack() error {
-	b, t, err := a.packed(0, 1, 2, 6)
-	if err != nil {
-		return err
-	}
-	return a.copyPacked(b, t, 3, 4, 5, true)
+func (a *args) pack() {
+	b, t := a.packed(0, 1, 2, 6)
+	a.copyPacked(b, t, 3, 4, 5, true)
 }
 
 // unpack: inbuf, insize, position, outbuf, outcount, datatype, comm.
-func (a *args) unpack() error {
-	b, t, err := a.packed(3, 4, 5, 6)
-	if err != nil {
-		return err
-	}
-	return a.copyPacked(b, t, 0, 1, 2, false)
+func (a *args) unpack() {
+	b, t := a.packed(3, 4, 5, 6)
+	a.copyPacked(b, t, 0, 1, 2, false)
 }
 
 type elementsAt struct {
@@ -447,76 +324,58 @@ type elementsAt struct {
 }
 
 // packed decodes elements in memory, and a communicator unless that is −1.
-func (a *args) packed(buf, count, of, comm int) (elementsAt, *dtype, error) {
+func (a *args) packed(buf, count, of, comm int) (elementsAt, *dtype) {
 	if comm >= 0 {
-		if _, err := a.communicator(comm); err != nil {
-			return elementsAt{}, nil, err
-		}
+		a.communicator(comm)
 	}
-	t, err := a.datatype(of)
-	if err != nil {
-		return elementsAt{}, nil, err
-	}
-	n := a.count(count)
-	if n < 0 {
-		return elementsAt{}, nil, errorf(mpi.ErrCount, "the count is %d", n)
-	}
+	t := a.datatype(of)
+	n := a.size(count)
 	if _, _, err := t.Span(n); err != nil {
-		return elementsAt{}, nil, errorf(mpi.ErrCount, "%v", err)
+		panic(failf(mpi.ErrCount, "%v", err))
 	}
-	return elementsAt{a.pointer(buf), n}, t, nil
+	return elementsAt{a.pointer(buf), n}, t
 }
 
 // copyPacked copies between elements and a buffer, of so many bytes, at a position that moves on.
-func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack bool) error {
-	at, err := a.position(position)
-	if err != nil {
-		return err
-	}
+func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack bool) {
+	at := a.position(position)
 	n, room := b.count*t.Size(), a.count(size)
 	if at < 0 || room-at < n {
-		return errorf(mpi.ErrTruncate, "%d elements have %d bytes packed, and there are %d of %d from position %d on", b.count, n, max(room-at, 0), room, at)
+		panic(failf(mpi.ErrTruncate, "%d elements have %d bytes packed, and there are %d of %d from position %d on",
+			b.count, n, max(room-at, 0), room, at))
 	}
 	if n == 0 {
-		return nil
+		return
 	}
-	p, err := a.where(buf)
-	if err != nil {
-		return err
-	}
+	p := a.where(buf)
 	bytes := unsafe.Slice((*byte)(unsafe.Add(p, at)), n)
 	if pack {
 		t.Pack(bytes, b.at, b.count, 0)
 	} else {
 		t.Unpack(b.at, b.count, bytes, 0)
 	}
-	return a.setPosition(position, at+n)
+	a.setPosition(position, at+n)
 }
 
 // position reads a position: 64 bits in the calls that end with _c and in those of the external form.
-func (a *args) position(i int) (int64, error) {
-	p, err := a.where(i)
-	if err != nil {
-		return 0, err
-	}
+func (a *args) position(i int) int64 {
+	p := a.where(i)
 	if a.wide {
-		return *(*int64)(p), nil
+		return *(*int64)(p)
 	}
-	return int64(*(*int32)(p)), nil
+	return int64(*(*int32)(p))
 }
 
-func (a *args) setPosition(i int, v int64) error {
+func (a *args) setPosition(i int, v int64) {
 	if a.wide {
-		return a.setWord(i, v)
+		a.setWord(i, v)
+		return
 	}
-	return a.setInt(i, int(v))
+	a.setInt(i, int(v))
 }
 
 // packSize: incount, datatype, comm, size.
-func (a *args) packSize() error {
-	b, t, err := a.packed(0, 0, 1, 2)
-	if err != nil {
-		return err
-	}
-	return a.setCount(3, b.count*t.Size())
+func (a *args) packSize() {
+	b, t := a.packed(0, 0, 1, 2)
+	a.setCount(3, b.count*t.Size())
 }

@@ -12,16 +12,16 @@ import (
 var _ = add(map[string]implementation{
 	"Init":                (*args).init,
 	"Init_thread":         (*args).initThread,
-	"Initialized":         func(a *args) error { return a.setFlag(0, a.l.inited.Load() != before) },
-	"Finalized":           func(a *args) error { return a.setFlag(0, a.l.inited.Load() == finalized) },
+	"Initialized":         func(a *args) { a.setFlag(0, a.l.inited.Load() != before) },
+	"Finalized":           func(a *args) { a.setFlag(0, a.l.inited.Load() == finalized) },
 	"Finalize":            (*args).finalize,
 	"Abort":               (*args).abort,
-	"Query_thread":        func(a *args) error { return a.setInt(0, a.l.threads) },
-	"Is_thread_main":      func(a *args) error { return a.setFlag(0, true) },
+	"Query_thread":        func(a *args) { a.setInt(0, a.l.threads) },
+	"Is_thread_main":      func(a *args) { a.setFlag(0, true) },
 	"Get_version":         (*args).version,
 	"Get_library_version": (*args).libraryVersion,
 	"Get_processor_name":  (*args).processorName,
-	"Pcontrol":            func(*args) error { return nil },
+	"Pcontrol":            func(*args) {},
 	"Error_class":         (*args).errorClass,
 	"Error_string":        (*args).errorString,
 	"Add_error_class":     (*args).addErrorClass,
@@ -30,28 +30,26 @@ var _ = add(map[string]implementation{
 	"Remove_error_class":  (*args).removeErrorClass,
 	"Remove_error_code":   (*args).removeErrorCode,
 	"Remove_error_string": (*args).removeErrorString,
-	"Get_address":         func(a *args) error { return a.setWord(1, int64(a.list[0])) },
-	"Address":             func(a *args) error { return a.setWord(1, int64(a.list[0])) },
-	"Aint_add":            func(a *args) error { a.result(a.list[0] + a.list[1]); return nil },
-	"Aint_diff":           func(a *args) error { a.result(a.list[0] - a.list[1]); return nil },
+	"Get_address":         func(a *args) { a.setWord(1, int64(a.list[0])) },
+	"Address":             func(a *args) { a.setWord(1, int64(a.list[0])) },
+	"Aint_add":            func(a *args) { a.result(a.list[0] + a.list[1]) },
+	"Aint_diff":           func(a *args) { a.result(a.list[0] - a.list[1]) },
 	"Alloc_mem":           (*args).allocate,
-	"Free_mem":            func(a *args) error { a.l.back.Free(a.pointer(0)); return nil },
-	"Abi_get_version":     (*args).abiVersion,
+	"Free_mem":            func(a *args) { a.l.back.Free(a.pointer(0)) },
+	"Abi_get_version":     func(a *args) { a.setInt(0, 1); a.setInt(1, 0) },
 })
 
-func (a *args) init() error {
+func (a *args) init() {
 	a.l.threads = int(a.l.abi.constants["THREAD_MULTIPLE"])
-	return a.l.initOnce()
+	check(a.l.initOnce())
 }
 
-func (a *args) initThread() error {
+func (a *args) initThread() {
 	// Any number of threads may call; a program is given what it asks for.
 	c := a.l.abi.constants
 	a.l.threads = max(min(a.int(2), int(c["THREAD_MULTIPLE"])), int(c["THREAD_SINGLE"]))
-	if err := a.l.initOnce(); err != nil {
-		return err
-	}
-	return a.setInt(3, a.l.threads)
+	check(a.l.initOnce())
+	a.setInt(3, a.l.threads)
 }
 
 func (l *Library) initOnce() error {
@@ -141,19 +139,18 @@ func (l *Library) finish() error {
 	return l.world.Finalize(context.Background())
 }
 
-func (a *args) finalize() error {
+func (a *args) finalize() {
 	if now := a.l.inited.Load(); now != running {
-		return tooEarly("Finalize", now)
+		check(tooEarly("Finalize", now))
+		return
 	}
 	a.comm = a.l.world
-	if err := a.l.close(); err != nil {
-		return err
-	}
+	check(a.l.close())
 	a.l.inited.Store(finalized)
-	return a.l.end()
+	check(a.l.end())
 }
 
-func (a *args) abort() error {
+func (a *args) abort() {
 	code := a.int(1)
 	who := ""
 	if w := a.l.world; w != nil {
@@ -161,77 +158,58 @@ func (a *args) abort() error {
 	}
 	_, _ = a.l.errors.Write([]byte("zrlmpi: " + who + "MPI_Abort ends the job with code " + itoa(code) + "\n"))
 	a.l.abort(code)
-	return nil
 }
 
-func (a *args) version() error {
-	if err := a.setInt(0, int(a.l.abi.constants["VERSION"])); err != nil {
-		return err
-	}
-	return a.setInt(1, int(a.l.abi.constants["SUBVERSION"]))
+func (a *args) version() {
+	a.setInt(0, int(a.l.abi.constants["VERSION"]))
+	a.setInt(1, int(a.l.abi.constants["SUBVERSION"]))
 }
 
-func (a *args) abiVersion() error {
-	if err := a.setInt(0, 1); err != nil {
-		return err
-	}
-	return a.setInt(1, 0)
+func (a *args) libraryVersion() {
+	n := a.setText(0, "zrlmpi "+version.String(), int(a.l.abi.constants["MAX_LIBRARY_VERSION_STRING"]))
+	a.setInt(1, n)
 }
 
-func (a *args) libraryVersion() error {
-	n, err := a.setText(0, "zrlmpi "+version.String(), int(a.l.abi.constants["MAX_LIBRARY_VERSION_STRING"]))
-	if err != nil {
-		return err
-	}
-	return a.setInt(1, n)
-}
-
-func (a *args) processorName() error {
+func (a *args) processorName() {
 	name, err := os.Hostname()
 	if err != nil {
-		return errorf(mpi.ErrOther, "the name of this host: %v", err)
+		panic(failf(mpi.ErrOther, "the name of this host: %v", err))
 	}
-	n, err := a.setText(0, name, int(a.l.abi.constants["MAX_PROCESSOR_NAME"]))
-	if err != nil {
-		return err
-	}
-	return a.setInt(1, n)
+	n := a.setText(0, name, int(a.l.abi.constants["MAX_PROCESSOR_NAME"]))
+	a.setInt(1, n)
 }
 
-func (a *args) errorClass() error {
+func (a *args) errorClass() {
 	class, ok := a.l.codes.classOfCode(a.int(0))
 	if !ok {
-		return errorf(mpi.ErrArg, "%d is no error code", a.int(0))
+		panic(failf(mpi.ErrArg, "%d is no error code", a.int(0)))
 	}
-	return a.setInt(1, class)
+	a.setInt(1, class)
 }
 
-func (a *args) errorString() error {
+func (a *args) errorString() {
 	text, ok := a.l.codes.text(a.int(0))
 	if !ok {
-		return errorf(mpi.ErrArg, "%d is no error code", a.int(0))
+		panic(failf(mpi.ErrArg, "%d is no error code", a.int(0)))
 	}
-	n, err := a.setText(1, text, maxText)
-	if err != nil {
-		return err
-	}
-	return a.setInt(2, n)
+	n := a.setText(1, text, maxText)
+	a.setInt(2, n)
 }
 
-func (a *args) addErrorClass() error {
+func (a *args) addErrorClass() {
 	c := a.l.codes
 	c.mu.Lock()
 	class := c.nextAdded
 	c.nextAdded++
 	c.added[class], c.classOf[class] = "", class
 	c.mu.Unlock()
-	return a.setInt(0, class)
+	a.setInt(0, class)
 }
 
-func (a *args) addErrorCode() error {
+func (a *args) addErrorCode() {
 	class, ok := a.l.codes.classOfCode(a.int(0))
 	if !ok {
-		return errorf(mpi.ErrArg, "%d is no error class", a.int(0))
+		panic(failf(mpi.ErrArg, "%d is no error class", a.int(0)))
 	}
 	c := a.l.codes
 	c.mu.Lock()
@@ -240,74 +218,67 @@ func (a *args) addErrorCode() error {
 	c.added[code], c.classOf[code] = "", class
 	c.codesOf[class]++
 	c.mu.Unlock()
-	return a.setInt(1, code)
+	a.setInt(1, code)
 }
 
-func (a *args) addErrorString() error {
-	text, err := a.text(1)
-	if err != nil {
-		return err
-	}
+func (a *args) addErrorString() {
+	text := a.text(1)
 	c := a.l.codes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.added[a.int(0)]; !ok {
-		return errorf(mpi.ErrArg, "%d is no error code that the program has added", a.int(0))
+		panic(failf(mpi.ErrArg, "%d is no error code that the program has added", a.int(0)))
 	}
 	c.added[a.int(0)] = text
-	return nil
 }
 
 // removeErrorClass removes a class of the program: its codes have to be removed before.
-func (a *args) removeErrorClass() error {
+func (a *args) removeErrorClass() {
 	c, class := a.l.codes, a.int(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if of, ok := c.classOf[class]; !ok || of != class {
-		return errorf(mpi.ErrArg, "%d is no error class that the program has added", class)
+		panic(failf(mpi.ErrArg, "%d is no error class that the program has added", class))
 	}
 	if n := c.codesOf[class]; n > 0 {
-		return errorf(mpi.ErrOther, "error class %d has %d codes: remove them first", class, n)
+		panic(failf(mpi.ErrOther, "error class %d has %d codes: remove them first", class, n))
 	}
 	c.forget(class)
-	return nil
 }
 
-func (a *args) removeErrorCode() error {
+func (a *args) removeErrorCode() {
 	c, code := a.l.codes, a.int(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	class, ok := c.classOf[code]
 	if !ok || class == code {
-		return errorf(mpi.ErrArg, "%d is no error code that the program has added", code)
+		panic(failf(mpi.ErrArg, "%d is no error code that the program has added", code))
 	}
 	c.forget(code)
 	if c.codesOf[class]--; c.codesOf[class] == 0 {
 		delete(c.codesOf, class)
 	}
-	return nil
 }
 
-func (a *args) removeErrorString() error {
+func (a *args) removeErrorString() {
 	c, code := a.l.codes, a.int(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.added[code] == "" {
-		return errorf(mpi.ErrArg, "%d has no text that the program has added", code)
+		panic(failf(mpi.ErrArg, "%d has no text that the program has added", code))
 	}
 	c.added[code] = ""
-	return nil
 }
 
 // allocate: size, info, where the address goes.
-func (a *args) allocate() error {
+func (a *args) allocate() {
 	n := a.count(0)
 	if n < 0 {
-		return errorf(mpi.ErrArg, "%d bytes", n)
+		panic(failf(mpi.ErrArg, "%d bytes", n))
 	}
 	p := a.l.back.Allocate(max(n, 1))
 	if p == nil {
-		return errorf(mpi.ErrNoMem, "there are no %d bytes of memory", n)
+		panic(failf(mpi.ErrNoMem, "there are no %d bytes of memory", n))
 	}
-	return a.setPointer(2, p)
+	a.setPointer(2, p)
 }

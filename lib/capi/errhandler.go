@@ -25,13 +25,13 @@ const (
 )
 
 var _ = add(map[string]implementation{
-	"Comm_create_errhandler": func(a *args) error { return a.newErrhandler(0, 1) },
+	"Comm_create_errhandler": func(a *args) { a.newErrhandler(0, 1) },
 	"Comm_set_errhandler":    (*args).setErrhandler,
 	"Comm_get_errhandler":    (*args).getErrhandler,
-	"Comm_call_errhandler":   (*args).callErrhandler,
+	"Comm_call_errhandler":   func(a *args) { a.communicator(0); a.l.raise(a, userError(a.int(1))) },
 	"Errhandler_free":        (*args).freeErrhandler,
 	// The names of MPI-1.
-	"Errhandler_create": func(a *args) error { return a.newErrhandler(0, 1) },
+	"Errhandler_create": func(a *args) { a.newErrhandler(0, 1) },
 	"Errhandler_set":    (*args).setErrhandler,
 	"Errhandler_get":    (*args).getErrhandler,
 })
@@ -50,78 +50,46 @@ func (l *Library) nameErrhandlers() {
 	}
 }
 
-func (a *args) newErrhandler(function, to int) error {
+func (a *args) newErrhandler(function, to int) {
 	f := a.pointer(function)
 	if f == nil {
-		return errorf(mpi.ErrArg, "the function is a null pointer")
+		panic(failf(mpi.ErrArg, "the function is a null pointer"))
 	}
-	h, handle, err := give(a, a.l.errhandlers, to)
-	if err != nil {
-		return err
-	}
+	h, handle := give(a, a.l.errhandlers, to)
 	*h = errhandler{handle: handle, does: callsFunction, function: f, uses: 1}
-	return nil
 }
 
-func (a *args) errhandler(h uint64) (*errhandler, error) {
+func (a *args) errhandler(h uint64) *errhandler {
 	if e := a.l.errhandlers.get(h); e != nil {
-		return e, nil
+		return e
 	}
-	return nil, errorf(mpi.ErrArg, "%#x is no error handler", h)
+	panic(failf(mpi.ErrArg, "%#x is no error handler", h))
 }
 
-func (a *args) setErrhandler() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	h, err := a.errhandler(a.handle(1, kindErrhandler))
-	if err != nil {
-		return err
-	}
+func (a *args) setErrhandler() {
+	c := a.communicator(0)
+	h := a.errhandler(a.handle(1, kindErrhandler))
 	a.l.use(h)
 	old := c.errhandler.Swap(h)
 	a.l.release(old)
-	return nil
 }
 
-func (a *args) getErrhandler() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	return a.shareErrhandler(1, c.handler())
+func (a *args) getErrhandler() {
+	c := a.communicator(0)
+	a.shareErrhandler(1, c.handler())
 }
 
 // shareErrhandler gives the program the handle of an error handler, which it frees.
-func (a *args) shareErrhandler(i int, h *errhandler) error {
-	if err := a.setHandle(i, h.handle); err != nil {
-		return err
-	}
+func (a *args) shareErrhandler(i int, h *errhandler) {
+	a.setHandle(i, h.handle)
 	a.l.use(h)
-	return nil
 }
 
-func (a *args) callErrhandler() error {
-	if _, err := a.communicator(0); err != nil {
-		return err
-	}
-	a.l.raise(a, userError(a.int(1)))
-	return nil
-}
-
-func (a *args) freeErrhandler() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	h, err := a.errhandler(a.l.handleAt(p, 0))
-	if err != nil {
-		return err
-	}
+func (a *args) freeErrhandler() {
+	p := a.where(0)
+	h := a.errhandler(a.l.handleAt(p, 0))
 	a.l.release(h)
 	a.l.setHandleAt(p, 0, a.l.abi.null[kindErrhandler])
-	return nil
 }
 
 // use counts a use of a handler, and release the end of one: the last one ends a handler of the program.

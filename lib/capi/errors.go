@@ -39,10 +39,48 @@ func errorf(class mpi.Class, format string, args ...any) error {
 	return &callError{class, fmt.Sprintf(format, args...)}
 }
 
+// A failure is the panic that ends a call early, with the call's error. It stays in this package: attempt recovers it.
+type failure struct{ err error }
+
+// failf is a failure of a class.
+func failf(class mpi.Class, format string, args ...any) failure {
+	return failure{errorf(class, format, args...)}
+}
+
+// check ends the call if there is an error.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// must returns v, or ends the call if there is an error.
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+// attempt returns the error of the failure that ends f, or nil.
+func attempt(f func()) (err error) {
+	defer catch(&err)
+	f()
+	return nil
+}
+
+// catch recovers from a failure, whose error it sets. It is deferred.
+func catch(err *error) {
+	if r := recover(); r != nil {
+		f, ok := r.(failure)
+		if !ok {
+			panic(r)
+		}
+		*err = f.err
+	}
+}
+
 // classOf is the class of an error of a call.
 func classOf(err error) mpi.Class {
-	var own *callError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*callError](err); ok {
 		return own.class
 	}
 	return mpi.ClassOf(err)

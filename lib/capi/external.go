@@ -224,66 +224,50 @@ func toExtended(to, from []byte) {
 }
 
 // packExternal: datarep, inbuf, incount, datatype, outbuf, outsize, position.
-func (a *args) packExternal() error { return a.external(1, 2, 3, 4, 5, 6, true) }
+func (a *args) packExternal() { a.external(1, 2, 3, 4, 5, 6, true) }
 
 // unpackExternal: datarep, inbuf, insize, position, outbuf, outcount, datatype.
-func (a *args) unpackExternal() error { return a.external(4, 5, 6, 1, 2, 3, false) }
+func (a *args) unpackExternal() { a.external(4, 5, 6, 1, 2, 3, false) }
 
 // packExternalSize: datarep, incount, datatype, size.
-func (a *args) packExternalSize() error {
-	if err := a.external32(); err != nil {
-		return err
-	}
-	b, t, err := a.packed(1, 1, 2, -1)
-	if err != nil {
-		return err
-	}
-	return a.setWord(3, b.count*a.l.externalSize(t.Type))
+func (a *args) packExternalSize() {
+	a.external32()
+	b, t := a.packed(1, 1, 2, -1)
+	a.setWord(3, b.count*a.l.externalSize(t.Type))
 }
 
-func (a *args) external32() error {
-	name, err := a.text(0)
-	if err == nil && name != "external32" {
-		err = errorf(mpi.ErrArg, "the form %q is not known: external32 is", name)
+func (a *args) external32() {
+	if name := a.text(0); name != "external32" {
+		panic(failf(mpi.ErrArg, "the form %q is not known: external32 is", name))
 	}
-	return err
 }
 
 // external copies between elements and a buffer, of so many bytes, at a position that moves on.
-func (a *args) external(buf, count, of, to, size, position int, pack bool) error {
-	if err := a.external32(); err != nil {
-		return err
-	}
+func (a *args) external(buf, count, of, to, size, position int, pack bool) {
+	a.external32()
 	a.wide = true // positions have 64 bits in all of these calls
-	b, t, err := a.packed(buf, count, of, -1)
-	if err != nil {
-		return err
-	}
-	at, err := a.position(position)
-	if err != nil {
-		return err
-	}
+	b, t := a.packed(buf, count, of, -1)
+	at := a.position(position)
 	n, room := b.count*a.l.externalSize(t.Type), a.count(size)
 	if at < 0 || room-at < n {
-		return errorf(mpi.ErrTruncate, "%d elements have %d bytes in external32, and there are %d of %d from position %d on", b.count, n, max(room-at, 0), room, at)
+		panic(failf(mpi.ErrTruncate, "%d elements have %d bytes in external32, and there are %d of %d from position %d on",
+			b.count, n, max(room-at, 0), room, at))
 	}
 	if n == 0 {
-		return nil
+		return
 	}
-	p, err := a.where(to)
-	if err != nil {
-		return err
-	}
+	p := a.where(to)
 	native := make([]byte, b.count*t.Size())
 	c := converter{l: a.l, native: native, external: unsafe.Slice((*byte)(unsafe.Add(p, at)), n), pack: pack}
 	if pack {
 		t.Pack(native, b.at, b.count, 0)
 	}
 	if c.elements(t.Type, b.count); c.err != nil {
-		return c.err
+		check(c.err)
+		return
 	}
 	if !pack {
 		t.Unpack(b.at, b.count, native, 0)
 	}
-	return a.setPosition(position, at+n)
+	a.setPosition(position, at+n)
 }

@@ -9,9 +9,9 @@ import (
 
 // The datatypes of Fortran's numbers by precision and range, which are those of gfortran's kinds.
 var _ = add(map[string]implementation{
-	"Type_create_f90_integer": func(a *args) error { return a.numberOf(integerKinds, "F90_INTEGER", a.int(0)) },
-	"Type_create_f90_real":    func(a *args) error { return a.numberOf(realKinds, "F90_REAL", a.int(0), a.int(1)) },
-	"Type_create_f90_complex": func(a *args) error { return a.numberOf(complexKinds, "F90_COMPLEX", a.int(0), a.int(1)) },
+	"Type_create_f90_integer": func(a *args) { a.numberOf(integerKinds, "F90_INTEGER", a.int(0)) },
+	"Type_create_f90_real":    func(a *args) { a.numberOf(realKinds, "F90_REAL", a.int(0), a.int(1)) },
+	"Type_create_f90_complex": func(a *args) { a.numberOf(complexKinds, "F90_COMPLEX", a.int(0), a.int(1)) },
 })
 
 // numberKind is a kind of numbers: its decimal digits and the largest power of ten, of integers the latter only.
@@ -45,7 +45,7 @@ func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 }
 
 // numberOf finds the first kind with the digits and power of ten of the arguments before the last one. One of MPI_UNDEFINED is any.
-func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) error {
+func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) {
 	last := len(wanted) - 1
 	least := numberKind{power: wanted[last], name: combiner}
 	if last > 0 {
@@ -66,9 +66,7 @@ func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) erro
 		t := n.made[least]
 		if t == nil {
 			made, handle, err := a.l.types.take()
-			if err != nil {
-				return err
-			}
+			check(err)
 			made.Type, made.handle, made.predefined, made.committed = datatype.Dup(of.Type), handle, of.predefined, true
 			made.combiner, made.integers = "COMBINER_"+combiner, wanted
 			if t = made; n.made == nil {
@@ -76,7 +74,8 @@ func (a *args) numberOf(kinds []numberKind, combiner string, wanted ...int) erro
 			}
 			n.made[least] = t
 		}
-		return a.setHandle(last+1, t.handle)
+		a.setHandle(last+1, t.handle)
+		return
 	}
-	return errorf(mpi.ErrArg, "MPI_%s: no kind of numbers has the precision and range of %v", a.name, wanted)
+	panic(failf(mpi.ErrArg, "MPI_%s: no kind of numbers has the precision and range of %v", a.name, wanted))
 }

@@ -23,11 +23,15 @@ const (
 	allreduceCall
 	allgatherCall
 	alltoallCall
+	rankCall
+	sizeCall
+	countCall
 )
 
 var frequentCalls = map[string]frequentCall{
 	"Send": sendCall, "Recv": recvCall, "Isend": isendCall, "Irecv": irecvCall, "Wait": waitCall,
 	"Barrier": barrierCall, "Bcast": bcastCall, "Reduce": reduceCall, "Allreduce": allreduceCall, "Allgather": allgatherCall, "Alltoall": alltoallCall,
+	"Comm_rank": rankCall, "Comm_size": sizeCall, "Get_count": countCall,
 }
 
 // usual carries out a frequent call whose arguments are usual: they are decoded into variables, and all functions are called by their names,
@@ -50,6 +54,24 @@ func (a *args) usual() (done bool, err error) {
 			return false, nil
 		}
 		return true, c.Bcast(ctx, b, a.rootOf(3))
+	case rankCall, sizeCall:
+		c := a.usualComm(0)
+		if c == nil || a.pointer(1) == nil {
+			return false, nil
+		}
+		n := c.Rank()
+		if a.frequent == sizeCall {
+			n = c.Size()
+		}
+		a.setInt(1, n)
+		return true, nil
+	case countCall:
+		p, t := a.pointer(0), a.l.types.get(a.handle(1, kindDatatype))
+		if p == nil || uintptr(p) == a.l.abi.statusIgnore || t == nil || a.pointer(2) == nil {
+			return false, nil
+		}
+		a.setCount(2, int64(mpi.CountOf(a.l.statusAt(p), t.Type)))
+		return true, nil
 	case reduceCall, allreduceCall:
 		return a.usualReduction()
 	case allgatherCall, alltoallCall:
@@ -83,7 +105,7 @@ func (a *args) usualMessage() (done bool, err error) {
 	}
 	switch a.frequent {
 	case sendCall:
-		return true, c.Send(ctx, b, a.destination(3), a.sendTag(4))
+		return true, c.Send(ctx, b, a.peer(3), a.tag(4))
 	case recvCall:
 		var st mpi.Status
 		err = c.RecvStatus(ctx, b, a.peer(3), a.tag(4), &st)
@@ -95,11 +117,14 @@ func (a *args) usualMessage() (done bool, err error) {
 	}
 	var r mpi.Request
 	if a.frequent == isendCall {
-		r, err = c.Isend(b, a.destination(3), a.sendTag(4))
+		r, err = c.Isend(b, a.peer(3), a.tag(4))
 	} else {
 		r, err = c.Irecv(b, a.peer(3), a.tag(4))
 	}
-	return true, a.newRequest(6, r, err, false)
+	if err != nil {
+		return true, err
+	}
+	return true, a.l.newRequest(a.pointer(6), r, false, c)
 }
 
 // usualReduction: sendbuf, recvbuf, count, datatype, op, the root of MPI_Reduce, comm. The operation has been on this datatype before.

@@ -95,10 +95,12 @@ func TestUsualMessages(t *testing.T) {
 	})
 }
 
-// TestUsualCollectives: collective calls do what their implementations do with the same arguments, whatever they are.
+// TestUsualCollectives: collective calls, and others that many programs call, do what their implementations do with the
+// same arguments, whatever they are.
 func TestUsualCollectives(t *testing.T) {
 	// Some arguments have names, as they differ from call to call.
-	const sends, receives, on, root = "send buffer", "receive buffer", "communicator", "root"
+	const sends, receives, status, result = "send buffer", "receive buffer", "status", "result"
+	const on, root = "communicator", "root"
 	calls := map[string][]any{
 		"Barrier":   {on},
 		"Bcast":     {sends, 2, "INT", root, on},
@@ -106,11 +108,16 @@ func TestUsualCollectives(t *testing.T) {
 		"Allreduce": {sends, receives, 2, "INT", "SUM", on},
 		"Allgather": {sends, 2, "INT", receives, 2, "INT", on},
 		"Alltoall":  {sends, 2, "INT", receives, 2, "INT", on},
+		"Comm_rank": {on, result},
+		"Comm_size": {on, result},
+		"Get_count": {status, "INT", result},
 	}
 	// instead are values that arguments have instead of the usual ones, by what those are.
 	instead := map[any][]any{
 		sends:    {"IN_PLACE", nil, receives},
 		receives: {"IN_PLACE", nil},
+		status:   {"STATUS_IGNORE", nil},
+		result:   {nil},
 		2:        {0, -1, 1, 1 << 62},
 		"INT":    {"DATATYPE_NULL", 0x12345, "BYTE", "FLOAT_INT", "pairs"},
 		"SUM":    {"OP_NULL", 0x12345, "REPLACE", "BAND", "MAXLOC", "function"},
@@ -139,9 +146,9 @@ func TestUsualCollectives(t *testing.T) {
 			list = slices.Clone(list)
 			for i, v := range list {
 				switch v {
-				case sends:
+				case sends, status:
 					list[i] = atFrom
-				case receives:
+				case receives, result:
 					list[i] = atTo
 				case on:
 					list[i] = comm
@@ -172,7 +179,7 @@ func TestUsualCollectives(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls)) {
 			for _, form := range []string{name, name + "_c"} {
 				if r.number(form) < 0 {
-					continue // MPI_Barrier has one form
+					continue // some have one form
 				}
 				compare(form, "", calls[name], "COMM_WORLD")
 				compare(form, " between groups", calls[name], inter.get(r))

@@ -27,28 +27,22 @@ var _ = add(map[string]implementation{
 })
 
 // generalStart: query function, free function, cancel function, extra state, request.
-func (a *args) generalStart() error {
+func (a *args) generalStart() {
 	for i := range 3 {
-		if _, err := a.where(i); err != nil {
-			return err
-		}
+		a.where(i)
 	}
-	r, _, err := give(a, a.l.requests, 4)
-	if err != nil {
-		return err
-	}
+	r, _ := give(a, a.l.requests, 4)
 	r.own = &special{general: &general{l: a.l, query: a.pointer(0), freed: a.pointer(1), cancel: a.pointer(2),
 		extra: a.pointer(3), end: make(chan struct{})}}
-	return nil
 }
 
-func (a *args) generalComplete() error {
+func (a *args) generalComplete() {
 	h := a.handle(0, kindRequest)
 	r := a.l.requests.get(h)
 	if r == nil || r.special().general == nil || r.special().general.query == nil {
-		return errorf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start")
+		panic(failf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start"))
 	}
-	return r.special().general.complete(h)
+	check(r.special().general.complete(h))
 }
 
 func (g *general) complete(h uint64) (err error) {
@@ -118,12 +112,13 @@ func (g *general) stop() error {
 }
 
 // generalStatus is MPI_Request_get_status of a generalized request.
-func (a *args) generalStatus(r *request) error {
+func (a *args) generalStatus(r *request) {
 	done := r.special().general.completed()
-	if err := a.setFlag(1, done); err != nil || !done {
-		return err
+	a.setFlag(1, done)
+	if !done {
+		return
 	}
 	st, err := r.special().general.status()
 	a.status(2, &st)
-	return err
+	check(err)
 }

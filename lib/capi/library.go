@@ -135,8 +135,8 @@ func (l *Library) Loaded(which ABI) {
 	}
 }
 
-// implementation is a call: it decodes its arguments and writes its results.
-type implementation func(*args) error
+// implementation is a call: it decodes its arguments and writes its results. It fails by a panic with a failure.
+type implementation func(*args)
 
 // implemented are all calls that there are, by their names without MPI_, of which each file adds its own.
 var implemented = map[string]implementation{}
@@ -237,7 +237,7 @@ func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	a.list, a.numbered, a.wide = (*[maxArgs]uint64)(list), c, c.wide
 	err := a.refused()
 	if err == nil {
-		err = c.do(a)
+		err = a.run()
 	}
 	code := 0
 	switch {
@@ -254,6 +254,13 @@ func (l *Library) carryOut(c *numbered, list unsafe.Pointer) int {
 	*a = args{l: l, operands: o} // which keeps no pointer of the program
 	l.spare.Put(a)
 	return code
+}
+
+// run executes the call, and returns its error.
+func (a *args) run() (err error) {
+	defer catch(&err)
+	a.do(a)
+	return nil
 }
 
 // refused is the error of a call that cannot be carried out now, or at all.

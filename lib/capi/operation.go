@@ -34,10 +34,10 @@ type reduction struct {
 }
 
 var _ = add(map[string]implementation{
-	"Op_create":      func(a *args) error { return a.newOperation(false) },
-	"Op_create_c":    func(a *args) error { return a.newOperation(true) },
+	"Op_create":      func(a *args) { a.newOperation(false) },
+	"Op_create_c":    func(a *args) { a.newOperation(true) },
 	"Op_free":        (*args).freeOperation,
-	"Op_commutative": (*args).commutative,
+	"Op_commutative": func(a *args) { a.setFlag(1, a.operation(0).commutes) },
 	"Reduce_local":   (*args).reduceLocal,
 })
 
@@ -53,73 +53,47 @@ func (l *Library) nameOperations() {
 	}
 }
 
-func (a *args) operation(i int) (*operation, error) {
+func (a *args) operation(i int) *operation {
 	h := a.handle(i, kindOp)
 	if o := a.l.ops.get(h); o != nil {
-		return o, nil
+		return o
 	}
-	return nil, errorf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h)
+	panic(failf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h))
 }
 
-func (a *args) newOperation(wide bool) error {
+func (a *args) newOperation(wide bool) {
 	f := a.pointer(0)
 	if f == nil {
-		return errorf(mpi.ErrArg, "the function is a null pointer")
+		panic(failf(mpi.ErrArg, "the function is a null pointer"))
 	}
-	o, _, err := give(a, a.l.ops, 2)
-	if err != nil {
-		return err
-	}
+	o, _ := give(a, a.l.ops, 2)
 	o.function, o.wide, o.commutes = f, wide, a.int(1) != 0
-	return nil
 }
 
-func (a *args) freeOperation() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
+func (a *args) freeOperation() {
+	p := a.where(0)
 	h := a.l.handleAt(p, 0)
 	o := a.l.ops.get(h)
 	switch {
 	case o == nil:
-		return errorf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h)
+		panic(failf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h))
 	case o.function == nil:
-		return errorf(mpi.ErrOp, "MPI_%s is predefined and cannot be freed", o.name)
+		panic(failf(mpi.ErrOp, "MPI_%s is predefined and cannot be freed", o.name))
 	}
-	a.l.ops.remove(h)
-	a.l.setHandleAt(p, 0, a.l.abi.null[kindOp])
-	return nil
-}
-
-func (a *args) commutative() error {
-	o, err := a.operation(0)
-	if err != nil {
-		return err
-	}
-	return a.setFlag(1, o.commutes)
+	revoke(a, a.l.ops, 0, h)
 }
 
 // bitwise are the operations that MPI_BYTE has.
 var bitwise = []string{"BAND", "BOR", "BXOR"}
 
 // reduction is the operation and datatype of arguments 4 and 3, for package mpi: what it sees as that datatype.
-func (a *args) reduction() (*reduction, error) {
-	o, err := a.operation(4)
-	if err != nil {
-		return nil, err
-	}
-	t, err := a.committed(3)
-	if err != nil {
-		return nil, err
-	}
+func (a *args) reduction() *reduction {
+	o := a.operation(4)
+	t := a.committed(3)
 	if r := o.on(t); r != nil {
-		return r, nil
+		return r
 	}
-	op, of, err := a.newReduction(o, t)
-	if err != nil {
-		return nil, err
-	}
+	op, of := a.newReduction(o, t)
 	r := &reduction{t, op, of}
 	if o.function == nil && t.Contents().Combiner == datatype.Named { // neither is freed
 		list := []*reduction{r}
@@ -129,7 +103,7 @@ func (a *args) reduction() (*reduction, error) {
 		}
 		o.known.CompareAndSwap(known, &list)
 	}
-	return r, nil
+	return r
 }
 
 // on returns the reduction that calls have had of a predefined operation on a datatype, or nil.
@@ -145,40 +119,40 @@ func (o *operation) on(t *dtype) *reduction {
 }
 
 // newReduction computes the reduction of an operation on a datatype.
-func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type, error) {
+func (a *args) newReduction(o *operation, t *dtype) (mpi.Op, *datatype.Type) {
 	if o.oneSided {
-		return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is for one-sided communication only", o.name)
+		panic(failf(mpi.ErrOp, "MPI_%s is for one-sided communication only", o.name))
 	}
 	if o.function != nil {
 		f, wide, handle, back := o.function, o.wide, t.handle, a.l.back
 		return mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
 			back.Reduce(f, in, inout, int64(n), wide, handle)
 			return nil
-		}, o.commutes), t.Type, nil
+		}, o.commutes), t.Type
 	}
 	if t.predefined == "BYTE" && !slices.Contains(bitwise, o.name) {
-		return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", o.name)
+		panic(failf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", o.name))
 	}
 	if f := ownReductions[reductionOf{o.name, t.predefined}]; f != nil {
-		return mpi.Foreign.OpOf(f, true), t.Type, nil
+		return mpi.Foreign.OpOf(f, true), t.Type
 	}
 	if slices.Contains(longDoubles, t.predefined) {
 		name, of, back := o.name, "MPI_"+t.predefined, a.l.back
 		if !back.LongDouble(name, of, nil, nil, 0) {
-			return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for %s", name, of)
+			panic(failf(mpi.ErrOp, "MPI_%s is not defined for %s", name, of))
 		}
 		return mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, n int, _ *datatype.Type) error {
 			back.LongDouble(name, of, in, inout, int64(n))
 			return nil
-		}, true), cmp.Or(t.combined, t.Type), nil
+		}, true), cmp.Or(t.combined, t.Type)
 	}
 	if t.combined != nil {
-		return o.Op, t.combined, nil
+		return o.Op, t.combined
 	}
 	if made := t.Contents(); made.Combiner != datatype.Named && made.Combiner != datatype.CombinerDup {
-		return mpi.Op{}, nil, errorf(mpi.ErrOp, "MPI_%s is not defined for derived datatypes: make an operation with MPI_Op_create", o.name)
+		panic(failf(mpi.ErrOp, "MPI_%s is not defined for derived datatypes: make an operation with MPI_Op_create", o.name))
 	}
-	return o.Op, t.Type, nil
+	return o.Op, t.Type
 }
 
 // longDoubles are datatypes of numbers that only C can compute with.
@@ -217,25 +191,10 @@ func located(size int, better func(in, have float64) bool) func(in, inout unsafe
 
 // reduceLocal: inbuf, inoutbuf, count, datatype, op. It is a reduction of a world of one and another one: it is carried out by
 // the operation itself.
-func (a *args) reduceLocal() error {
-	r, err := a.reduction()
-	if err != nil {
-		return err
-	}
-	n := a.count(2)
-	if n < 0 {
-		return errorf(mpi.ErrCount, "the count is %d", n)
-	}
-	in, err := a.memory(0, n, r.of)
-	if err != nil {
-		return err
-	}
-	inout, err := a.memory(1, n, r.of)
-	if err != nil {
-		return err
-	}
-	if err := a.distinct(n); err != nil {
-		return err
-	}
-	return mpi.ReduceLocal(in, inout, r.op)
+func (a *args) reduceLocal() {
+	r := a.reduction()
+	n := a.size(2)
+	in, inout := a.memory(0, n, r.of), a.memory(1, n, r.of)
+	a.distinct(n)
+	check(mpi.ReduceLocal(in, inout, r.op))
 }

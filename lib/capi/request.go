@@ -122,32 +122,24 @@ func awaitAll(list []*request) bool {
 const generalPoll = 20 * time.Microsecond
 
 var _ = add(map[string]implementation{
-	"Wait":               (*args).wait,
+	"Wait":               func(a *args) { check(a.wait()) },
 	"Test":               (*args).test,
-	"Waitall":            func(a *args) error { return a.all(2, true) },
-	"Testall":            func(a *args) error { return a.all(3, false) },
-	"Waitany":            func(a *args) error { return a.any(true) },
-	"Testany":            func(a *args) error { return a.any(false) },
-	"Waitsome":           func(a *args) error { return a.some(true) },
-	"Testsome":           func(a *args) error { return a.some(false) },
+	"Waitall":            func(a *args) { a.all(2, true) },
+	"Testall":            func(a *args) { a.all(3, false) },
+	"Waitany":            func(a *args) { a.any(true) },
+	"Testany":            func(a *args) { a.any(false) },
+	"Waitsome":           func(a *args) { a.some(true) },
+	"Testsome":           func(a *args) { a.some(false) },
 	"Request_free":       (*args).requestFree,
 	"Request_get_status": (*args).requestStatus,
 	"Cancel":             (*args).cancel,
-	"Start":              (*args).start,
+	"Start":              func(a *args) { a.startAt(a.where(0), 0) },
 	"Startall":           (*args).startall,
 })
 
-// newRequest gives a request that was started a handle.
-func (a *args) newRequest(i int, r mpi.Request, err error, again bool) error {
-	if err != nil {
-		return err
-	}
-	p, err := a.where(i)
-	if err != nil {
-		cancelAll(r)
-		return err
-	}
-	return a.l.newRequest(p, r, again, a.comm)
+// newRequest gives a request that was started a handle, for which there is a place.
+func (a *args) newRequest(i int, r mpi.Request, again bool) {
+	check(a.l.newRequest(a.where(i), r, again, a.comm))
 }
 
 // newRequest does so where the handle is to be.
@@ -188,24 +180,21 @@ func (l *Library) request(h uint64) (*request, error) {
 
 // requestIn returns the request whose handle argument 0 points to, and that pointer.
 func (a *args) requestIn() (r *request, p unsafe.Pointer, err error) {
-	if p, err = a.where(0); err != nil {
-		return nil, nil, err
+	if p = a.pointer(0); p == nil {
+		return nil, nil, a.nullPointer(0)
 	}
 	r, err = a.l.request(a.l.handleAt(p, 0))
 	return r, p, err
 }
 
 // validRequest is the request of element n of an array, which must not be MPI_REQUEST_NULL.
-func (a *args) validRequest(p unsafe.Pointer, n int) (*request, error) {
-	r, err := a.l.request(a.l.handleAt(p, n))
-	if err != nil {
-		return nil, err
-	}
+func (a *args) validRequest(p unsafe.Pointer, n int) *request {
+	r := must(a.l.request(a.l.handleAt(p, n)))
 	if r == nil {
-		return nil, errorf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL")
+		panic(failf(mpi.ErrRequest, "the request is MPI_REQUEST_NULL"))
 	}
 	a.comm = r.comm
-	return r, nil
+	return r
 }
 
 // over forgets the request of element n of an array, which has ended, unless it is persistent.
@@ -222,6 +211,7 @@ func (a *args) forgetRequest(p unsafe.Pointer, n int) {
 
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
+// wait is one of the frequent calls, which return their errors.
 func (a *args) wait() error {
 	r, p, err := a.requestIn()
 	if err != nil {
@@ -237,14 +227,10 @@ func (a *args) wait() error {
 	return err
 }
 
-func (a *args) test() error {
+func (a *args) test() {
 	r, p, err := a.requestIn()
-	if err != nil {
-		return err
-	}
-	if _, err := a.where(1); err != nil {
-		return err
-	}
+	check(err)
+	a.where(1)
 	st, done := emptyStatus, true
 	if r != nil {
 		a.comm = r.comm
@@ -253,13 +239,11 @@ func (a *args) test() error {
 			a.over(p, 0, r)
 		}
 	}
-	if e := a.setFlag(1, done); e != nil {
-		return e
-	}
+	a.setFlag(1, done)
 	if done {
 		a.status(2, &st)
 	}
-	return err
+	check(err)
 }
 
 // free has the request go on by itself, if it is active.
@@ -277,101 +261,75 @@ func (r *request) free() error {
 	return r.Free()
 }
 
-func (a *args) requestFree() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	r, err := a.validRequest(p, 0)
-	if err != nil {
-		return err
-	}
+func (a *args) requestFree() {
+	p := a.where(0)
+	r := a.validRequest(p, 0)
 	if r.special().general != nil {
 		h := a.l.handleAt(p, 0)
 		a.l.setHandleAt(p, 0, a.l.abi.null[kindRequest])
-		return r.special().general.release(h)
+		check(r.special().general.release(h))
+		return
 	}
-	if err := r.free(); err != nil {
-		return err
-	}
+	check(r.free())
 	a.forgetRequest(p, 0)
-	return nil
 }
 
-func (a *args) requestStatus() error {
-	r, err := a.l.request(a.handle(0, kindRequest))
-	if err != nil {
-		return err
-	}
+func (a *args) requestStatus() {
+	r := must(a.l.request(a.handle(0, kindRequest)))
 	if r == nil {
 		st := emptyStatus
 		a.status(2, &st)
-		return a.setFlag(1, true)
+		a.setFlag(1, true)
+		return
 	}
 	a.comm = r.comm
 	if r.special().general != nil {
-		return a.generalStatus(r)
+		a.generalStatus(r)
+		return
 	}
 	st, _, err := r.Peek()
 	done := r.done()
 	if !done {
 		err = nil
 	}
-	if e := a.setFlag(1, done); e != nil {
-		return e
-	}
+	a.setFlag(1, done)
 	if done {
 		a.status(2, &st)
 	}
-	return err
+	check(err)
 }
 
-func (a *args) cancel() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	r, err := a.validRequest(p, 0)
-	if err != nil {
-		return err
-	}
+func (a *args) cancel() {
+	p := a.where(0)
+	r := a.validRequest(p, 0)
 	if g := r.special().general; g != nil {
-		return g.stop()
+		check(g.stop())
+		return
 	}
-	return r.Cancel()
+	check(r.Cancel())
 }
 
-func (a *args) start() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	return a.startAt(p, 0)
-}
-
-func (a *args) startAt(p unsafe.Pointer, i int) error {
-	r, err := a.validRequest(p, i)
-	if err != nil {
-		return err
-	}
+func (a *args) startAt(p unsafe.Pointer, i int) {
+	r := a.validRequest(p, i)
 	if r.special().begin == nil {
-		return r.Start()
+		check(r.Start())
+		return
 	}
 	if r.Active() {
-		return errorf(mpi.ErrRequest, "the request is active: wait for it before starting it again")
+		panic(failf(mpi.ErrRequest, "the request is active: wait for it before starting it again"))
 	}
+	var err error
 	r.Request, err = r.special().begin()
-	return err
+	check(err)
 }
 
-func (a *args) startall() error {
+func (a *args) startall() {
 	n := a.int(0)
 	if n <= 0 {
-		return nil
+		return
 	}
-	p, err := a.where(1)
-	for i := 0; i < n && err == nil; i++ {
-		err = a.startAt(p, i)
+	p := a.where(1)
+	for i := range n {
+		a.startAt(p, i)
 	}
-	return err
 }

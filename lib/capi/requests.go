@@ -9,53 +9,45 @@ import (
 )
 
 // requestList reads the requests of arguments 0 and 1: a count and an array.
-func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request, err error) {
+func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request) {
 	n := a.int(0)
 	if n < 0 {
-		return nil, nil, errorf(mpi.ErrCount, "%d requests", n)
+		panic(failf(mpi.ErrCount, "%d requests", n))
 	}
 	if n == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
-	if p, err = a.where(1); err != nil {
-		return nil, nil, err
-	}
+	p = a.where(1)
 	list = few[:0]
 	if n > len(few) {
 		list = make([]*request, 0, n)
 	}
 	list = list[:n]
 	for i := range list {
-		if list[i], err = a.l.request(a.l.handleAt(p, i)); err != nil {
-			return nil, nil, err
-		}
+		list[i] = must(a.l.request(a.l.handleAt(p, i)))
 		if list[i] != nil && a.comm == nil {
 			a.comm = list[i].comm
 		}
 	}
-	return p, list, nil
+	return p, list
 }
 
 // fewRequests are as many as need no memory of their own.
 const fewRequests = 32
 
 // all waits for, or tests, all requests.
-func (a *args) all(statuses int, wait bool) error {
+func (a *args) all(statuses int, wait bool) {
 	var few [fewRequests]*request
-	p, list, err := a.requestList(&few)
-	if err != nil {
-		return err
-	}
+	p, list := a.requestList(&few)
 	to := a.statuses(statuses)
 	if !wait {
 		for _, r := range list {
 			if r != nil && !r.done() {
-				return a.setFlag(2, false)
+				a.setFlag(2, false)
+				return
 			}
 		}
-		if err := a.setFlag(2, true); err != nil {
-			return err
-		}
+		a.setFlag(2, true)
 	}
 	pending := wait && len(list) > 0 && a.l.world.Deployed() && !awaitAll(list)
 	var failed error
@@ -73,7 +65,7 @@ func (a *args) all(statuses int, wait bool) error {
 		failed = a.outcome(to, i, &st, err, failed)
 	}
 	// Those that ended before an error have a status as well.
-	return failed
+	check(failed)
 }
 
 // errDepends is the error of a request that has not ended.
@@ -120,20 +112,15 @@ func (e *inStatusError) As(to any) bool {
 }
 
 // any waits for, or tests, one of several requests.
-func (a *args) any(wait bool) error {
+func (a *args) any(wait bool) {
 	var few [fewRequests]*request
-	p, list, err := a.requestList(&few)
-	if err != nil {
-		return err
-	}
+	p, list := a.requestList(&few)
 	status := 3
 	if !wait {
 		status = 4
 	}
 	for i := 2; i < status; i++ { // before a request is over
-		if _, err := a.where(i); err != nil {
-			return err
-		}
+		a.where(i)
 	}
 	for {
 		index, active := -1, false
@@ -154,52 +141,41 @@ func (a *args) any(wait bool) error {
 			st, err := r.finish()
 			a.over(p, index, r)
 			a.status(status, &st)
-			return a.picked(index, wait, err)
+			a.picked(index, wait, err)
+			return
 		case !active:
 			st := emptyStatus
 			a.status(status, &st)
-			return a.picked(a.l.abi.undefined, wait, nil)
+			a.picked(a.l.abi.undefined, wait, nil)
+			return
 		case !wait:
-			if err := a.setInt(2, a.l.abi.undefined); err != nil {
-				return err
-			}
-			return a.setFlag(3, false)
+			a.setInt(2, a.l.abi.undefined)
+			a.setFlag(3, false)
+			return
 		}
 		await(list)
 	}
 }
 
 // picked gives the index of one of several requests.
-func (a *args) picked(index int, wait bool, err error) error {
-	if e := a.setInt(2, index); e != nil {
-		return e
-	}
+func (a *args) picked(index int, wait bool, err error) {
+	a.setInt(2, index)
 	if !wait {
-		if e := a.setFlag(3, true); e != nil {
-			return e
-		}
+		a.setFlag(3, true)
 	}
-	return err
+	check(err)
 }
 
 // some waits for at least one of several requests, or tests them.
-func (a *args) some(wait bool) error {
+func (a *args) some(wait bool) {
 	var few [fewRequests]*request
-	p, list, err := a.requestList(&few)
-	if err != nil {
-		return err
-	}
+	p, list := a.requestList(&few)
 	if !slices.ContainsFunc(list, func(r *request) bool { return r != nil && r.active() }) {
-		return a.setInt(2, a.l.abi.undefined)
+		a.setInt(2, a.l.abi.undefined)
+		return
 	}
-	count, err := a.where(2)
-	if err != nil {
-		return err
-	}
-	indices, err := a.where(3)
-	if err != nil {
-		return err
-	}
+	count := a.where(2)
+	indices := a.where(3)
 	to := a.statuses(4)
 	var failed error
 	n := 0
@@ -220,5 +196,5 @@ func (a *args) some(wait bool) error {
 		await(list)
 	}
 	*(*int32)(count) = int32(n)
-	return failed
+	check(failed)
 }

@@ -23,10 +23,10 @@ var _ = add(map[string]implementation{
 	"Session_get_info":        (*args).sessionInfo,
 	"Session_get_num_psets":   (*args).sessionSets,
 	"Session_get_nth_pset":    (*args).sessionSet,
-	"Session_get_pset_info":   (*args).sessionSetInfo,
-	"Group_from_session_pset": (*args).sessionGroup,
+	"Session_get_pset_info":   func(a *args) { a.newInfo(2, [][2]string{{"mpi_size", itoa(a.processSet().Size())}}) },
+	"Group_from_session_pset": func(a *args) { a.newGroup(2, a.processSet()) },
 
-	"Session_create_errhandler": func(a *args) error { return a.newErrhandler(0, 1) },
+	"Session_create_errhandler": func(a *args) { a.newErrhandler(0, 1) },
 	"Session_set_errhandler":    (*args).sessionSetErrhandler,
 	"Session_get_errhandler":    (*args).sessionGetErrhandler,
 	"Session_call_errhandler":   (*args).sessionCallErrhandler,
@@ -40,211 +40,133 @@ var _ = add(map[string]implementation{
 var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
 
 // session is a session, whose error handler is that of the call from then on.
-func (a *args) session(h uint64) (*session, error) {
+func (a *args) session(h uint64) *session {
 	s := a.l.sessions.get(h)
 	if s == nil {
-		return nil, errorf(errSession, "%#x is no session, or has been finalized", h)
+		panic(failf(errSession, "%#x is no session, or has been finalized", h))
 	}
 	a.handler, a.handlerOf, a.inherited = s.errhandler.Load(), s.handle, s.buffer.SendBuffer
-	return s, nil
+	return s
 }
 
-func (a *args) sessionSetErrhandler() error {
-	s, err := a.session(a.handle(0, kindSession))
-	if err != nil {
-		return err
-	}
-	h, err := a.errhandler(a.handle(1, kindErrhandler))
-	if err != nil {
-		return err
-	}
+func (a *args) sessionSetErrhandler() {
+	s := a.session(a.handle(0, kindSession))
+	h := a.errhandler(a.handle(1, kindErrhandler))
 	a.l.use(h)
 	a.l.release(s.errhandler.Swap(h))
-	return nil
 }
 
-func (a *args) sessionGetErrhandler() error {
-	s, err := a.session(a.handle(0, kindSession))
-	if err != nil {
-		return err
-	}
-	return a.shareErrhandler(1, s.errhandler.Load())
+func (a *args) sessionGetErrhandler() {
+	s := a.session(a.handle(0, kindSession))
+	a.shareErrhandler(1, s.errhandler.Load())
 }
 
-func (a *args) sessionCallErrhandler() error {
-	if _, err := a.session(a.handle(0, kindSession)); err != nil {
-		return err
-	}
+func (a *args) sessionCallErrhandler() {
+	a.session(a.handle(0, kindSession))
 	a.l.raise(a, userError(a.int(1)))
-	return nil
 }
 
 // sessionInit: info, error handler, session.
-func (a *args) sessionInit() error {
-	h, err := a.errhandler(a.handle(1, kindErrhandler))
-	if err != nil {
-		return err
-	}
+func (a *args) sessionInit() {
+	h := a.errhandler(a.handle(1, kindErrhandler))
 	a.handler, a.handlerOf = h, a.l.abi.null[kindSession]
-	if _, err := a.where(2); err != nil {
-		return err
-	}
-	if err := a.l.begin(); err != nil {
-		return err
-	}
-	s, handle, err := give(a, a.l.sessions, 2)
-	if err != nil {
-		return errors.Join(err, a.l.end())
+	a.where(2)
+	check(a.l.begin())
+	var s *session
+	var handle uint64
+	if err := attempt(func() { s, handle = give(a, a.l.sessions, 2) }); err != nil {
+		check(errors.Join(err, a.l.end()))
 	}
 	a.l.use(h)
 	a.l.sessioned.Store(true)
 	s.handle, s.buffer.SendBuffer = handle, a.l.world.NewSendBuffer()
 	s.errhandler.Store(h)
-	return nil
 }
 
-func (a *args) sessionFinalize() error {
-	p, err := a.where(0)
-	if err != nil {
-		return err
-	}
-	s, err := a.session(a.l.handleAt(p, 0))
-	if err != nil {
-		return err
-	}
-	err = errors.Join(s.buffer.end(), a.l.end())
+func (a *args) sessionFinalize() {
+	p := a.where(0)
+	s := a.session(a.l.handleAt(p, 0))
+	err := errors.Join(s.buffer.end(), a.l.end())
 	h := *a.handler // what is left of it if the session had it last
 	a.l.release(a.handler)
 	a.handler = &h
-	a.l.sessions.remove(s.handle)
-	a.l.setHandleAt(p, 0, a.l.abi.null[kindSession])
-	return err
+	revoke(a, a.l.sessions, 0, s.handle)
+	check(err)
 }
 
-func (a *args) sessionInfo() error {
-	if _, err := a.session(a.handle(0, kindSession)); err != nil {
-		return err
-	}
-	return a.newInfo(1, [][2]string{{"thread_level", "MPI_THREAD_MULTIPLE"}})
+func (a *args) sessionInfo() {
+	a.session(a.handle(0, kindSession))
+	a.newInfo(1, [][2]string{{"thread_level", "MPI_THREAD_MULTIPLE"}})
 }
 
-func (a *args) sessionSets() error {
-	if _, err := a.session(a.handle(0, kindSession)); err != nil {
-		return err
-	}
-	return a.setInt(2, len(processSets))
+func (a *args) sessionSets() {
+	a.session(a.handle(0, kindSession))
+	a.setInt(2, len(processSets))
 }
 
 // sessionSet: session, info, number, length with the 0, which becomes that of the name, name.
-func (a *args) sessionSet() error {
-	if _, err := a.session(a.handle(0, kindSession)); err != nil {
-		return err
-	}
+func (a *args) sessionSet() {
+	a.session(a.handle(0, kindSession))
 	n := a.int(2)
 	if n < 0 || n >= len(processSets) {
-		return errorf(mpi.ErrArg, "there is no process set %d: there are %d", n, len(processSets))
+		panic(failf(mpi.ErrArg, "there is no process set %d: there are %d", n, len(processSets)))
 	}
-	p, err := a.where(3)
-	if err != nil {
-		return err
-	}
+	p := a.where(3)
 	if room := int(*(*int32)(p)); room > 0 {
-		if _, err := a.setText(4, processSets[n], room); err != nil {
-			return err
-		}
+		a.setText(4, processSets[n], room)
 	}
-	return a.setInt(3, len(processSets[n])+1)
+	a.setInt(3, len(processSets[n])+1)
 }
 
 // processSet is the group of the process set that argument 1 names.
-func (a *args) processSet() (*mpi.Group, error) {
-	if _, err := a.session(a.handle(0, kindSession)); err != nil {
-		return nil, err
-	}
-	name, err := a.text(1)
+func (a *args) processSet() *mpi.Group {
+	a.session(a.handle(0, kindSession))
+	name := a.text(1)
 	switch {
-	case err != nil:
-		return nil, err
 	case strings.EqualFold(name, processSets[0]):
-		return a.l.world.Group(), nil
+		return a.l.world.Group()
 	case strings.EqualFold(name, processSets[1]):
-		return a.l.self.Group(), nil
+		return a.l.self.Group()
 	}
-	return nil, errorf(mpi.ErrArg, "there is no process set %q: there are %v", name, processSets)
-}
-
-func (a *args) sessionSetInfo() error {
-	g, err := a.processSet()
-	if err != nil {
-		return err
-	}
-	return a.newInfo(2, [][2]string{{"mpi_size", itoa(g.Size())}})
-}
-
-func (a *args) sessionGroup() error {
-	g, err := a.processSet()
-	if err != nil {
-		return err
-	}
-	return a.newGroup(2, g)
+	panic(failf(mpi.ErrArg, "there is no process set %q: there are %v", name, processSets))
 }
 
 // commFromGroup: group, a name of the call, info, error handler, new communicator.
-func (a *args) commFromGroup() error {
-	h, _, made, err := a.fromGroup(1, 3)
-	if err != nil {
-		return err
-	}
-	return a.newHandledComm(4, made, h)
+func (a *args) commFromGroup() {
+	h, _, made := a.fromGroup(1, 3)
+	a.newHandledComm(4, made, h)
 }
 
 // fromGroup makes a communicator of the group of argument 0, by the name of the call, of which it returns a tag, and with an error handler for it.
-func (a *args) fromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm, err error) {
-	if h, err = a.errhandler(a.handle(handler, kindErrhandler)); err != nil {
-		return nil, 0, nil, err
-	}
+func (a *args) fromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm) {
+	h = a.errhandler(a.handle(handler, kindErrhandler))
 	a.handler, a.handlerOf = h, a.l.abi.null[kindComm]
-	g, err := a.group(0)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	text, err := a.text(name)
-	if err != nil {
-		return nil, 0, nil, err
-	}
+	g := a.group(0)
+	text := a.text(name)
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(text)) // a hash does not fail
 	tag = int(sum.Sum32() % (mpi.MaxCreateTag + 1))
-	made, err = a.l.world.Create(context.Background(), g, tag)
-	return h, tag, made, err
+	return h, tag, must(a.l.world.Create(context.Background(), g, tag))
 }
 
 // newHandledComm gives a communicator a handle, and an error handler.
-func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) error {
-	c, err := a.newComm(i, made, nil)
-	if c != nil {
+func (a *args) newHandledComm(i int, made *mpi.Comm, h *errhandler) {
+	if c := a.newComm(i, made, nil); c != nil {
 		a.l.use(h)
 		c.errhandler.Store(h)
 	}
-	return err
 }
 
 // intercommFromGroups: local group, local leader, remote group and leader, which the local leader gives, a name of the call, info,
 // error handler, new communicator.
-func (a *args) intercommFromGroups() error {
-	h, tag, local, err := a.fromGroup(4, 6)
-	if err != nil {
-		return err
-	}
+func (a *args) intercommFromGroups() {
+	h, tag, local := a.fromGroup(4, 6)
 	if local == nil {
-		return errorf(mpi.ErrGroup, "this rank is not in the local group")
+		panic(failf(mpi.ErrGroup, "this rank is not in the local group"))
 	}
-	leader, remote := a.destination(1), []int{mpi.Undefined}
+	leader, remote := a.peer(1), []int{mpi.Undefined}
 	if local.Rank() == leader {
-		g, err := a.group(2)
-		if err == nil {
-			remote, err = g.Translate([]int{a.destination(3)}, a.l.world.Group())
-		}
+		err := attempt(func() { remote = must(a.group(2).Translate([]int{a.peer(3)}, a.l.world.Group())) })
 		if err != nil {
 			remote = []int{mpi.Undefined} // the call that follows fails on all members
 		}
@@ -253,8 +175,6 @@ func (a *args) intercommFromGroups() error {
 	if e := local.Free(); err == nil {
 		err = e
 	}
-	if err != nil {
-		return err
-	}
-	return a.newHandledComm(7, made, h)
+	check(err)
+	a.newHandledComm(7, made, h)
 }

@@ -106,16 +106,22 @@ func (t *table[T]) take() (object *T, handle uint64, err error) {
 }
 
 // give takes an object of a table, whose handle goes where an argument points to. Nothing is taken if that is nowhere.
-func give[T any](a *args, t *table[T], i int) (object *T, handle uint64, err error) {
-	p, err := a.where(i)
-	if err != nil {
-		return nil, 0, err
-	}
-	if object, handle, err = t.take(); err != nil {
-		return nil, 0, err
-	}
+func give[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
+	p := a.where(i)
+	object, handle, err := t.take()
+	check(err)
 	a.l.setHandleAt(p, 0, handle)
-	return object, handle, nil
+	return object, handle
+}
+
+// giveOr is give, but calls undo before it fails: the error of the handle is the one to report.
+func giveOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle uint64) {
+	err := attempt(func() { object, handle = give(a, t, i) })
+	if err != nil {
+		undo()
+	}
+	check(err)
+	return object, handle
 }
 
 // revoke removes an object that was given, and has its handle be that of none.

@@ -15,8 +15,8 @@ var _ = add(map[string]implementation{
 	"Cart_create": (*args).cartCreate,
 	"Cart_map":    (*args).cartMap,
 	"Cart_get":    (*args).cartGet,
-	"Cartdim_get": (*args).cartDim,
-	"Cart_rank":   (*args).cartRank,
+	"Cartdim_get": func(a *args) { _, dims := a.cart(); a.setInt(1, dims) },
+	"Cart_rank":   func(a *args) { c, dims := a.cart(); a.setInt(2, must(c.CartRank(a.ints(1, dims)))) },
 	"Cart_coords": (*args).cartCoords,
 	"Cart_shift":  (*args).cartShift,
 	"Cart_sub":    (*args).cartSub,
@@ -25,8 +25,8 @@ var _ = add(map[string]implementation{
 	"Graph_map":             (*args).graphMap,
 	"Graphdims_get":         (*args).graphDims,
 	"Graph_get":             (*args).graphGet,
-	"Graph_neighbors_count": (*args).graphCount,
-	"Graph_neighbors":       (*args).graphNeighbors,
+	"Graph_neighbors_count": func(a *args) { a.setInt(2, len(a.neighborsOf())) },
+	"Graph_neighbors":       func(a *args) { a.setInts(3, first(a.int(2), a.neighborsOf())) },
 
 	"Dist_graph_create":          (*args).distGraphCreate,
 	"Dist_graph_create_adjacent": (*args).distGraphAdjacent,
@@ -34,16 +34,13 @@ var _ = add(map[string]implementation{
 	"Dist_graph_neighbors":       (*args).distGraphNeighbors,
 })
 
-func (a *args) topoTest() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
+func (a *args) topoTest() {
+	c := a.communicator(0)
 	kind := a.l.abi.undefined
 	if name := [...]string{mpi.NoTopology: "", mpi.Cartesian: "CART", mpi.Graph: "GRAPH", mpi.DistGraph: "DIST_GRAPH"}[c.Topology()]; name != "" {
 		kind = int(a.l.abi.constants[name])
 	}
-	return a.setInt(1, kind)
+	a.setInt(1, kind)
 }
 
 func flags(list []int) []bool {
@@ -64,358 +61,192 @@ func numbers(list []bool) []int {
 	return out
 }
 
-func (a *args) dimsCreate() error {
-	dims, err := a.countedInts(1, 2)
-	if err != nil {
-		return err
-	}
-	if err := mpi.Dims(a.int(0), dims); err != nil {
-		return err
-	}
-	return a.setInts(2, dims)
+func (a *args) dimsCreate() {
+	dims := a.countedInts(1, 2)
+	check(mpi.Dims(a.int(0), dims))
+	a.setInts(2, dims)
 }
 
 // grid decodes dims and periods behind their number.
-func (a *args) grid() (c *comm, dims []int, periods []bool, err error) {
-	if c, err = a.communicator(0); err != nil {
-		return nil, nil, nil, err
-	}
-	if dims, err = a.countedInts(1, 2); err != nil {
-		return nil, nil, nil, err
-	}
-	wrap, err := a.countedInts(1, 3)
-	return c, dims, flags(wrap), err
+func (a *args) grid() (c *comm, dims []int, periods []bool) {
+	return a.communicator(0), a.countedInts(1, 2), flags(a.countedInts(1, 3))
 }
 
-func (a *args) cartCreate() error {
-	c, dims, periods, err := a.grid()
-	if err != nil {
-		return a.refuseMaking(err)
-	}
-	made, err := c.CartCreate(context.Background(), dims, periods, a.int(4) != 0)
-	return a.setComm(5, made, err)
+func (a *args) cartCreate() {
+	var c *comm
+	var dims []int
+	var periods []bool
+	a.making(func() { c, dims, periods = a.grid() })
+	a.setComm(5, must(c.CartCreate(context.Background(), dims, periods, a.int(4) != 0)))
 }
 
-func (a *args) cartMap() error {
-	c, dims, periods, err := a.grid()
-	if err != nil {
-		return err
-	}
-	r, err := c.CartMap(dims, periods)
-	if err != nil {
-		return err
-	}
-	return a.setInt(4, a.rank(r))
+func (a *args) cartMap() {
+	c, dims, periods := a.grid()
+	a.setInt(4, a.rank(must(c.CartMap(dims, periods))))
 }
 
 // first is at most n of a list, as the caller has room for.
 func first(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
 
-func (a *args) cartGet() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
+func (a *args) cartGet() {
+	c := a.communicator(0)
 	dims, periods, coords, err := c.Cart()
-	if err != nil {
-		return err
-	}
+	check(err)
 	n := a.int(1)
-	if err := a.setInts(2, first(n, dims)); err != nil {
-		return err
-	}
-	if err := a.setInts(3, first(n, numbers(periods))); err != nil {
-		return err
-	}
-	return a.setInts(4, first(n, coords))
+	a.setInts(2, first(n, dims))
+	a.setInts(3, first(n, numbers(periods)))
+	a.setInts(4, first(n, coords))
 }
 
 // cart decodes a communicator with a grid of some dimensions.
-func (a *args) cart() (c *comm, dims int, err error) {
-	if c, err = a.communicator(0); err != nil {
-		return nil, 0, err
-	}
+func (a *args) cart() (c *comm, dims int) {
+	c = a.communicator(0)
 	list, _, _, err := c.Cart()
-	return c, len(list), err
+	check(err)
+	return c, len(list)
 }
 
-func (a *args) cartDim() error {
-	_, dims, err := a.cart()
-	if err != nil {
-		return err
-	}
-	return a.setInt(1, dims)
+func (a *args) cartCoords() {
+	c := a.communicator(0)
+	coords := must(c.CartCoords(a.int(1)))
+	a.setInts(3, first(a.int(2), coords))
 }
 
-func (a *args) cartRank() error {
-	c, dims, err := a.cart()
-	if err != nil {
-		return err
-	}
-	coords, err := a.ints(1, dims)
-	if err != nil {
-		return err
-	}
-	r, err := c.CartRank(coords)
-	if err != nil {
-		return err
-	}
-	return a.setInt(2, r)
-}
-
-func (a *args) cartCoords() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	coords, err := c.CartCoords(a.int(1))
-	if err != nil {
-		return err
-	}
-	return a.setInts(3, first(a.int(2), coords))
-}
-
-func (a *args) cartShift() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
+func (a *args) cartShift() {
+	c := a.communicator(0)
 	source, dest, err := c.CartShift(a.int(1), a.int(2))
-	if err != nil {
-		return err
-	}
-	if err := a.setInt(3, a.rank(source)); err != nil {
-		return err
-	}
-	return a.setInt(4, a.rank(dest))
+	check(err)
+	a.setInt(3, a.rank(source))
+	a.setInt(4, a.rank(dest))
 }
 
-func (a *args) cartSub() error {
-	c, dims, err := a.cart()
-	if err != nil {
-		return err
-	}
-	remain, err := a.ints(1, dims)
-	if err != nil {
-		return a.refuseMaking(err)
-	}
-	made, err := c.CartSub(context.Background(), flags(remain))
-	return a.setComm(2, made, err)
+func (a *args) cartSub() {
+	c, dims := a.cart()
+	var remain []int
+	a.making(func() { remain = a.ints(1, dims) })
+	a.setComm(2, must(c.CartSub(context.Background(), flags(remain))))
 }
 
 // edges decodes index and edges behind the number of nodes.
-func (a *args) edges() (c *comm, index, edges []int, err error) {
-	if c, err = a.communicator(0); err != nil {
-		return nil, nil, nil, err
-	}
-	if index, err = a.countedInts(1, 2); err != nil {
-		return nil, nil, nil, err
-	}
+func (a *args) edges() (c *comm, index, edges []int) {
+	c = a.communicator(0)
+	index = a.countedInts(1, 2)
 	n := 0
 	for _, end := range index {
 		n = max(n, end)
 	}
-	edges, err = a.ints(3, n)
-	return c, index, edges, err
+	return c, index, a.ints(3, n)
 }
 
-func (a *args) graphCreate() error {
-	c, index, edges, err := a.edges()
-	if err != nil {
-		return a.refuseMaking(err)
-	}
-	made, err := c.GraphCreate(context.Background(), index, edges, a.int(4) != 0)
-	return a.setComm(5, made, err)
+func (a *args) graphCreate() {
+	var c *comm
+	var index, edges []int
+	a.making(func() { c, index, edges = a.edges() })
+	a.setComm(5, must(c.GraphCreate(context.Background(), index, edges, a.int(4) != 0)))
 }
 
-func (a *args) graphMap() error {
-	c, index, edges, err := a.edges()
-	if err != nil {
-		return err
-	}
-	r, err := c.GraphMap(index, edges)
-	if err != nil {
-		return err
-	}
-	return a.setInt(4, a.rank(r))
+func (a *args) graphMap() {
+	c, index, edges := a.edges()
+	a.setInt(4, a.rank(must(c.GraphMap(index, edges))))
 }
 
-func (a *args) graphDims() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
+func (a *args) graphDims() {
+	c := a.communicator(0)
 	index, edges, err := c.Graph()
-	if err != nil {
-		return err
-	}
-	if err := a.setInt(1, len(index)); err != nil {
-		return err
-	}
-	return a.setInt(2, len(edges))
+	check(err)
+	a.setInt(1, len(index))
+	a.setInt(2, len(edges))
 }
 
-func (a *args) graphGet() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
+func (a *args) graphGet() {
+	c := a.communicator(0)
 	index, edges, err := c.Graph()
-	if err != nil {
-		return err
-	}
-	if err := a.setInts(3, first(a.int(1), index)); err != nil {
-		return err
-	}
-	return a.setInts(4, first(a.int(2), edges))
+	check(err)
+	a.setInts(3, first(a.int(1), index))
+	a.setInts(4, first(a.int(2), edges))
 }
 
 // neighborsOf are those of a rank in a graph.
-func (a *args) neighborsOf() ([]int, error) {
-	c, err := a.communicator(0)
-	if err != nil {
-		return nil, err
-	}
-	return c.GraphNeighbors(a.int(1))
-}
-
-func (a *args) graphCount() error {
-	list, err := a.neighborsOf()
-	if err != nil {
-		return err
-	}
-	return a.setInt(2, len(list))
-}
-
-func (a *args) graphNeighbors() error {
-	list, err := a.neighborsOf()
-	if err != nil {
-		return err
-	}
-	return a.setInts(3, first(a.int(2), list))
-}
+func (a *args) neighborsOf() []int { return must(a.communicator(0).GraphNeighbors(a.int(1))) }
 
 // weights reads the weights of n edges, or none if the graph has no weights.
-func (a *args) weights(i, n int) ([]int, error) {
+func (a *args) weights(i, n int) []int {
 	switch int64(a.list[i]) {
 	case a.l.abi.constants["UNWEIGHTED"]:
-		return nil, nil
+		return nil
 	case a.l.abi.constants["WEIGHTS_EMPTY"]:
-		return []int{}, nil
+		return []int{}
 	}
 	return a.ints(i, n)
 }
 
 // distGraphCreate: comm, n, sources, degrees, destinations, weights, info, reorder, new communicator.
-func (a *args) distGraphCreate() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	e, err := a.distributed()
+func (a *args) distGraphCreate() {
+	c := a.communicator(0)
+	var e [4][]int
+	err := attempt(func() { e = a.distributed() })
 	if err != nil {
 		mpi.Foreign.Refuse(c.Comm, coll.Alltoall, classOf(err)) // with which it begins
-		return err
 	}
-	made, err := c.DistGraphCreate(context.Background(), e[0], e[1], e[2], e[3], a.int(7) != 0)
-	return a.setComm(8, made, err)
+	check(err)
+	a.setComm(8, must(c.DistGraphCreate(context.Background(), e[0], e[1], e[2], e[3], a.int(7) != 0)))
 }
 
 // distributed decodes sources, degrees, destinations and weights.
-func (a *args) distributed() (e [4][]int, err error) {
-	if e[0], err = a.countedInts(1, 2); err != nil {
-		return e, err
-	}
-	if e[1], err = a.countedInts(1, 3); err != nil {
-		return e, err
-	}
+func (a *args) distributed() (e [4][]int) {
+	e[0], e[1] = a.countedInts(1, 2), a.countedInts(1, 3)
 	n := 0
 	for _, d := range e[1] {
 		if d < 0 || n > math.MaxInt32-d {
-			return e, errorf(mpi.ErrArg, "a source of %d edges", d)
+			panic(failf(mpi.ErrArg, "a source of %d edges", d))
 		}
 		n += d
 	}
-	if e[2], err = a.ints(4, n); err == nil {
-		e[3], err = a.weights(5, n)
-	}
-	return e, err
+	e[2], e[3] = a.ints(4, n), a.weights(5, n)
+	return e
 }
 
 // distGraphAdjacent: comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, new communicator.
-func (a *args) distGraphAdjacent() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	n, err := a.adjacent()
-	if err != nil {
-		return a.refuseMaking(err)
-	}
-	made, err := c.DistGraphCreateAdjacent(context.Background(), n, a.int(8) != 0)
-	return a.setComm(9, made, err)
+func (a *args) distGraphAdjacent() {
+	c := a.communicator(0)
+	var n mpi.Neighbors
+	a.making(func() { n = a.adjacent() })
+	a.setComm(9, must(c.DistGraphCreateAdjacent(context.Background(), n, a.int(8) != 0)))
 }
 
-func (a *args) adjacent() (n mpi.Neighbors, err error) {
-	if n.Sources, err = a.countedInts(1, 2); err != nil {
-		return n, err
-	}
-	if n.SourceWeights, err = a.weights(3, len(n.Sources)); err != nil {
-		return n, err
-	}
-	if n.Destinations, err = a.countedInts(4, 5); err == nil {
-		n.DestinationWeights, err = a.weights(6, len(n.Destinations))
-	}
-	return n, err
+func (a *args) adjacent() (n mpi.Neighbors) {
+	n.Sources = a.countedInts(1, 2)
+	n.SourceWeights = a.weights(3, len(n.Sources))
+	n.Destinations = a.countedInts(4, 5)
+	n.DestinationWeights = a.weights(6, len(n.Destinations))
+	return n
 }
 
-func (a *args) distGraphCount() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	n, err := c.DistGraphNeighbors()
-	if err != nil {
-		return err
-	}
-	if err := a.setInt(1, len(n.Sources)); err != nil {
-		return err
-	}
-	if err := a.setInt(2, len(n.Destinations)); err != nil {
-		return err
-	}
-	return a.setFlag(3, n.SourceWeights != nil)
+func (a *args) distGraphCount() {
+	c := a.communicator(0)
+	n := must(c.DistGraphNeighbors())
+	a.setInt(1, len(n.Sources))
+	a.setInt(2, len(n.Destinations))
+	a.setFlag(3, n.SourceWeights != nil)
 }
 
-func (a *args) distGraphNeighbors() error {
-	c, err := a.communicator(0)
-	if err != nil {
-		return err
-	}
-	n, err := c.DistGraphNeighbors()
-	if err != nil {
-		return err
-	}
+func (a *args) distGraphNeighbors() {
+	c := a.communicator(0)
+	n := must(c.DistGraphNeighbors())
 	in, out := a.int(1), a.int(4)
-	if err := a.setInts(2, first(in, n.Sources)); err != nil {
-		return err
-	}
-	if err := a.setInts(5, first(out, n.Destinations)); err != nil {
-		return err
-	}
+	a.setInts(2, first(in, n.Sources))
+	a.setInts(5, first(out, n.Destinations))
 	if n.SourceWeights == nil {
-		return nil
+		return
 	}
-	if err := a.setWeights(3, first(in, n.SourceWeights)); err != nil {
-		return err
-	}
-	return a.setWeights(6, first(out, n.DestinationWeights))
+	a.setWeights(3, first(in, n.SourceWeights))
+	a.setWeights(6, first(out, n.DestinationWeights))
 }
 
-func (a *args) setWeights(i int, list []int) error {
+func (a *args) setWeights(i int, list []int) {
 	switch int64(a.list[i]) {
 	case a.l.abi.constants["UNWEIGHTED"], a.l.abi.constants["WEIGHTS_EMPTY"]:
-		return nil
+		return
 	}
-	return a.setInts(i, list)
+	a.setInts(i, list)
 }

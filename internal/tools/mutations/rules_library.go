@@ -9,7 +9,7 @@ var (
 // Rules of the C library that programs for other MPIs rely on.
 func init() {
 	mutations = append(mutations, []mutation{
-		{"C library: the datatype of a message is committed", "lib/capi/args.go", "err == nil && !t.committed", "false", []test{calls}},
+		{"C library: the datatype of a message is committed", "lib/capi/args.go", "!t.committed", "false", []test{calls}},
 		{"C library: no elements may have MPI_DATATYPE_NULL", "lib/capi/args.go",
 			"if n == 0 && h == l.abi.null[kindDatatype] {", "if false {", []test{calls}},
 		{"C library: MPI_REQUEST_NULL has arrived", "lib/capi/partitioned.go",
