@@ -89,16 +89,15 @@ func (a *answer) Write(b []byte) (n int, err error) {
 
 // long bounds the requests that wait for other ranks, so that none is closed because there
 // are too many connections.
-func (s *Server) long(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) long(next handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case s.waiting <- struct{}{}:
 		default:
-			writeError(w, Errorf(Busy, "the limit of %d requests that wait for other ranks is reached: try again later", maxLong))
-			return
+			return Errorf(Busy, "the limit of %d requests that wait for other ranks is reached: try again later", maxLong)
 		}
 		defer func() { <-s.waiting }()
-		next(w, r)
+		return next(w, r)
 	}
 }
 

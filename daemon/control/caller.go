@@ -29,16 +29,15 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 
 // authorized serves callers that may do more than read the status, and refuses others
 // before it reads their messages.
-func (s *Server) authorized(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) authorized(next handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		c, ok := r.Context().Value(callerKey{}).(caller)
 		if !ok {
 			c.unknown = wire.ErrNoCredentials
 		}
 		if err := s.backend.Authorize(r.URL.Path, c.Credentials, c.unknown); err != nil {
-			writeError(w, err)
-			return
+			return err
 		}
-		next(w, r)
+		return next(w, r)
 	}
 }

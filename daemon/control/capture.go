@@ -27,12 +27,11 @@ type CaptureRequest struct {
 const ProfileHeader = "Zrlmpid-Profile"
 
 // capture answers with a pcapng file.
-func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
+func (s *Server) capture(w http.ResponseWriter, r *http.Request) error {
 	q := parametersOf(r)
 	req := CaptureRequest{Last: q.duration("last"), Follow: q.values.Get("follow") != "", For: q.duration("for")}
 	if q.err != nil {
-		writeError(w, q.err)
-		return
+		return q.err
 	}
 	begun := false
 	err := s.backend.Capture(r.Context(), req, func(p protocol.Profile) io.Writer {
@@ -46,13 +45,10 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 		}
 		return w
 	})
-	switch {
-	case err == nil:
-	case !begun:
-		writeError(w, err)
-	default:
+	if err != nil && begun {
 		panic(http.ErrAbortHandler) // so that the caller does not take it for a whole file
 	}
+	return err
 }
 
 // flushing sends what is written at once.

@@ -103,22 +103,32 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // sendPath is the path of requests whose body is a message.
 const sendPath = "/v1/send"
 
+// A handler answers a request, or returns the error that is the answer.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// ServeHTTP implements http.Handler.
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h(w, r); err != nil {
+		writeError(w, err)
+	}
+}
+
 // handler routes the requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", s.query(query.Status))
-	mux.HandleFunc("GET /v1/reports", s.long(s.query(query.Reports)))
-	mux.HandleFunc("GET /v1/support", s.authorized(s.query(query.Support)))
-	mux.HandleFunc("POST /v1/reset", s.authorized(s.query(query.Reset)))
-	mux.HandleFunc("POST /v1/reload", s.authorized(s.query(query.Reload)))
-	mux.HandleFunc("POST /v1/ping", s.authorized(s.long(s.ping)))
-	mux.HandleFunc("POST "+sendPath, s.authorized(s.long(s.send)))
-	mux.HandleFunc("POST /v1/recv", s.authorized(s.long(s.recv)))
-	mux.HandleFunc("POST /v1/capture", s.authorized(s.long(s.capture)))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
-			r.Method, r.URL.Path, version.String(), cmp.Or(r.UserAgent(), "unknown")))
-	})
+	mux.Handle("GET /v1/status", s.query(query.Status))
+	mux.Handle("GET /v1/reports", s.long(s.query(query.Reports)))
+	mux.Handle("GET /v1/support", s.authorized(s.query(query.Support)))
+	mux.Handle("POST /v1/reset", s.authorized(s.query(query.Reset)))
+	mux.Handle("POST /v1/reload", s.authorized(s.query(query.Reload)))
+	mux.Handle("POST /v1/ping", s.authorized(s.long(s.ping)))
+	mux.Handle("POST "+sendPath, s.authorized(s.long(s.send)))
+	mux.Handle("POST /v1/recv", s.authorized(s.long(s.recv)))
+	mux.Handle("POST /v1/capture", s.authorized(s.long(s.capture)))
+	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
+		return Errorf(Usage, "%s %s: no such request: use zrlctl and zrlmpid of the same version (zrlmpid is %s, the caller %s)",
+			r.Method, r.URL.Path, version.String(), cmp.Or(r.UserAgent(), "unknown"))
+	}))
 	return s.bounded(versioned(mux))
 }
 
@@ -134,25 +144,20 @@ func versioned(next http.Handler) http.Handler {
 }
 
 // query answers requests of a kind by the backend's handler.
-func (s *Server) query(kind query.Kind) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) query(kind query.Kind) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		req := query.Request{Rank: AnyRank, Peer: AnyRank}
 		if r.ContentLength != 0 {
 			if err := readJSON(r, &req); err != nil {
-				writeError(w, err)
-				return
+				return err
 			}
 		}
 		req.Kind = kind
 		resp := s.backend.Handle(r.Context(), req)
-		switch {
-		case resp.Err != nil:
-			writeError(w, resp.Err)
-		case resp.Document == nil:
-			writeJSON(w, http.StatusOK, struct{}{})
-		default:
-			writeJSON(w, http.StatusOK, resp.Document)
+		if resp.Err == nil {
+			writeJSON(w, http.StatusOK, cmp.Or[any](resp.Document, struct{}{}))
 		}
+		return resp.Err
 	}
 }
 

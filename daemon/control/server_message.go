@@ -21,7 +21,7 @@ const MessageHeader = "Zrlmpid-Message"
 const DefaultWords = 1 << 22
 
 // send sends the body of the request.
-func (s *Server) send(w http.ResponseWriter, r *http.Request) {
+func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
 	// Without Sync, a short message of the extended profile is sent when there is a copy of it.
@@ -29,16 +29,14 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	timeout := q.timeout()
 	port, err := s.port(q, from, to)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	message, data, err := s.readMessage(w, r, port.MaxWords())
 	if message != nil {
 		defer message.free()
 	}
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	caller, end := ofCaller(r)
 	defer end()
@@ -46,14 +44,14 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	st, err := port.Send(ctx, to, data, opts)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	writeJSON(w, http.StatusOK, messageOf(port.Rank(), st))
+	return nil
 }
 
 // recv answers with a message.
-func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
+func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	q := parametersOf(r)
 	from, to := q.rank("from"), q.rank("to")
 	words := q.number("words", DefaultWords)
@@ -70,18 +68,15 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 		err = checkWords(port, words)
 	}
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	message, err := s.newMessage(words * protocol.WordLen)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	defer message.free()
 	if err := message.take(len(message.buf)); err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	caller, end := ofCaller(r)
 	defer end()
@@ -94,19 +89,18 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) {
 		// The sender has its ACK, so the received part must not be lost.
 		m.Truncated = err.Error()
 	} else if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	head, err := json.Marshal(m)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	data := buf[:min(len(buf), int(st.Words)*protocol.WordLen)]
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.Header().Set(MessageHeader, string(head))
 	_, _ = w.Write(data)
+	return nil
 }
 
 // port returns the local rank of a request, or the error of q.

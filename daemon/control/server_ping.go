@@ -10,7 +10,7 @@ import (
 )
 
 // ping answers with one Trip a line.
-func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ping(w http.ResponseWriter, r *http.Request) error {
 	req := PingRequest{From: AnyRank, To: AnyRank, Words: 1, Count: 1, Datatype: protocol.Int.String(), Timeout: "10s"}
 	err := readJSON(r, &req)
 	var p pinging
@@ -18,13 +18,11 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 		p, err = s.checkPing(req)
 	}
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	size := pingBuffers * p.words * protocol.WordLen
 	if err := s.payload.take(size); err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	defer s.payload.give(size)
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -32,9 +30,10 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 	for seq := range req.Count {
 		t := s.trip(r.Context(), &p, seq)
 		if lines.Encode(t) != nil || flush.Flush() != nil || (t.Error != "" && t.Kind != Mismatch) {
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // pingBuffers is the number of buffers of a ping, each as long as its message.
