@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -80,11 +78,7 @@ func (a *app) capture(ctx context.Context, f *captureFlags, stdout io.Writer) er
 	if f.output == "-" {
 		return write(stdout)
 	}
-	file, err := privatedir.Output(f.output, 0o666)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(file), file.Close()); err != nil {
+	if err := createFile(f.output, write); err != nil {
 		return err
 	}
 	return a.describeCapture(f.output, profile, stdout)
@@ -118,9 +112,6 @@ func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.W
 	}
 	r := analysis.Report()
 	c := captured{File: path, Packets: r.Summary.Packets, Seconds: r.Summary.Seconds, Findings: len(r.Findings)}
-	if a.json {
-		return writeJSON(stdout, c)
-	}
 	text := fmt.Sprintf("%s: %s in %.3f s, %s", path, words.Plural(int(c.Packets), "packet"), c.Seconds, words.Plural(c.Findings, "finding"))
 	if c.Packets > 0 {
 		flag := ""
@@ -129,6 +120,5 @@ func (a *app) describeCapture(path string, profile protocol.Profile, stdout io.W
 		}
 		text += fmt.Sprintf("; read it with: zrlctl analyze %s%s", path, flag)
 	}
-	_, err = fmt.Fprintln(stdout, text)
-	return err
+	return a.print(stdout, c, "%s\n", text)
 }

@@ -89,11 +89,7 @@ func (a *app) cosimWaves(ctx context.Context, f *wavesFlags, args []string, stdi
 		return err
 	}
 	r := rolePackets{f.output, simulation.Rank, simulation.Simulation, len(list)}
-	if a.json {
-		return writeJSON(stdout, r)
-	}
-	_, err = fmt.Fprintf(stdout, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File, words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
-	return err
+	return a.print(stdout, r, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File, words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 }
 
 // sameFile reports whether two names are of a file that exists.

@@ -226,9 +226,7 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 		return err
 	}
 	for _, rule := range rules {
-		if _, err := fmt.Fprintf(out, "rule: %s\n", rule); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "rule: %s\n", rule)
 	}
 	_, err := fmt.Fprintf(out, "ready: %s, seed %d\n", plan.Medium, script.Seed)
 	return err

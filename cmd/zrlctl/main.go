@@ -213,11 +213,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of zrlctl", Args: arguments(0, 0),
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			if a.json {
-				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": version.String()})
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zrlctl %s\n", version.String())
-			return err
+			return a.print(cmd.OutOrStdout(), map[string]string{"version": version.String()}, "zrlctl %s\n", version.String())
 		}),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -74,11 +73,7 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return writeJSON(cmd.OutOrStdout(), m)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "sent %s from rank %d to rank %d in %.1f µs\n", words.Plural(int(m.Words), "word"), m.From, m.To, m.Elapsed)
-			return err
+			return a.print(cmd.OutOrStdout(), m, "sent %s from rank %d to rank %d in %.1f µs\n", words.Plural(int(m.Words), "word"), m.From, m.To, m.Elapsed)
 		}),
 	}
 	fl := cmd.Flags()

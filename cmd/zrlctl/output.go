@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -42,16 +43,31 @@ func (o *output) failed(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// writeFile creates a file with the output of write. It returns all errors, including those
+// createFile creates a file with the output of write. It returns all errors, including those
 // of Close.
-func writeFile(name string, write func(io.Writer) error) error {
+func createFile(name string, write func(io.Writer) error) error {
 	file, err := privatedir.Output(name, 0o666)
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(file, 1<<16)
-	err = flushed(write(out), out)
-	return errors.Join(err, file.Close())
+	return errors.Join(write(file), file.Close())
+}
+
+// writeFile is createFile with a buffer.
+func writeFile(name string, write func(io.Writer) error) error {
+	return createFile(name, func(file io.Writer) error {
+		out := bufio.NewWriterSize(file, 1<<16)
+		return flushed(write(out), out)
+	})
+}
+
+// print prints v as JSON, or the text.
+func (a *app) print(out io.Writer, v any, format string, args ...any) error {
+	if a.json {
+		return writeJSON(out, v)
+	}
+	_, err := fmt.Fprintf(out, format, args...)
+	return err
 }
 
 // flushed flushes out, and joins the error with err. A buffer whose writer has failed returns

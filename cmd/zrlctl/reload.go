@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,20 +40,11 @@ the exit code is 1. With --config, the daemon is the one whose control socket FI
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return writeJSON(cmd.OutOrStdout(), r)
-			}
-			w := cmd.OutOrStdout()
-			if len(r.Changes) == 0 {
-				_, err := fmt.Fprintf(w, "%s: no changes\n", r.Config)
-				return err
-			}
+			var text strings.Builder
 			for _, c := range r.Changes {
-				if _, err := fmt.Fprintln(w, c.Text); err != nil {
-					return err
-				}
+				fmt.Fprintln(&text, c.Text)
 			}
-			return nil
+			return a.print(cmd.OutOrStdout(), r, "%s", cmp.Or(text.String(), r.Config+": no changes\n"))
 		}),
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the daemon, in place of --socket")

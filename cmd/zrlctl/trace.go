@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/capture/perfetto"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
-	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
@@ -98,18 +95,10 @@ func (a *app) trace(ctx context.Context, f *traceFlags, stdout io.Writer) error 
 	if f.output == "-" {
 		return write(stdout)
 	}
-	file, err := privatedir.Output(f.output, 0o666)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(file), file.Close()); err != nil {
+	if err := createFile(f.output, write); err != nil {
 		return err
 	}
 	t.Seconds = time.Since(begun).Seconds()
-	if a.json {
-		return writeJSON(stdout, t)
-	}
-	_, err = fmt.Fprintf(stdout, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
+	return a.print(stdout, t, "%s: %s and %s in %.1f s, %s; open it with https://ui.perfetto.dev\n",
 		t.File, words.Plural(int(t.Messages), "message"), words.Plural(int(t.Calls), "call"), t.Seconds, words.Plural(int(t.Findings), "finding"))
-	return err
 }
