@@ -41,12 +41,6 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// findTag: what one side sends, and what the other expects, differ in their tags only.
-func findTag(v *view, e *edge) (proof, bool) { return v.findMatching(e, true) }
-
-// findCommunicator: they differ in their communicators.
-func findCommunicator(v *view, e *edge) (proof, bool) { return v.findMatching(e, false) }
-
 // findMatching finds a receive that waits while messages of its source wait for another one. tags chooses between those that
 // differ in the tag, and those of another communicator.
 func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
@@ -185,40 +179,26 @@ func groups(list []member, of func(c *collective.Ended) string) (groups [][]memb
 	return groups
 }
 
-// contradiction finds the first call, up to that of a wait, in which its members contradict each other: what comes later follows
-// from it. It is a proof if they do by what of returns.
-func (v *view) contradiction(e *edge, of func(c *collective.Ended) string, step string) (p proof, ok bool) {
-	if e.call == nil {
-		return p, false
-	}
-	byNumber := v.calls(e.call)
-	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
-		for _, by := range []func(*collective.Ended) string{collectiveOf, rootOf, bytesOf} {
-			if g := groups(byNumber[number], by); len(g) > 1 {
-				if of(&g[0][0].call) == of(&g[1][0].call) || by(&g[0][0].call) != of(&g[0][0].call) {
-					return p, false // another cause
+// contradiction returns a function that finds the first call, up to that of a wait, in which its members contradict each
+// other: what comes later follows from it. It is a proof if they do by what of returns.
+func contradiction(of func(c *collective.Ended) string, step string) func(*view, *edge) (proof, bool) {
+	return func(v *view, e *edge) (p proof, ok bool) {
+		if e.call == nil {
+			return p, false
+		}
+		byNumber := v.calls(e.call)
+		for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+			for _, by := range []func(*collective.Ended) string{collectiveOf, rootOf, bytesOf} {
+				if g := groups(byNumber[number], by); len(g) > 1 {
+					if of(&g[0][0].call) == of(&g[1][0].call) || by(&g[0][0].call) != of(&g[0][0].call) {
+						return p, false // another cause
+					}
+					return callProof(g, e.call.Comm, number, of, step), true
 				}
-				return callProof(g, e.call.Comm, number, of, step), true
 			}
 		}
+		return p, false
 	}
-	return p, false
-}
-
-// findCallOrder: the ranks have made different collective calls.
-func findCallOrder(v *view, e *edge) (proof, bool) {
-	return v.contradiction(e, collectiveOf, "make the same collective calls in the same order on all ranks of the communicator")
-}
-
-// findRoot: they name different roots.
-func findRoot(v *view, e *edge) (proof, bool) {
-	return v.contradiction(e, rootOf, "name the same root on all ranks")
-}
-
-// findCount: they have vectors or blocks of different lengths, in a call in which all have the same. A receive may have room for
-// more than what is sent, and with less it fails: neither is a reason to wait.
-func findCount(v *view, e *edge) (proof, bool) {
-	return v.contradiction(e, bytesOf, "use the same count and datatype on all ranks")
 }
 
 func callProof(groups [][]member, comm uint32, number int, of func(c *collective.Ended) string, step string) proof {
