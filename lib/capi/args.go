@@ -113,6 +113,9 @@ func (l *Library) setHandleAt(p unsafe.Pointer, n int, v uint64) {
 	*(*uint64)(unsafe.Add(p, 8*n)) = v
 }
 
+// handleIn reads the handle that an argument points to.
+func (a *args) handleIn(i int) uint64 { return a.l.handleAt(a.where(i), 0) }
+
 func (a *args) setHandle(i int, v uint64) { a.l.setHandleAt(a.where(i), 0, v) }
 
 // communicator is a communicator, whose error handler is that of the call from then on.
@@ -125,28 +128,22 @@ func (a *args) communicator(i int) *comm {
 	if h == a.l.abi.null[kindComm] {
 		panic(failf(mpi.ErrComm, "the communicator is MPI_COMM_NULL"))
 	}
-	panic(failf(mpi.ErrComm, "%#x is no communicator, or has been freed", h))
+	panic(gone(mpi.ErrComm, kindComm, h))
 }
 
 func (a *args) group(i int) *mpi.Group {
-	h := a.handle(i, kindGroup)
-	if g := a.l.groups.get(h); g != nil {
-		a.inherited = cmp.Or(a.inherited, g.session)
-		return g.Group
-	}
-	panic(failf(mpi.ErrGroup, "%#x is no group, or has been freed", h))
+	g := find(a.l.groups, a.handle(i, kindGroup), mpi.ErrGroup)
+	a.inherited = cmp.Or(a.inherited, g.session)
+	return g.Group
 }
 
 func (a *args) datatype(i int) *dtype { return a.l.datatype(a.handle(i, kindDatatype)) }
 
 func (l *Library) datatype(h uint64) *dtype {
-	if t := l.types.get(h); t != nil {
-		return t
-	}
 	if h == l.abi.null[kindDatatype] {
 		panic(failf(mpi.ErrType, "the datatype is MPI_DATATYPE_NULL"))
 	}
-	panic(failf(mpi.ErrType, "%#x is no datatype, or has been freed", h))
+	return find(l.types, h, mpi.ErrType)
 }
 
 // committed is the datatype of a message.

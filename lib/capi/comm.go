@@ -157,9 +157,7 @@ func (a *args) commCreateGroup() {
 }
 
 func (a *args) create(to int, do func(*comm, *mpi.Group) (*mpi.Comm, error)) {
-	c := a.communicator(0)
-	g := a.group(1)
-	a.setComm(to, must(do(c, g)))
+	a.setComm(to, must(do(a.communicator(0), a.group(1))))
 }
 
 // commSplitType: comm, type, key, info, new communicator.
@@ -244,13 +242,9 @@ func (a *args) commIdup() {
 }
 
 func (a *args) commFree() {
-	p := a.where(0)
-	h := a.l.handleAt(p, 0)
-	c := a.l.comms.get(h)
-	switch {
-	case c == nil:
-		panic(failf(mpi.ErrComm, "%#x is no communicator, or has been freed", h))
-	case c == a.l.world || c == a.l.self:
+	h := a.handleIn(0)
+	c := find(a.l.comms, h, mpi.ErrComm)
+	if c == a.l.world || c == a.l.self {
 		panic(failf(mpi.ErrComm, "%v cannot be freed", c.Comm))
 	}
 	a.comm = c
@@ -269,8 +263,7 @@ func (a *args) comparison(i int, c mpi.Comparison) {
 
 func (a *args) commGetName() {
 	c := a.communicator(0)
-	n := a.setText(1, c.Name(), int(a.l.abi.constants["MAX_OBJECT_NAME"]))
-	a.setInt(2, n)
+	a.setInt(2, a.setText(1, c.Name(), int(a.l.abi.constants["MAX_OBJECT_NAME"])))
 }
 
 // ranks is how many blocks the buffers of collective calls have that have one for each rank.

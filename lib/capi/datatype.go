@@ -260,8 +260,7 @@ func (a *args) darray() {
 }
 
 func (a *args) typeSize() {
-	t := a.datatype(0)
-	a.setCount(1, t.Size())
+	a.setCount(1, a.datatype(0).Size())
 }
 
 // typeBound writes one of the bounds of MPI-1.
@@ -278,7 +277,7 @@ func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) {
 }
 
 // typeAt is a datatype whose handle is in memory.
-func (a *args) typeAt(i int) *dtype { return a.l.datatype(a.l.handleAt(a.where(i), 0)) }
+func (a *args) typeAt(i int) *dtype { return a.l.datatype(a.handleIn(i)) }
 
 func (a *args) typeFree() {
 	t := a.typeAt(0)
@@ -302,8 +301,7 @@ func (a *args) typeDup() {
 
 func (a *args) typeGetName() {
 	t := a.datatype(0)
-	n := a.setText(1, t.name, int(a.l.abi.constants["MAX_OBJECT_NAME"]))
-	a.setInt(2, n)
+	a.setInt(2, a.setText(1, t.name, int(a.l.abi.constants["MAX_OBJECT_NAME"])))
 }
 
 // pack: inbuf, incount, datatype, outbuf, outsize, position, comm.

@@ -175,8 +175,7 @@ func (a *args) processorName() {
 	if err != nil {
 		panic(failf(mpi.ErrOther, "the name of this host: %v", err))
 	}
-	n := a.setText(0, name, int(a.l.abi.constants["MAX_PROCESSOR_NAME"]))
-	a.setInt(1, n)
+	a.setInt(1, a.setText(0, name, int(a.l.abi.constants["MAX_PROCESSOR_NAME"])))
 }
 
 func (a *args) errorClass() {
@@ -192,8 +191,7 @@ func (a *args) errorString() {
 	if !ok {
 		panic(failf(mpi.ErrArg, "%d is no error code", a.int(0)))
 	}
-	n := a.setText(1, text, maxText)
-	a.setInt(2, n)
+	a.setInt(2, a.setText(1, text, maxText))
 }
 
 func (a *args) addErrorClass() {

@@ -75,8 +75,7 @@ func (a *args) setErrhandler() {
 }
 
 func (a *args) getErrhandler() {
-	c := a.communicator(0)
-	a.shareErrhandler(1, c.handler())
+	a.shareErrhandler(1, a.communicator(0).handler())
 }
 
 // shareErrhandler gives the program the handle of an error handler, which it frees.

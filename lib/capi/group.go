@@ -69,16 +69,13 @@ func (a *args) groupTranslate() {
 }
 
 func (a *args) groupOf(of func(g, h *mpi.Group) *mpi.Group) {
-	g := a.group(0)
-	h := a.group(1)
-	a.newGroup(2, of(g, h))
+	a.newGroup(2, of(a.group(0), a.group(1)))
 }
 
 func (a *args) groupPart(of func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) {
 	g := a.group(0)
 	ranks := a.countedInts(1, 2)
-	made := must(of(g, ranks...))
-	a.newGroup(3, made)
+	a.newGroup(3, must(of(g, ranks...)))
 }
 
 func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) {
@@ -89,15 +86,11 @@ func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Grou
 	for i := range ranges {
 		ranges[i] = mpi.Range{First: triplets[3*i], Last: triplets[3*i+1], Stride: triplets[3*i+2]}
 	}
-	made := must(of(g, ranges...))
-	a.newGroup(3, made)
+	a.newGroup(3, must(of(g, ranges...)))
 }
 
 func (a *args) groupFree() {
-	p := a.where(0)
-	h := a.l.handleAt(p, 0)
-	if a.l.groups.get(h) == nil {
-		panic(failf(mpi.ErrGroup, "%#x is no group, or has been freed", h))
-	}
+	h := a.handleIn(0)
+	find(a.l.groups, h, mpi.ErrGroup)
 	revoke(a, a.l.groups, 0, h)
 }

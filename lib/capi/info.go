@@ -43,13 +43,7 @@ func (a *args) newInfo(i int, pairs [][2]string) {
 	made.pairs = pairs
 }
 
-func (a *args) info() *info {
-	h := a.handle(0, kindInfo)
-	if n := a.l.infos.get(h); n != nil {
-		return n
-	}
-	panic(failf(mpi.ErrArg, "%#x is no info, or has been freed", h))
-}
+func (a *args) info() *info { return find(a.l.infos, a.handle(0, kindInfo), mpi.ErrArg) }
 
 func (n *info) find(key string) int {
 	return slices.IndexFunc(n.pairs, func(p [2]string) bool { return p[0] == key })
@@ -73,11 +67,8 @@ func (a *args) infoDup() {
 }
 
 func (a *args) infoFree() {
-	p := a.where(0)
-	h := a.l.handleAt(p, 0)
-	if a.l.infos.get(h) == nil {
-		panic(failf(mpi.ErrArg, "%#x is no info, or has been freed", h))
-	}
+	h := a.handleIn(0)
+	find(a.l.infos, h, mpi.ErrArg)
 	revoke(a, a.l.infos, 0, h)
 }
 

@@ -71,8 +71,7 @@ func (a *args) newOperation(wide bool) {
 }
 
 func (a *args) freeOperation() {
-	p := a.where(0)
-	h := a.l.handleAt(p, 0)
+	h := a.handleIn(0)
 	o := a.l.ops.get(h)
 	switch {
 	case o == nil:

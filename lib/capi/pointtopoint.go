@@ -36,8 +36,7 @@ var _ = add(map[string]implementation{
 
 // toPeer decodes the arguments of a call with a buffer and a rank: buf, count, datatype, rank, tag, comm.
 func (a *args) toPeer() (*comm, mpi.Buffer) {
-	c := a.communicator(5)
-	return c, a.buffer(0)
+	return a.communicator(5), a.buffer(0)
 }
 
 func (a *args) send(do func(*mpi.Comm, context.Context, mpi.Buffer, int, int) error) {

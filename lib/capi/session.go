@@ -57,8 +57,7 @@ func (a *args) sessionSetErrhandler() {
 }
 
 func (a *args) sessionGetErrhandler() {
-	s := a.session(a.handle(0, kindSession))
-	a.shareErrhandler(1, s.errhandler.Load())
+	a.shareErrhandler(1, a.session(a.handle(0, kindSession)).errhandler.Load())
 }
 
 func (a *args) sessionCallErrhandler() {

@@ -59,6 +59,20 @@ func (t *table[T]) get(handle uint64) *T {
 	return t.made(handle)
 }
 
+// find returns the object of a handle, or ends the call with an error of the class.
+func find[T any](t *table[T], handle uint64, class mpi.Class) *T {
+	object := t.get(handle)
+	if object == nil {
+		panic(gone(class, t.kind, handle))
+	}
+	return object
+}
+
+// gone is the failure of a call with a handle of nothing.
+func gone(class mpi.Class, k kind, handle uint64) failure {
+	return failf(class, "%#x is no %s, or has been freed", handle, kindNames[k])
+}
+
 // made returns an object that was taken, or nil.
 func (t *table[T]) made(handle uint64) *T {
 	s := t.slot(handle)

@@ -89,8 +89,7 @@ func (a *args) toolSessionCreate() {
 }
 
 func (a *args) toolSessionFree() {
-	p := a.where(0)
-	session := *(*int64)(p)
+	session := *(*int64)(a.where(0))
 	if !a.l.tools.sessions[session] {
 		toolError("T_ERR_INVALID_SESSION")(a)
 	}

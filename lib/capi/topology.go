@@ -89,8 +89,7 @@ func (a *args) cartMap() {
 func first(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
 
 func (a *args) cartGet() {
-	c := a.communicator(0)
-	dims, periods, coords, err := c.Cart()
+	dims, periods, coords, err := a.communicator(0).Cart()
 	check(err)
 	n := a.int(1)
 	a.setInts(2, first(n, dims))
@@ -113,8 +112,7 @@ func (a *args) cartCoords() {
 }
 
 func (a *args) cartShift() {
-	c := a.communicator(0)
-	source, dest, err := c.CartShift(a.int(1), a.int(2))
+	source, dest, err := a.communicator(0).CartShift(a.int(1), a.int(2))
 	check(err)
 	a.setInt(3, a.rank(source))
 	a.setInt(4, a.rank(dest))
@@ -151,16 +149,14 @@ func (a *args) graphMap() {
 }
 
 func (a *args) graphDims() {
-	c := a.communicator(0)
-	index, edges, err := c.Graph()
+	index, edges, err := a.communicator(0).Graph()
 	check(err)
 	a.setInt(1, len(index))
 	a.setInt(2, len(edges))
 }
 
 func (a *args) graphGet() {
-	c := a.communicator(0)
-	index, edges, err := c.Graph()
+	index, edges, err := a.communicator(0).Graph()
 	check(err)
 	a.setInts(3, first(a.int(1), index))
 	a.setInts(4, first(a.int(2), edges))
