@@ -898,7 +898,7 @@ end
 -- piece, of which all but the last have the greatest length. No rank sends a longer one, but for an MPE's last of a message.
 local function dissect_segments(tvb, pinfo, tree, p)
     local total, length = tvb:reported_len(), zrlmpi.prefs.max_datagram
-    if total == length + LINE_LEN then length = total end
+    if length <= HEADER_LEN or total == length + LINE_LEN then length = total end
     for at = 0, tvb:len() - 1, length do
         local n = math.min(length, total - at)
         local datagram = total <= length and tvb or tvb(at, math.min(n, tvb:len() - at)):tvb()
