@@ -51,11 +51,11 @@ func (c *Conn) sendAck(now Instant) {
 	}
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Clock, h.Offset, c.arrivals.probe = c.arrivals.clock, c.arrivals.probe, 0
-	c.appendAck(now, h)
+	c.appendAck(now, &h)
 }
 
 // appendAck sends an ACK with all that there is to acknowledge.
-func (c *Conn) appendAck(now Instant, h protocol.ExtHeader) {
+func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
 	if c.arrivals.gaps() {
 		c.needRanges()
 	}
@@ -66,35 +66,8 @@ func (c *Conn) appendAck(now Instant, h protocol.ExtHeader) {
 	}
 	info.MessageLimit, info.EagerLimit = c.recvs.limits(&c.cfg)
 	c.recvs.advertised(info.MessageLimit, info.EagerLimit)
-	c.putAck(h, &info)
-}
-
-// needRanges makes room for all ranges that an ACK has. Most peers lose nothing.
-func (c *Conn) needRanges() {
-	if c.ranges == nil {
-		c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)
-	}
-}
-
-// appendFirstAck sends an ACK to a session of the peer's in which nothing has
-// happened yet.
-func (c *Conn) appendFirstAck(h protocol.ExtHeader) {
-	info := protocol.AckInfo{
-		MessageLimit: c.cfg.firstMessage + uint32(c.cfg.Messages), EagerLimit: uint32(c.cfg.EagerBytes),
-	}
-	c.putAck(h, &info)
-}
-
-func (c *Conn) putAck(h protocol.ExtHeader, info *protocol.AckInfo) {
-	before := len(c.ackBuf)
 	h.Length = c.arrivals.window
-	c.ackBuf = protocol.AppendAck(c.ackBuf, info)
-	payload := c.ackBuf[before:]
-	c.stats.PacketsSent[h.Type]++
-	c.stats.BytesSent[h.Type] += uint64(len(payload))
-	a := c.next()
-	a.Kind = TransmitAck
-	a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, payload
+	c.transmitAck(h, &info)
 }
 
 // onAck takes an ACK from the session that we know.

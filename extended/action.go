@@ -1,10 +1,6 @@
 package extended
 
-import (
-	"slices"
-
-	"github.com/zrlmpi/zrlmpid/protocol"
-)
+import "github.com/zrlmpi/zrlmpid/protocol"
 
 // ID names a send for the caller, who must not use it for two at a time. It is
 // handed back in actions unchanged.
@@ -127,16 +123,3 @@ type Action struct {
 	Tag        uint32
 	Err        error
 }
-
-// next makes room for an action, of which its caller sets the kind and all that
-// this names. To put it together elsewhere and to copy it would cost more.
-func (c *Conn) next() *Action {
-	if len(c.acts) == cap(c.acts) {
-		c.grow()
-	}
-	n := len(c.acts)
-	c.acts = c.acts[:n+1]
-	return &c.acts[n]
-}
-
-func (c *Conn) grow() { c.acts = slices.Grow(c.acts, 1) }

@@ -13,11 +13,10 @@ import (
 // Packets go out with Flush, which the caller calls after one event or a batch
 // of them. It carries out the actions of each event before it feeds the next.
 type Conn struct {
-	cfg     Config
+	common
 	random  random
 	session session
 	parsing protocol.ExtHeader // of the packet that is examined
-	acts    []Action           // what the event that is under way leads to
 	due     Instant
 	changed bool              // since the last Flush
 	timed   bool              // due is what Deadline would return if nothing has changed
@@ -54,22 +53,17 @@ type Conn struct {
 
 	sends    sending
 	shorts   *shorts // those that are not acknowledged; nil if ShortHeaders is not set
-	controls controls
 	arrivals arrivals
 	recvs    receiving
 
 	reports *reporting // nil before the first question
 	renew   *renewal   // nil if all that there is goes by cfg
-
-	stats  Counters
-	ackBuf []byte // payload of the ACKs of the last Flush
-	ranges []protocol.Range
 }
 
 // New returns the state before anything has been sent or received.
 func New(cfg Config) *Conn {
 	cfg = cfg.complete()
-	c := &Conn{cfg: cfg, random: random(cfg.Seed)}
+	c := &Conn{common: common{cfg: cfg}, random: random(cfg.Seed)}
 	if cfg.HeaderChecksum {
 		c.plain = protocol.FlagPlain
 	}
@@ -356,16 +350,4 @@ func (c *Conn) header(t protocol.Type, call protocol.Call) protocol.ExtHeader {
 		Dst: c.cfg.Remote, Src: c.cfg.Local, Type: t, Call: call, Flags: c.plain,
 		Session: c.session.local, PeerSession: c.session.remote, Acknowledged: c.arrivals.next,
 	}
-}
-
-func (c *Conn) drop(r Reason, h *protocol.ExtHeader) {
-	c.stats.Drops[r]++
-	c.acts = append(c.acts, Action{Kind: Drop, Reason: r, Header: *h})
-}
-
-// note returns the action, for the caller to add to.
-func (c *Conn) note(e Event) *Action {
-	c.stats.Events[e]++
-	c.acts = append(c.acts, Action{Kind: Note, Event: e})
-	return &c.acts[len(c.acts)-1]
 }

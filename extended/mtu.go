@@ -190,16 +190,12 @@ func (c *Conn) transmitProbe(now Instant, payload int) {
 	h.Clock = clockAt(now)
 	if payload == 0 {
 		c.stats.Hellos++
-		c.appendAck(now, h)
+		c.appendAck(now, &h)
 		return
 	}
 	h.Offset = uint32(payload)
 	c.search.probes++
-	c.stats.PacketsSent[h.Type]++
-	c.stats.BytesSent[h.Type] += uint64(payload)
-	a := c.next()
-	a.Kind = TransmitAck
-	a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, padding[:payload]
+	c.transmitUnnumbered(TransmitAck, &h, padding[:payload])
 }
 
 // probeDue returns when to go on with the search, or never.

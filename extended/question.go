@@ -107,7 +107,7 @@ func (c *Conn) ask(now Instant) {
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Flags |= protocol.FlagHello
 	h.Clock, h.Tag = r.clock, r.number
-	c.appendAck(now, h)
+	c.appendAck(now, &h)
 }
 
 func (c *Conn) endQuestion(report []byte, err error) {
@@ -183,12 +183,7 @@ func (c *Conn) Answer(report []byte, acts []Action) []Action {
 	for at := 0; at < len(report); at += part {
 		h := c.header(protocol.Ack, protocol.RecvInt)
 		h.Tag, h.Offset, h.Length = r.question, uint32(at), uint32(len(report))
-		payload := report[at:min(at+part, len(report))]
-		c.stats.PacketsSent[h.Type]++
-		c.stats.BytesSent[h.Type] += uint64(len(payload))
-		a := c.next()
-		a.Kind = TransmitAck
-		a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, payload
+		c.transmitUnnumbered(TransmitAck, &h, report[at:min(at+part, len(report))])
 	}
 	r.question = 0
 	return c.acts

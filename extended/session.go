@@ -226,10 +226,7 @@ func (c *Conn) LingerUntil() (Instant, bool) {
 func (c *Conn) sendClose() {
 	h := c.header(protocol.Error, protocol.SendInt)
 	h.Tag = uint32(protocol.CodeClose)
-	c.stats.PacketsSent[h.Type]++
-	a := c.next()
-	a.Kind = Transmit
-	a.Header, a.ID, a.Offset, a.Length, a.Payload = h, 0, 0, 0, nil
+	c.transmitUnnumbered(Transmit, &h, nil)
 }
 
 // reset begins a new pair of sessions, with nothing under way.
@@ -312,7 +309,7 @@ func (c *Conn) hello(now Instant) {
 	s.wait = min(2*s.wait, c.cfg.Timing.HelloMax)
 	s.unansweredHellos++
 	c.stats.Hellos++
-	c.appendAck(now, h)
+	c.appendAck(now, &h)
 }
 
 func (c *Conn) answer(now Instant) {
@@ -320,10 +317,12 @@ func (c *Conn) answer(now Instant) {
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Clock = s.answerClock
 	if s.answer == s.remote {
-		c.appendAck(now, h)
-	} else {
-		h.PeerSession, h.Acknowledged = s.answer, c.cfg.firstPacket
-		c.appendFirstAck(h)
+		c.appendAck(now, &h)
+	} else { // nothing has happened yet in a session with it
+		h.PeerSession, h.Acknowledged, h.Length = s.answer, c.cfg.firstPacket, c.arrivals.window
+		c.transmitAck(&h, &protocol.AckInfo{
+			MessageLimit: c.cfg.firstMessage + uint32(c.cfg.Messages), EagerLimit: uint32(c.cfg.EagerBytes),
+		})
 	}
 	s.answer = 0
 }
