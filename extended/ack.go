@@ -28,7 +28,7 @@ func (a *arrivals) due(delay time.Duration) Instant {
 func (c *Conn) ack(now Instant, numbered bool) {
 	a := &c.arrivals
 	c.recvs.raiseFloor()
-	credit := c.recvs.creditDue(&c.cfg)
+	credit := c.recvs.creditDue()
 	switch {
 	case numbered && !a.full && !credit && !a.gaps():
 		a.advertised()
@@ -64,8 +64,8 @@ func (c *Conn) appendAck(now Instant, h *protocol.ExtHeader) {
 	if h.Clock != 0 && h.Clock == c.arrivals.clock {
 		info.Delay = now - c.arrivals.newest
 	}
-	info.MessageLimit, info.EagerLimit = c.recvs.limits(&c.cfg)
-	c.recvs.advertised(info.MessageLimit, info.EagerLimit)
+	info.MessageLimit, info.EagerLimit = c.recvs.limits()
+	c.recvs.advertisedLimit, c.recvs.advertisedEager = info.MessageLimit, info.EagerLimit
 	h.Length = c.arrivals.window
 	c.transmitAck(h, &info)
 }

@@ -31,10 +31,10 @@ type arrivals struct {
 	clock  uint32  // when that was, by the peer's clock; 0 if there is none
 	probe  uint32  // payload of the probe that the next ACK answers, or 0
 
-	unacknowledged int  // numbered packets since the last acknowledgement
-	bytes          int  // of their payload
-	now            bool // to be acknowledged with the next Flush
-	full           bool // and by an ACK, whatever else goes out
+	unacknowledged int32 // numbered packets since the last acknowledgement
+	now            bool  // to be acknowledged with the next Flush
+	full           bool  // and by an ACK, whatever else goes out
+	bytes          int   // of the payload of those packets
 	since          Instant
 }
 

@@ -214,7 +214,7 @@ func (c *Conn) checkRecvs() error {
 		}
 		count += rests
 	}
-	if before != r.last || count != r.open() || waiting != r.waiting {
+	if before != r.last || count != r.open() || waiting != int(r.waiting) {
 		return fmt.Errorf("%d inbound, %d waiting; counted are %d and %d", count, waiting, r.open(), r.waiting)
 	}
 	if over := int32(r.matchedBytes - r.eager); over > 0 {
@@ -237,7 +237,7 @@ func (c *Conn) checkRecvs() error {
 			return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.next, c.arrivals.end)
 		}
 	}
-	if held != len(q.packets) || bytes != q.bytes || bytes > c.cfg.EagerBytes || len(q.free) > maxFreeBuffers || q.freeBytes > maxFreeBytes {
+	if held != len(q.packets) || bytes != int(q.bytes) || bytes > c.cfg.EagerBytes || len(q.free) > maxFreeBuffers || q.freeBytes > maxFreeBytes {
 		return fmt.Errorf("%d packets held, %d bytes; counted are %d and %d", held, bytes, len(q.packets), q.bytes)
 	}
 	return c.checkArrivals()

@@ -12,6 +12,7 @@ type common struct {
 	acts     []Action // of the current event
 	controls controls
 	stats    Counters
+	changed  bool   // since the last Flush
 	ackBuf   []byte // payload of the ACKs of the last Flush
 	ranges   []protocol.Range
 }

@@ -30,12 +30,12 @@ type congestion struct {
 	// recovery is the order of the first transmission after the last reduction.
 	// What was lost before it is of the same round trip.
 	recovery uint64
-	// progress: something was acknowledged since the last reduction.
-	progress bool
 	// before is the curve before the last reduction, and suspected how many packets were
 	// declared lost at that time of which none is known to have been only late.
 	before    curve
-	suspected int
+	suspected int32
+	// progress: something was acknowledged since the last reduction.
+	progress bool
 }
 
 // curve is the window as a function of time. Its windows are in packets.

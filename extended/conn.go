@@ -18,11 +18,9 @@ type Conn struct {
 	session session
 	parsing protocol.ExtHeader // of the packet that is examined
 	due     Instant
-	changed bool              // since the last Flush
 	timed   bool              // due is what Deadline would return if nothing has changed
 	urgent  bool              // a retransmission after a time-out goes whatever the window says
 	full    bool              // WindowFull was noted
-	offered bool              // the packet that is examined was given to Advertised
 	paced   bool              // the path is long
 	limited bool              // the window is what the last Flush has ended by
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
@@ -73,6 +71,7 @@ func New(cfg Config) *Conn {
 	if cfg.Room != nil {
 		cfg.Room.granted += cfg.Messages
 	}
+	c.recvs.common = &c.common
 	c.session.local = c.random.session(0)
 	c.reset()
 	return c
@@ -183,8 +182,18 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	expected := c.recvs.expected
-	r := c.deliver(now, h, payload)
-	c.offered = false // what is released below was not
+	var r Reason
+	switch code := h.Code(); {
+	case h.Type == protocol.ClearToSend:
+		r = c.onClear(h)
+	case h.Type == protocol.Error && code == protocol.CodeCanceled:
+		r = c.onRefusal(now, h, ErrCanceled)
+	case h.Type == protocol.Error && code == protocol.CodeTooLong:
+		r = c.onRefusal(now, h, nil)
+	default:
+		r = c.recvs.deliver(now, h, payload, a.next)
+	}
+	c.recvs.offered = false // what is released below was not
 	if r != ReasonNone {
 		c.drop(r, h)
 		if r != ReasonStale {
@@ -196,35 +205,12 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		a.now = true
 		c.stats.OutOfOrder++
 	}
-	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= c.ackEvery() || a.bytes >= ackBytes {
+	if h.Flags&protocol.FlagAckNow != 0 || a.unacknowledged >= c.cfg.ackEvery() || a.bytes >= ackBytes {
 		a.now = true
 	}
 	if len(c.recvs.held.packets) > 0 && (expected != c.recvs.expected || before != a.next) {
-		c.release(now, before)
+		c.recvs.release(now, before, a.next, a.end)
 	}
-}
-
-// deliver acts on a numbered packet that has not arrived before.
-func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
-	switch h.Type {
-	case protocol.SendRequest:
-		return c.onRequest(now, h, payload)
-	case protocol.Data:
-		return c.onData(now, h, payload)
-	case protocol.ClearToSend:
-		return c.onClear(h)
-	}
-	switch h.Code() {
-	case protocol.CodeCancel:
-		return c.onCancel(h)
-	case protocol.CodeCanceled:
-		return c.onRefusal(now, h, ErrCanceled)
-	case protocol.CodeTooLong:
-		return c.onRefusal(now, h, nil)
-	case protocol.CodeAborted:
-		return c.onAborted(h)
-	}
-	return ReasonCode
 }
 
 // Flush sends what the events since the last one have given cause for: packets
@@ -249,7 +235,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	}
 	numbered := c.flight.order
 	if len(c.recvs.asked) > 0 {
-		c.forget()
+		c.recvs.forget()
 	}
 	if c.session.remote != 0 {
 		if c.session.greet && c.cfg.ShortHeaders {

@@ -10,7 +10,7 @@ type RecvState struct {
 // complete, in their order, until it returns false.
 func (c *Conn) EachRecv(yield func(RecvState) bool) {
 	for m := c.recvs.first; m != nil; m = m.after {
-		if !m.complete() && !yield(RecvState{Wait: c.recvWait(m), Comm: m.comm, Tag: m.tag}) {
+		if !m.complete() && !yield(RecvState{Wait: c.recvs.wait(m), Comm: m.comm, Tag: m.tag}) {
 			return
 		}
 	}

@@ -1,5 +1,7 @@
 package extended
 
+import "time"
+
 // ending says why everything that had begun ends.
 type ending uint8
 
@@ -15,34 +17,37 @@ const (
 // directions, and begins a new pair of sessions with those that are queued.
 func (c *Conn) endMessages(now Instant, why ending) {
 	c.lengthen()
+	e := c.ends(now, why)
 	for m := c.sends.first; m != c.sends.queued; {
 		next := m.after
-		c.done(m, c.failure(now, why, c.sendWait(m)))
+		c.done(m, e.failure(c.sendWait(m)))
 		m = next
 	}
-	c.endRestingSends(now, why)
-	for m := c.recvs.first; m != nil; m = m.after {
-		if !m.complete() {
-			c.stats.Lost++
-			a := c.next()
-			a.Kind = Lost
-			a.Message, a.Ref, a.Err = c.message(m), 0, c.failure(now, why, c.recvWait(m))
-		}
-	}
-	c.lostRests(now, why)
+	c.endRestingSends(&e)
+	c.recvs.end(&e)
 	c.reset()
 }
 
+// end is when and why what had begun ends.
+type end struct {
+	why    ending
+	now    Instant
+	silent time.Duration // how long the peer has not helped
+	job    bool
+}
+
+func (c *Conn) ends(now Instant, why ending) end { return end{why, now, now - c.silence(), c.cfg.Job} }
+
 // failure is the error of one message.
-func (c *Conn) failure(now Instant, why ending, w Wait) error {
-	elapsed := now - w.Since
-	switch why {
+func (e *end) failure(w Wait) error {
+	elapsed := e.now - w.Since
+	switch e.why {
 	case endSilent:
-		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: now - c.silence()}
+		return &TimeoutError{Wait: w, Elapsed: elapsed, Silent: e.silent}
 	case endUnreachable:
 		return &TimeoutError{Wait: w, Elapsed: elapsed} // Unreachable adds the reason
 	}
-	return &SessionError{Wait: w, Elapsed: elapsed, Closed: why == endClosed, Died: why == endDied, Job: c.cfg.Job}
+	return &SessionError{Wait: w, Elapsed: elapsed, Closed: e.why == endClosed, Died: e.why == endDied, Job: e.job}
 }
 
 // silence is since when the peer has not helped.
@@ -58,18 +63,4 @@ func (c *Conn) sendWait(m *outbound) Wait {
 		ID: m.op.ID, State: m.state, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: m.since,
 		Length: m.op.Length, Done: m.acked, Retransmissions: m.retransmissions,
 	}
-}
-
-func (c *Conn) recvWait(m *inbound) Wait {
-	w := Wait{
-		Message: c.message(m), State: Announced, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: m.since,
-		Length: m.length, Done: m.got,
-	}
-	switch {
-	case m.eager:
-		w.State = Arriving
-	case m.accepted:
-		w.State = Cleared
-	}
-	return w
 }

@@ -62,7 +62,7 @@ func TestHeldKeepsFewLargeBuffers(t *testing.T) {
 		t.Errorf("%d packets are left, and %d buffers are kept", len(q.packets), len(q.free))
 	}
 	q.add(0, &protocol.ExtHeader{Number: 1}, large)
-	if len(q.free) != 1 || q.freeBytes != cap(q.free[0]) {
+	if len(q.free) != 1 || int(q.freeBytes) != cap(q.free[0]) {
 		t.Errorf("%d buffers and %d bytes are kept while one is used", len(q.free), q.freeBytes)
 	}
 }

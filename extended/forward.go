@@ -69,27 +69,6 @@ func (c *Conn) endAborted(m *outbound) {
 	c.done(m, ErrAborted)
 }
 
-// onAborted takes ERROR aborted.
-func (c *Conn) onAborted(h *protocol.ExtHeader) Reason {
-	r := &c.recvs
-	m := r.find(h.Message)
-	switch {
-	case !h.Call.IsSend():
-		return ReasonDirection
-	case int32(h.Message-r.expected) >= 0:
-		return ReasonUnsolicited
-	case m == nil || m.eager || !m.accepted:
-		return ReasonStale
-	}
-	c.stats.Lost++
-	a := c.next()
-	a.Kind = Lost
-	a.Message, a.Ref, a.Err = c.message(m), 0, ErrAborted
-	r.waiting--
-	r.close(m)
-	return ReasonNone
-}
-
 // list puts a message behind those whose DATA was asked for.
 func (s *sending) list(m *outbound) {
 	if s.cleared == nil {

@@ -100,11 +100,11 @@ func TestAbortedOutOfPlace(t *testing.T) {
 	first := n.conn.recvs.expected - 2
 	for message, want := range map[uint32]Reason{first: ReasonStale, first + 1: ReasonStale, first + 2: ReasonUnsolicited, first - 1: ReasonStale} {
 		h := protocol.ExtHeader{Type: protocol.Error, Call: protocol.SendInt, Message: message, Tag: uint32(protocol.CodeAborted)}
-		if got := n.conn.onAborted(&h); got != want {
+		if got := n.conn.recvs.onAborted(&h); got != want {
 			t.Errorf("message %d: %v, want %v", message-first, got, want)
 		}
 		h.Call = protocol.RecvInt
-		if got := n.conn.onAborted(&h); got != ReasonDirection {
+		if got := n.conn.recvs.onAborted(&h); got != ReasonDirection {
 			t.Errorf("from its receiver: %v", got)
 		}
 	}

@@ -10,9 +10,9 @@ type held struct {
 	// of two. They grow as packets are held that are further apart.
 	slots     []uint16
 	packets   []heldPacket
-	bytes     int
 	free      [][]byte
-	freeBytes int
+	bytes     int32
+	freeBytes int32
 }
 
 type heldPacket struct {
@@ -51,11 +51,11 @@ func (q *held) add(next uint32, h *protocol.ExtHeader, payload []byte) {
 	var buf []byte
 	if n := len(q.free); n > 0 && len(payload) > 0 {
 		buf, q.free = q.free[n-1], q.free[:n-1]
-		q.freeBytes -= cap(buf)
+		q.freeBytes -= int32(cap(buf))
 	}
 	q.packets = append(q.packets, heldPacket{header: *h, payload: append(buf[:0], payload...)})
 	*q.slot(h.Number) = uint16(len(q.packets))
-	q.bytes += len(payload)
+	q.bytes += int32(len(payload))
 }
 
 // grow makes room for a packet so far from the first that is missing.
@@ -72,8 +72,8 @@ func (q *held) grow(distance int) {
 
 // drop takes a packet out. Its payload stays valid until another is held.
 func (q *held) drop(p *heldPacket) {
-	q.bytes -= len(p.payload)
-	if n := cap(p.payload); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
+	q.bytes -= int32(len(p.payload))
+	if n := int32(cap(p.payload)); n > 0 && len(q.free) < maxFreeBuffers && q.freeBytes+n <= maxFreeBytes {
 		q.free = append(q.free, p.payload)
 		q.freeBytes += n
 	}
@@ -85,45 +85,44 @@ func (q *held) drop(p *heldPacket) {
 	q.packets = q.packets[:last]
 }
 
-// hold keeps a packet of a message whose predecessors are missing.
-func (c *Conn) hold(h *protocol.ExtHeader, payload []byte) Reason {
-	r := &c.recvs
+// hold keeps a packet of a message whose predecessors are missing, which missing, the first packet that is, has to begin.
+func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if int32(h.Message-r.expected) < 0 {
 		return ReasonStale
 	}
-	if h.Number == c.arrivals.next {
+	if h.Number == missing {
 		return ReasonOrder // no missing packet could begin its predecessors
 	}
-	messages, eager := r.limits(&c.cfg)
-	if int32(h.Message-messages) >= 0 || r.held.bytes+len(payload) > int(eager-r.eager) {
+	messages, eager := r.limits()
+	if int32(h.Message-messages) >= 0 || int(r.held.bytes)+len(payload) > int(eager-r.eager) {
 		return ReasonCredit
 	}
-	r.held.add(c.arrivals.next, h, payload)
+	r.held.add(missing, h, payload)
 	return ReasonNone
 }
 
-// release delivers the packets that were held whose predecessors have begun. from is the
-// first packet number that may be held.
-func (c *Conn) release(now Instant, from uint32) {
-	a, q := &c.arrivals, &c.recvs.held
-	for n := from; n != a.end && len(q.packets) > 0; n++ {
+// release delivers the packets that were held whose predecessors have begun. Those from number from up to end may be
+// held.
+func (r *receiving) release(now Instant, from, missing, end uint32) {
+	q := &r.held
+	for n := from; n != end && len(q.packets) > 0; n++ {
 		p := q.at(n)
 		if p == nil {
 			continue
 		}
 		h, payload := p.header, p.payload
-		distance := int32(h.Message - c.recvs.expected)
+		distance := int32(h.Message - r.expected)
 		early := distance > 0 || distance == 0 && h.Type == protocol.Error
-		if early && int32(n-a.next) >= 0 {
+		if early && int32(n-missing) >= 0 {
 			continue
 		}
 		q.drop(p)
 		reason := ReasonOrder // nothing is missing any more that could bring it
 		if !early {
-			reason = c.deliver(now, &h, payload)
+			reason = r.deliver(now, &h, payload, missing)
 		}
 		if reason != ReasonNone {
-			c.drop(reason, &h)
+			r.drop(reason, &h)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestDataThatNobodyLacks(t *testing.T) {
 	s.put(request(1, 1, 9), 0).put(plain(2, 1, 0, 9), 9).want("that was not cleared", ReasonUnsolicited, 1)
 	s.put(eager(2, 1, 0, 9), 9).want("eager DATA of one that was announced", ReasonUnsolicited, 1)
 	s.put(eager(2, 2, 0, 0), 0).put(eager(3, 2, 0, 0), 0).want("of a complete one", ReasonUnsolicited, 2)
-	s.c.Accept(s.now, s.c.message(s.c.recvs.first), 5, nil)
+	s.c.Accept(s.now, s.c.recvs.message(s.c.recvs.first.number), 5, nil)
 	s.flush().put(plain(3, 1, 0, 9), 6).want("more than was cleared", ReasonMismatch, 2)
 	s.put(eager(3, 1, 0, 9), 5).want("eager instead", ReasonMismatch, 2)
 	s.put(plain(3, 1, 0, 9), 5).want("as much as was cleared", ReasonNone, 3)
@@ -134,7 +134,7 @@ func TestNumbersAndSessions(t *testing.T) {
 func TestNoCopyBeyondTheRoom(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 300), 100)
-	s.c.Accept(s.now, s.c.message(s.c.recvs.first), 150, nil)
+	s.c.Accept(s.now, s.c.recvs.message(s.c.recvs.first.number), 150, nil)
 	if s.put(eager(2, 1, 100, 300), 100); s.count(Copy) != 1 || s.last[0].Offset != 100 || len(s.last[0].Payload) != 50 {
 		t.Errorf("%+v", s.last)
 	}
@@ -148,7 +148,7 @@ func TestMessageLimitStaysNear(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(request(1, 1, 9), 0)
 	s.c.recvs.matched = 1<<30 + 1000
-	if limit, _ := s.c.recvs.limits(&s.c.cfg); limit != 1+1<<30 {
+	if limit, _ := s.c.recvs.limits(); limit != 1+1<<30 {
 		t.Errorf("the limit is %d", limit)
 	}
 }

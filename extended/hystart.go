@@ -16,11 +16,10 @@ const (
 type hyStart struct {
 	end           uint64        // order of the first transmission of the next round
 	last, current time.Duration // the least round trip of the last round, and of this one; 0 if there is none
-	samples       int           // of this round
-	// baseline is current as it was when conservative slow start began, or 0, and rounds how
-	// many that has lasted.
+	samples       int32         // of this round
+	// rounds is how many rounds conservative slow start has lasted, and baseline current as it was when that began, or 0.
+	rounds   int32
 	baseline time.Duration
-	rounds   int
 }
 
 // growth is by how much the window grows when n packets are acknowledged.

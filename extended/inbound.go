@@ -22,17 +22,19 @@ type inbound struct {
 
 func (m *inbound) complete() bool { return (m.eager || m.accepted) && m.got == m.take }
 
-// receiving is the receiver's half.
+// receiving is the receiver's half: the messages of the peer, and the limits that it is sent.
 type receiving struct {
+	*common
 	first, last *inbound       // in the order of their numbers
 	byNumber    index[inbound] // all but the newest
 	newest      *inbound       // the one that was opened last, if it is still open
 	resting     *resting       // nil before the first: those of which the caller keeps all else
 	held        held
+	asked       []uint32 // numbers of those that the peer cancels, until Flush
+	epoch       uint32   // counts pairs of sessions, so that Messages differ
 	expected    uint32   // number of the message that begins next
 	floor       uint32   // no message before it is open
-	waiting     int      // messages that are accepted and not complete
-	asked       []uint32 // numbers of those that the peer cancels, until Flush
+	waiting     int32    // messages that are accepted and not complete
 
 	// matched counts messages for which a receive has matched, or that are no
 	// more, and matchedBytes the bytes of those that came eagerly; eager
@@ -42,14 +44,15 @@ type receiving struct {
 	advertisedLimit, advertisedEager uint32
 	firstMessage                     uint32
 	// window is the number of messages that the peer may have without a receive.
-	window uint32
-	free   *inbound
+	window  uint32
+	offered bool // the packet that is examined was given to PacketAdvertised
+	free    *inbound
 }
 
-func (r *receiving) reset(cfg *Config) {
-	first := cfg.firstMessage
-	if cfg.Room != nil && r.window > 0 {
-		cfg.Room.granted -= int(r.window) - cfg.Messages
+func (r *receiving) reset() {
+	first := r.cfg.firstMessage
+	if r.cfg.Room != nil && r.window > 0 {
+		r.cfg.Room.granted -= int(r.window) - r.cfg.Messages
 	}
 	for m := r.first; m != nil; {
 		next := m.after
@@ -58,26 +61,20 @@ func (r *receiving) reset(cfg *Config) {
 		m = next
 	}
 	r.held.reset()
-	r.byNumber.clear()
 	*r = receiving{
-		byNumber: r.byNumber, held: r.held, asked: r.asked[:0], free: r.free, expected: first, floor: first,
-		firstMessage: first,
-		window:       uint32(cfg.Messages),
+		common: r.common, epoch: r.epoch + 1, held: r.held, asked: r.asked[:0], free: r.free,
+		expected: first, floor: first, firstMessage: first, window: uint32(r.cfg.Messages),
 	}
 }
 
 // limits returns what the peer may send (E20). Numbers of messages that are open
 // at a time stay comparable (E4).
-func (r *receiving) limits(cfg *Config) (messages, eager uint32) {
+func (r *receiving) limits() (messages, eager uint32) {
 	messages = r.firstMessage + r.window + r.matched
 	if int32(messages-r.floor) > maxMessages {
 		messages = r.floor + maxMessages
 	}
-	return messages, uint32(cfg.EagerBytes) + r.matchedBytes
-}
-
-func (r *receiving) advertised(messages, eager uint32) {
-	r.advertisedLimit, r.advertisedEager = messages, eager
+	return messages, uint32(r.cfg.EagerBytes) + r.matchedBytes
 }
 
 // floorStep is how far raiseFloor goes at a time: further than the packets go that arrive between two calls.
@@ -144,14 +141,14 @@ func (r *receiving) enter(m *inbound) {
 }
 
 // creditDue reports whether the new limits are to be sent to the peer (E22): sooner when it has little left.
-func (r *receiving) creditDue(cfg *Config) bool {
-	messages, eager := r.limits(cfg)
-	quarter := max(cfg.Messages/4, 1)
+func (r *receiving) creditDue() bool {
+	messages, eager := r.limits()
+	quarter := max(r.cfg.Messages/4, 1)
 	due := quarter
 	if int(int32(r.advertisedLimit-r.expected)) < quarter {
-		due = max(cfg.Messages/64, 1)
+		due = max(r.cfg.Messages/64, 1)
 	}
-	return int(messages-r.advertisedLimit) >= due || int(eager-r.advertisedEager) >= max(cfg.EagerBytes/4, 1)
+	return int(messages-r.advertisedLimit) >= due || int(eager-r.advertisedEager) >= max(r.cfg.EagerBytes/4, 1)
 }
 
 // close forgets a message.

@@ -29,16 +29,16 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 	if in == nil || !in.accepted || in.misfit(&h, n) != ReasonNone {
 		return 0, 0, false
 	}
-	return c.message(in), int64(h.Offset), true
+	return c.recvs.message(in.number), int64(h.Offset), true
 }
 
 // Advertised is Packet for one whose sender lets its message be fetched whole before it is
 // cleared (E48). The Open that it leads to says so. If it is held for its predecessors, that is
 // forgotten: its message will have to be cleared.
 func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Action {
-	c.offered = true
+	c.recvs.offered = true
 	acts = c.Packet(now, packet, acts)
-	c.offered = false
+	c.recvs.offered = false
 	return acts
 }
 
@@ -46,7 +46,7 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 // that there is room for. Its sender learns that no more is needed, and Arrived follows
 // at once.
 func (c *Conn) Fetched(_ Instant, message Message, room int64, acts []Action) []Action {
-	return c.accept(message, room, true, acts)
+	return c.recvs.accept(message, room, true, acts)
 }
 
 // misfit says what is wrong with a packet of DATA, with n bytes of payload, of a

@@ -2,9 +2,33 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
+// Accept says that the caller has matched a message with a receive of room
+// bytes. That returns the credit, and clears a message that was announced. A
+// message that is no more is no fault.
+func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []Action {
+	return c.recvs.accept(message, room, false, acts)
+}
+
+// deliver acts on a numbered packet that has not arrived before and answers nothing. missing is the first packet that
+// has not arrived.
+func (r *receiving) deliver(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
+	switch h.Type {
+	case protocol.SendRequest:
+		return r.onRequest(now, h, payload, missing)
+	case protocol.Data:
+		return r.onData(now, h, payload, missing)
+	}
+	switch h.Code() {
+	case protocol.CodeCancel:
+		return r.onCancel(h, missing)
+	case protocol.CodeAborted:
+		return r.onAborted(h)
+	}
+	return ReasonCode
+}
+
 // onRequest takes SEND_REQUEST (E12).
-func (c *Conn) onRequest(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
-	r := &c.recvs
+func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection
 	}
@@ -12,30 +36,29 @@ func (c *Conn) onRequest(now Instant, h *protocol.ExtHeader, payload []byte) Rea
 		return ReasonMismatch
 	}
 	if h.Message != r.expected {
-		return c.hold(h, payload)
+		return r.hold(h, payload, missing)
 	}
-	if reason := c.mayBegin(h); reason != ReasonNone {
+	if reason := r.mayBegin(h); reason != ReasonNone {
 		return reason
 	}
-	if int64(h.Length) > c.cfg.MaxLength {
+	if int64(h.Length) > r.cfg.MaxLength {
 		r.expected++
 		r.matched++
-		r.adapt(&c.cfg)
-		c.controls.push(control{
+		r.adapt()
+		r.controls.push(control{
 			kind: protocol.Error, call: h.Call.Counterpart(), message: h.Message, code: protocol.CodeTooLong,
 		})
-		c.note(Refused).Length = int64(h.Length)
+		r.note(Refused).Length = int64(h.Length)
 		return ReasonNone
 	}
-	c.open(now, h)
+	r.begin(now, h)
 	return ReasonNone
 }
 
 // mayBegin checks that the peer keeps to the limits that it was sent, with the
 // message that is next.
-func (c *Conn) mayBegin(h *protocol.ExtHeader) Reason {
-	r := &c.recvs
-	messages, eager := r.limits(&c.cfg)
+func (r *receiving) mayBegin(h *protocol.ExtHeader) Reason {
+	messages, eager := r.limits()
 	if int32(h.Message-messages) >= 0 {
 		return ReasonCredit
 	}
@@ -45,9 +68,8 @@ func (c *Conn) mayBegin(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// open begins a message.
-func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
-	r := &c.recvs
+// begin opens a message.
+func (r *receiving) begin(now Instant, h *protocol.ExtHeader) *inbound {
 	m := r.take()
 	m.number, m.comm, m.tag, m.datatype = h.Message, h.Comm, h.Tag, h.Call.Datatype()
 	m.length, m.since, m.before = int64(h.Length), now, r.last
@@ -67,24 +89,21 @@ func (c *Conn) open(now Instant, h *protocol.ExtHeader) *inbound {
 	}
 	r.newest = m
 	r.expected++
-	r.adapt(&c.cfg)
-	a := c.next()
+	r.adapt()
+	a := r.next()
 	a.Kind = Open
-	a.Message, a.Comm, a.Tag, a.Length = c.message(m), h.Comm, h.Tag, int64(h.Length)
-	a.Datatype, a.Eager, a.Advertised = m.datatype, m.eager, c.offered && !m.eager
+	a.Message, a.Comm, a.Tag, a.Length = r.message(m.number), h.Comm, h.Tag, int64(h.Length)
+	a.Datatype, a.Eager, a.Advertised = m.datatype, m.eager, r.offered && !m.eager
 	return m
 }
 
-// message is the caller's name of a message.
-func (c *Conn) message(m *inbound) Message { return c.named(m.number) }
-
-func (c *Conn) named(number uint32) Message {
-	return Message(uint64(c.session.epoch)<<32 | uint64(number))
+// message returns the caller's name of a message.
+func (r *receiving) message(number uint32) Message {
+	return Message(uint64(r.epoch)<<32 | uint64(number))
 }
 
 // onData takes DATA, eager (E11) or asked for (E12).
-func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
-	r := &c.recvs
+func (r *receiving) onData(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	eager := h.Flags&protocol.FlagEager != 0
 	switch end := uint64(h.Offset) + uint64(len(payload)); {
 	case !h.Call.IsSend():
@@ -99,12 +118,12 @@ func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte) Reason
 			return ReasonUnsolicited
 		}
 	case d > 0 && eager:
-		return c.hold(h, payload)
+		return r.hold(h, payload, missing)
 	case eager:
-		if reason := c.mayBegin(h); reason != ReasonNone {
+		if reason := r.mayBegin(h); reason != ReasonNone {
 			return reason
 		}
-		m = c.open(now, h)
+		m = r.begin(now, h)
 	}
 	if m == nil || !m.eager && !m.accepted {
 		return ReasonUnsolicited
@@ -118,48 +137,40 @@ func (c *Conn) onData(now Instant, h *protocol.ExtHeader, payload []byte) Reason
 		payload = payload[:max(min(int64(len(payload)), m.room-int64(h.Offset)), 0)]
 	}
 	if len(payload) > 0 {
-		a := c.next()
+		a := r.next()
 		a.Kind = Copy
-		a.Message, a.Offset, a.Payload = c.message(m), int64(h.Offset), payload
+		a.Message, a.Offset, a.Payload = r.message(m.number), int64(h.Offset), payload
 	}
-	c.arrived(m)
+	r.arrived(m)
 	return ReasonNone
 }
 
 // arrived reports a message of which all has come.
-func (c *Conn) arrived(m *inbound) {
+func (r *receiving) arrived(m *inbound) {
 	if !m.complete() {
 		return
 	}
-	c.stats.Arrived++
-	a := c.next()
-	a.Kind, a.Message = Arrived, c.message(m)
+	r.stats.Arrived++
+	a := r.next()
+	a.Kind, a.Message = Arrived, r.message(m.number)
 	if m.accepted {
-		c.recvs.waiting--
-		c.recvs.close(m)
+		r.waiting--
+		r.close(m)
 	}
 }
 
-// Accept says that the caller has matched a message with a receive of room
-// bytes. That returns the credit, and clears a message that was announced. A
-// message that is no more is no fault.
-func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []Action {
-	return c.accept(message, room, false, acts)
-}
-
 // accept is Accept, and Fetched.
-func (c *Conn) accept(message Message, room int64, fetched bool, acts []Action) []Action {
-	r := &c.recvs
-	if uint32(message>>32) != c.session.epoch {
+func (r *receiving) accept(message Message, room int64, fetched bool, acts []Action) []Action {
+	if uint32(message>>32) != r.epoch {
 		return acts
 	}
 	m := r.find(message.Number())
 	if m == nil || m.accepted {
 		return acts
 	}
-	c.changed = true
+	r.changed = true
 	r.matched++
-	r.adapt(&c.cfg)
+	r.adapt()
 	m.accepted, m.room = true, max(room, 0)
 	r.waiting++
 	if m.eager {
@@ -175,22 +186,21 @@ func (c *Conn) accept(message Message, room int64, fetched bool, acts []Action) 
 	if !fetched {
 		m.take = min(m.room, m.length)
 	}
-	c.controls.push(control{
+	r.controls.push(control{
 		kind: protocol.ClearToSend, call: m.datatype.Recv(), message: m.number, length: uint32(m.take),
 	})
-	c.acts = acts
-	c.arrived(m)
-	return c.acts
+	r.acts = acts
+	r.arrived(m)
+	return r.acts
 }
 
 // onCancel takes ERROR cancel (E16).
-func (c *Conn) onCancel(h *protocol.ExtHeader) Reason {
-	r := &c.recvs
+func (r *receiving) onCancel(h *protocol.ExtHeader, missing uint32) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection
 	}
 	if int32(h.Message-r.expected) >= 0 {
-		return c.hold(h, nil)
+		return r.hold(h, nil, missing)
 	}
 	m := r.find(h.Message)
 	if m == nil {
@@ -210,19 +220,38 @@ func (c *Conn) onCancel(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
+// onAborted takes ERROR aborted.
+func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
+	m := r.find(h.Message)
+	switch {
+	case !h.Call.IsSend():
+		return ReasonDirection
+	case int32(h.Message-r.expected) >= 0:
+		return ReasonUnsolicited
+	case m == nil || m.eager || !m.accepted:
+		return ReasonStale
+	}
+	r.stats.Lost++
+	a := r.next()
+	a.Kind = Lost
+	a.Message, a.Ref, a.Err = r.message(m.number), 0, ErrAborted
+	r.waiting--
+	r.close(m)
+	return ReasonNone
+}
+
 // forget answers the cancellations that were asked for since the last Flush. Only
 // now has the caller seen every Open, and so matched what can be.
-func (c *Conn) forget() {
-	r := &c.recvs
+func (r *receiving) forget() {
 	for _, number := range r.asked {
 		m, rest := r.find(number), r.resting.find(number)
 		if m == nil && rest < 0 || m != nil && m.accepted {
 			continue // CLEAR_TO_SEND is the answer
 		}
-		c.stats.Lost++
-		a := c.next()
+		r.stats.Lost++
+		a := r.next()
 		a.Kind, a.Err = Lost, ErrCanceled
-		a.Message, a.Ref = c.named(number), 0
+		a.Message, a.Ref = r.message(number), 0
 		call := protocol.RecvInt
 		if m != nil {
 			call = m.datatype.Recv()
@@ -234,9 +263,40 @@ func (c *Conn) forget() {
 			}
 			r.resting.remove(rest)
 		}
-		c.controls.push(control{kind: protocol.Error, call: call, message: number, code: protocol.CodeCanceled})
+		r.controls.push(control{kind: protocol.Error, call: call, message: number, code: protocol.CodeCanceled})
 		r.matched++
-		r.adapt(&c.cfg)
+		r.adapt()
 	}
 	r.asked = r.asked[:0]
+}
+
+// end reports the messages that are not complete as lost. Those that rest complete are the caller's.
+func (r *receiving) end(e *end) {
+	for m := r.first; m != nil; m = m.after {
+		if !m.complete() {
+			r.stats.Lost++
+			a := r.next()
+			a.Kind = Lost
+			a.Message, a.Ref, a.Err = r.message(m.number), 0, e.failure(r.wait(m))
+		}
+	}
+	if r.resting.len() > 0 {
+		a := r.next()
+		a.Kind = LostRests
+		a.Err = e.failure(Wait{State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: e.now})
+	}
+}
+
+func (r *receiving) wait(m *inbound) Wait {
+	w := Wait{
+		Message: r.message(m.number), State: Announced, Local: r.cfg.Local, Remote: r.cfg.Remote, Since: m.since,
+		Length: m.length, Done: m.got,
+	}
+	switch {
+	case m.eager:
+		w.State = Arriving
+	case m.accepted:
+		w.State = Cleared
+	}
+	return w
 }

@@ -116,7 +116,7 @@ const keptRests = 1 << 12
 // accepted or is being canceled, or an eager one of more than MaxInline bytes.
 func (c *Conn) Rest(message Message, ref uint32) bool {
 	r := &c.recvs
-	if uint32(message>>32) != c.session.epoch {
+	if uint32(message>>32) != r.epoch {
 		return false
 	}
 	m := r.find(message.Number())
@@ -153,7 +153,7 @@ type Woken struct {
 // Wake takes back a message that rests, before it is accepted. A message that is no more is no fault.
 func (c *Conn) Wake(w *Woken) {
 	r := &c.recvs
-	if uint32(w.Message>>32) != c.session.epoch {
+	if uint32(w.Message>>32) != r.epoch {
 		return
 	}
 	i := r.resting.find(w.Message.Number())
@@ -168,15 +168,4 @@ func (c *Conn) Wake(w *Woken) {
 		m.eager, m.returned, m.take, m.got = true, true, m.length, m.length
 	}
 	r.enter(m)
-}
-
-// lostRests reports that all messages that rest are lost that were announced only. Those that are complete are the
-// caller's.
-func (c *Conn) lostRests(now Instant, why ending) {
-	if c.recvs.resting.len() == 0 {
-		return
-	}
-	a := c.next()
-	a.Kind = LostRests
-	a.Err = c.failure(now, why, Wait{State: Announced, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: now})
 }

@@ -88,7 +88,7 @@ func (c *Conn) announced(h *protocol.ExtHeader) *outbound {
 func (s *sending) open() int { return int(s.count) + s.resting.len() }
 
 // endRestingSends ends all sends that rest, with one action.
-func (c *Conn) endRestingSends(now Instant, why ending) {
+func (c *Conn) endRestingSends(e *end) {
 	q := c.sends.resting
 	if q.len() == 0 {
 		return
@@ -96,6 +96,6 @@ func (c *Conn) endRestingSends(now Instant, why ending) {
 	c.stats.SendsFailed += uint64(q.len())
 	a := c.next()
 	a.Kind = RestingSendsDone
-	a.Err = c.failure(now, why, Wait{State: WaitClear, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: now})
+	a.Err = e.failure(Wait{State: WaitClear, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: e.now})
 	q.resting = resting{}
 }

@@ -20,7 +20,8 @@ func (r *Room) borrow(n int) int {
 
 // adapt sets how many messages the peer may have without a receive, by how many it has: as many again, but
 // Config.Messages more at least.
-func (r *receiving) adapt(cfg *Config) {
+func (r *receiving) adapt() {
+	cfg := &r.cfg
 	if cfg.Room == nil {
 		return
 	}

@@ -100,7 +100,8 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	s.newest = m
 	if c.left != 0 {
 		c.acts = acts
-		c.done(m, c.failure(now, c.left, c.sendWait(m)))
+		e := c.ends(now, c.left)
+		c.done(m, e.failure(c.sendWait(m)))
 		return c.acts
 	}
 	return acts

@@ -22,8 +22,6 @@ type session struct {
 	// ask: a HELLO is due, whatever waits to be sent: the peer may have been restarted, or
 	// is of another version.
 	ask bool
-	// epoch counts pairs of sessions. It makes Messages differ.
-	epoch uint32
 
 	// hello is the time before which no HELLO is sent, and wait how long
 	// after the next one the one after that comes.
@@ -126,8 +124,9 @@ func (c *Conn) endSession(now Instant, why ending) {
 
 // endQueued ends the sends that wait for a session.
 func (c *Conn) endQueued(now Instant, why ending) {
+	e := c.ends(now, why)
 	for m := c.sends.first; m != nil; m = c.sends.first {
-		c.done(m, c.failure(now, why, c.sendWait(m)))
+		c.done(m, e.failure(c.sendWait(m)))
 	}
 }
 
@@ -167,7 +166,7 @@ func (c *Conn) newSession(now Instant) {
 	s := &c.session
 	// Sessions of the peer that ended cannot be confused any more: what they
 	// have sent bears our old session. The peer's own may go on.
-	*s = session{local: c.random.session(s.local), epoch: s.epoch, hello: now}
+	*s = session{local: c.random.session(s.local), hello: now}
 	s.wait = c.cfg.Timing.HelloFirst
 }
 
@@ -231,7 +230,6 @@ func (c *Conn) sendClose() {
 
 // reset begins a new pair of sessions, with nothing under way.
 func (c *Conn) reset() {
-	c.session.epoch++
 	c.session.wait = c.cfg.Timing.HelloFirst
 	c.flight.reset(c.cfg.firstPacket)
 	c.window.reset()
@@ -251,7 +249,7 @@ func (c *Conn) reset() {
 	c.controls.reset()
 	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
 	c.sends.reset(c.cfg.firstMessage)
-	c.recvs.reset(&c.cfg)
+	c.recvs.reset()
 	c.reports.reset()
 }
 

@@ -70,8 +70,8 @@ func (q *shorts) pop() (s shortSend) {
 const ackEveryShort = 64
 
 // ackEvery is how many packets are acknowledged at once (E26).
-func (c *Conn) ackEvery() int {
-	if c.cfg.ShortHeaders {
+func (c *Config) ackEvery() int32 {
+	if c.ShortHeaders {
 		return ackEveryShort
 	}
 	return ackEvery
@@ -163,7 +163,7 @@ func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
 		h.Message != r.expected || int32(h.Acknowledged-c.unused()) > 0 || c.flight.outstanding() > 0 && h.Acknowledged != c.flight.base {
 		return false // what it acknowledges may let more be sent
 	}
-	messages, eager := r.limits(&c.cfg)
+	messages, eager := r.limits()
 	return int32(h.Message-messages) < 0 && uint32(length) <= eager-r.eager
 }
 
@@ -191,7 +191,7 @@ func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (
 	r.eager += uint32(length)
 	r.matchedBytes += uint32(length)
 	c.timed = false
-	if a.unacknowledged >= ackEveryShort || a.bytes >= ackBytes || r.creditDue(&c.cfg) {
+	if a.unacknowledged >= ackEveryShort || a.bytes >= ackBytes || r.creditDue() {
 		a.now, c.changed = true, true
 	}
 	return c.changed

@@ -15,7 +15,7 @@ func init() {
 		{"E16: a send that rests stays cancelled", "extended/restingsends.go",
 			"\tif ref&cancelBit != 0 {\n", "\tif false {\n", []test{worlds}},
 		{"E8: sends that rest end with their session", "extended/end.go",
-			"\tc.endRestingSends(now, why)\n", "", []test{epochs}},
+			"\tc.endRestingSends(&e)\n", "", []test{epochs}},
 		{"room: a send rests when it is announced", "mpe/core/peer_extended.go",
 			"\t\tl.restSend(ref)\n\t}\n\tl.announced", "\t\t_ = ref\n\t}\n\tl.announced", []test{rests}},
 		{"room: a send that may rest is not advertised", "mpe/core/packets.go",
