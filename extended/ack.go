@@ -250,7 +250,7 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 		p.message = nil
 		m.flying--
 		m.acked += int64(p.payload)
-		c.doneIfAcked(m)
+		c.sends.doneIfAcked(m)
 	}
 }
 

@@ -156,7 +156,7 @@ func (s *sending) checkResting() error {
 			continue
 		}
 		count++
-		if s.resting.find(r.number) != i || s.byNumber.get(uint64(r.number)) != nil || int32(r.number-s.next) >= 0 {
+		if s.resting.find(r.number) != i || s.byNumber.get(uint64(r.number)) != nil || int32(r.number-s.number) >= 0 {
 			return fmt.Errorf("send %d rests, and is not found, or not the only one", r.number)
 		}
 	}

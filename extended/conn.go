@@ -71,7 +71,7 @@ func New(cfg Config) *Conn {
 	if cfg.Room != nil {
 		cfg.Room.granted += cfg.Messages
 	}
-	c.recvs.common = &c.common
+	c.sends.common, c.recvs.common = &c.common, &c.common
 	c.session.local = c.random.session(0)
 	c.reset()
 	return c
@@ -185,11 +185,11 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	var r Reason
 	switch code := h.Code(); {
 	case h.Type == protocol.ClearToSend:
-		r = c.onClear(h)
+		r = c.sends.onClear(h)
 	case h.Type == protocol.Error && code == protocol.CodeCanceled:
-		r = c.onRefusal(now, h, ErrCanceled)
+		r = c.sends.onRefusal(now, h, ErrCanceled)
 	case h.Type == protocol.Error && code == protocol.CodeTooLong:
-		r = c.onRefusal(now, h, nil)
+		r = c.sends.onRefusal(now, h, nil)
 	default:
 		r = c.recvs.deliver(now, h, payload, a.next)
 	}

@@ -15,17 +15,14 @@ const (
 
 // endMessages ends every message that has begun and is not complete, in both
 // directions, and begins a new pair of sessions with those that are queued.
-func (c *Conn) endMessages(now Instant, why ending) {
+func (c *Conn) endMessages(now Instant, why ending) end {
 	c.lengthen()
 	e := c.ends(now, why)
-	for m := c.sends.first; m != c.sends.queued; {
-		next := m.after
-		c.done(m, e.failure(c.sendWait(m)))
-		m = next
-	}
-	c.endRestingSends(&e)
+	c.sends.end(&e, c.sends.queued)
+	c.sends.endResting(&e)
 	c.recvs.end(&e)
 	c.reset()
+	return e
 }
 
 // end is when and why what had begun ends.
@@ -56,11 +53,4 @@ func (c *Conn) silence() Instant {
 		return c.moved
 	}
 	return c.session.lastHeardAt
-}
-
-func (c *Conn) sendWait(m *outbound) Wait {
-	return Wait{
-		ID: m.op.ID, State: m.state, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: m.since,
-		Length: m.op.Length, Done: m.acked, Retransmissions: m.retransmissions,
-	}
 }

@@ -60,7 +60,7 @@ func forgeries(c *Conn, yield func(protocol.ExtHeader, []byte)) {
 			case protocol.Data:
 				payload = make([]byte, 8)
 			case protocol.ClearToSend:
-				h.Message = c.sends.next - 1
+				h.Message = c.sends.number - 1
 			}
 			yield(h, payload)
 		}

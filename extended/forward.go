@@ -8,7 +8,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 
 // Short reports whether a message of so many bytes may go eagerly (E11). One that is
 // sent while it arrives never does.
-func (c *Conn) Short(length int64) bool { return c.short(&outbound{op: SendOp{Length: length}}) }
+func (c *Conn) Short(length int64) bool { return length <= int64(c.cfg.EagerLimit) }
 
 // Ready says how many bytes of a Partial message there are by now, from its beginning.
 func (c *Conn) Ready(id ID, bytes int64) {
@@ -34,7 +34,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	switch m.state {
 	case Queued:
 		c.acts = acts
-		c.done(m, ErrCanceled)
+		c.sends.done(m, ErrCanceled)
 		return c.acts
 	case WaitClear, Canceling:
 		m.aborted = true // if the answer is CLEAR_TO_SEND
@@ -43,30 +43,30 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 	case Sending:
 		c.acts = acts
 		m.aborted = true
-		c.truncate(m)
+		c.sends.truncate(m)
 		return c.acts
 	}
 	return acts
 }
 
 // truncate ends a message with what was sent of it.
-func (c *Conn) truncate(m *outbound) {
+func (s *sending) truncate(m *outbound) {
 	if m.out { // all of it: there is nothing to abort
 		m.aborted = false
 		return
 	}
-	c.sends.unlist(m)
+	s.unlist(m)
 	m.take, m.out = m.offset, true
-	c.doneIfAcked(m)
+	s.doneIfAcked(m)
 }
 
 // endAborted reports to the peer that the rest of a message does not come. What was sent of it
 // has arrived, so that nothing of it comes after this.
-func (c *Conn) endAborted(m *outbound) {
-	c.controls.push(control{
+func (s *sending) endAborted(m *outbound) {
+	s.controls.push(control{
 		kind: protocol.Error, call: m.op.Datatype.Send(), message: m.number, code: protocol.CodeAborted,
 	})
-	c.done(m, ErrAborted)
+	s.done(m, ErrAborted)
 }
 
 // list puts a message behind those whose DATA was asked for.

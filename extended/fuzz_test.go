@@ -70,7 +70,7 @@ func (f *forger) forge(h *protocol.ExtHeader, payload []byte) []byte {
 	case 7:
 		h.Message = f.near(f.nodes[0].conn.recvs.expected)
 	case 8:
-		h.Message = f.near(f.nodes[0].conn.sends.next)
+		h.Message = f.near(f.nodes[0].conn.sends.number)
 	case 9:
 		h.Comm = f.near(h.Comm)
 	case 10:

@@ -16,11 +16,15 @@ type SendState struct {
 // EachSend calls yield for every send that has not ended and does not rest, oldest first, until it
 // returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
-	if !c.eachShort(yield) {
-		return
+	for i := range c.shorts.len() {
+		x := c.shorts.at(i)
+		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sent, Length: int64(x.length)}
+		if !yield(SendState{Wait: w, Comm: x.comm, Tag: x.tag}) {
+			return
+		}
 	}
 	for m := c.sends.first; m != nil; m = m.after {
-		if !yield(SendState{Wait: c.sendWait(m), Comm: m.op.Comm, Tag: m.op.Tag}) {
+		if !yield(SendState{Wait: c.sends.wait(m), Comm: m.op.Comm, Tag: m.op.Tag}) {
 			return
 		}
 	}
@@ -104,6 +108,6 @@ func (c *Conn) Stats() Stats {
 	}
 	s.Queued, s.Begun = c.Queued(), int(c.sends.begun)+c.sends.resting.len()+c.shorts.len()
 	s.Open, s.Held = c.recvs.open(), len(c.recvs.held.packets)
-	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.next, c.sends.eagerLimit-c.sends.eagerSent
+	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.number, c.sends.eagerLimit-c.sends.eagerSent
 	return s
 }

@@ -49,11 +49,10 @@ func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 }
 
 // WakeSend ends the rest of a send.
-func (c *Conn) WakeSend(number uint32) { c.wakeSend(number) }
+func (c *Conn) WakeSend(number uint32) { c.sends.wake(number) }
 
-// wakeSend returns a send that rested, or nil.
-func (c *Conn) wakeSend(number uint32) *outbound {
-	s := &c.sends
+// wake returns a send that rested, or nil.
+func (s *sending) wake(number uint32) *outbound {
 	if s.resting.len() == 0 {
 		return nil
 	}
@@ -77,25 +76,25 @@ func (c *Conn) wakeSend(number uint32) *outbound {
 }
 
 // announced returns the send that a packet of the peer answers, or nil.
-func (c *Conn) announced(h *protocol.ExtHeader) *outbound {
-	if m := c.sends.byNumber.get(uint64(h.Message)); m != nil {
+func (s *sending) announced(h *protocol.ExtHeader) *outbound {
+	if m := s.byNumber.get(uint64(h.Message)); m != nil {
 		return m
 	}
-	return c.wakeSend(h.Message)
+	return s.wake(h.Message)
 }
 
 // open is the number of sends that have not ended.
 func (s *sending) open() int { return int(s.count) + s.resting.len() }
 
-// endRestingSends ends all sends that rest, with one action.
-func (c *Conn) endRestingSends(e *end) {
-	q := c.sends.resting
+// endResting ends all sends that rest, with one action.
+func (s *sending) endResting(e *end) {
+	q := s.resting
 	if q.len() == 0 {
 		return
 	}
-	c.stats.SendsFailed += uint64(q.len())
-	a := c.next()
+	s.stats.SendsFailed += uint64(q.len())
+	a := s.next()
 	a.Kind = RestingSendsDone
-	a.Err = e.failure(Wait{State: WaitClear, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: e.now})
+	a.Err = e.failure(Wait{State: WaitClear, Local: s.cfg.Local, Remote: s.cfg.Remote, Since: e.now})
 	q.resting = resting{}
 }

@@ -71,7 +71,7 @@ func (c *Conn) Full() Fullness {
 			return QueueFull
 		}
 		return Unknown
-	case int(int32(s.limit-s.next))-queued <= s.reserve():
+	case int(int32(s.limit-s.number))-queued <= s.reserve():
 		return CreditFull
 	case queued >= maxQueued:
 		return QueueFull
@@ -88,7 +88,7 @@ func (c *Conn) Queues(id ID) bool {
 }
 
 // Next returns the number of the next message, which grows as messages begin.
-func (c *Conn) Next() uint32 { return c.sends.next }
+func (c *Conn) Next() uint32 { return c.sends.number }
 
 // Confirmed returns a time after which the peer, having received every message that began, stated how many it allows.
 func (c *Conn) Confirmed() Instant { return c.sends.confirmed }
@@ -100,7 +100,7 @@ func (s *sending) reserve() int { return int(min(s.grant/64, maxReserve)) }
 // them then, so that it is held back until each is received, and not refused some day.
 func (c *Conn) Scarce() bool {
 	s := &c.sends
-	return s.grant != 0 && int32(s.limit-s.next) < int32(s.grant/8)
+	return s.grant != 0 && int32(s.limit-s.number) < int32(s.grant/8)
 }
 
 // WantCredit has the peer asked for its limits as if a message was waiting for them (E33), until it is called with

@@ -37,6 +37,7 @@ type outbound struct {
 // sending is the sender's half: messages in the order of Send. First come those
 // that have begun, then those that are queued.
 type sending struct {
+	*common
 	first, last  *outbound
 	queued       *outbound // the first that has not begun
 	eager        *outbound // one whose eager DATA is not all sent
@@ -46,7 +47,7 @@ type sending struct {
 	newest       *outbound       // the last one that was given to Send, if it has not ended
 	byNumber     index[outbound] // those announced and not done
 	count, begun int32
-	next         uint32  // number of the next message
+	number       uint32  // of the next message
 	limit        uint32  // number of the first that may not be sent yet (E20)
 	eagerLimit   uint32  // eager bytes that may be sent since the session began
 	eagerSent    uint32  // eager bytes that were
@@ -59,26 +60,21 @@ type sending struct {
 }
 
 // reset begins a new session, with the messages that are queued.
-func (s *sending) reset(first uint32) {
+func (s *sending) reset() {
 	s.eager, s.cleared, s.clearedLast = nil, nil, nil
 	s.byNumber.clear()
-	s.next, s.limit, s.eagerLimit, s.eagerSent, s.blocked, s.grant = first, first, 0, 0, false, 0
-	s.confirmed = 0
+	s.number, s.limit = s.cfg.firstMessage, s.cfg.firstMessage
+	s.eagerLimit, s.eagerSent, s.blocked, s.grant, s.confirmed = 0, 0, false, 0, 0
 }
 
 // Send queues a message. It goes out as soon as session, credit and window
 // allow.
 func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
-	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag {
-		c.stats.SendsFailed++
-		return c.invalid(op.ID, acts)
+	s := &c.sends
+	if op.Length < 0 || op.Length > math.MaxUint32 || op.Tag > protocol.MaxExtTag || s.find(op.ID) != nil {
+		return s.invalid(op.ID, acts)
 	}
 	c.changed = true
-	s := &c.sends
-	if s.find(op.ID) != nil {
-		c.stats.SendsFailed++
-		return c.invalid(op.ID, acts)
-	}
 	m := s.allocate()
 	m.op.ID, m.op.Length, m.op.Comm, m.op.Tag, m.op.Datatype, m.op.Sync = op.ID, op.Length, op.Comm, op.Tag, op.Datatype, op.Sync
 	m.op.Partial, m.op.Announce = op.Partial, op.Announce
@@ -101,7 +97,7 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	if c.left != 0 {
 		c.acts = acts
 		e := c.ends(now, c.left)
-		c.done(m, e.failure(c.sendWait(m)))
+		s.done(m, e.failure(s.wait(m)))
 		return c.acts
 	}
 	return acts
@@ -141,12 +137,13 @@ func (s *sending) find(id ID) *outbound {
 	return s.byID.get(uint64(id))
 }
 
-func (c *Conn) invalid(id ID, acts []Action) []Action {
-	c.acts = acts
-	a := c.next()
+func (s *sending) invalid(id ID, acts []Action) []Action {
+	s.stats.SendsFailed++
+	s.acts = acts
+	a := s.next()
 	a.Kind = SendDone
 	a.ID, a.Length, a.Err = id, 0, ErrInvalid
-	return c.acts
+	return s.acts
 }
 
 // CancelOutcome says what became of a wish to take a send back.
@@ -217,40 +214,39 @@ func (s *sending) unlink(m *outbound) {
 }
 
 // done ends a message.
-func (c *Conn) done(m *outbound, err error) {
+func (s *sending) done(m *outbound, err error) {
 	if err == nil {
-		c.stats.SendsDone++
+		s.stats.SendsDone++
 	} else {
-		c.stats.SendsFailed++
+		s.stats.SendsFailed++
 	}
-	a := c.next()
+	a := s.next()
 	a.Kind = SendDone
 	a.ID, a.Length, a.Err = m.op.ID, m.acked, err
-	c.sends.unlink(m)
+	s.unlink(m)
 }
 
 // doneIfAcked ends a message of which nothing is left to be sent or
 // acknowledged.
-func (c *Conn) doneIfAcked(m *outbound) {
+func (s *sending) doneIfAcked(m *outbound) {
 	switch {
 	case !m.out || m.flying > 0:
 	case m.aborted:
-		c.endAborted(m)
+		s.endAborted(m)
 	default:
-		c.done(m, nil)
+		s.done(m, nil)
 	}
 }
 
 // onClear takes CLEAR_TO_SEND (E12).
-func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
-	s := &c.sends
+func (s *sending) onClear(h *protocol.ExtHeader) Reason {
 	switch {
 	case !h.Call.IsRecv():
 		return ReasonDirection
-	case int32(h.Message-s.next) >= 0:
+	case int32(h.Message-s.number) >= 0:
 		return ReasonUnsolicited
 	}
-	m := c.announced(h)
+	m := s.announced(h)
 	switch {
 	case m == nil || m.state != WaitClear && m.state != Canceling:
 		return ReasonStale
@@ -261,11 +257,11 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 	switch {
 	case m.take == 0: // it is complete, even if the rest never comes
 		m.out, m.aborted = true, false
-		c.doneIfAcked(m)
+		s.doneIfAcked(m)
 	case m.aborted:
-		c.truncate(m)
+		s.truncate(m)
 	case m.op.Partial:
-		a := c.next()
+		a := s.next()
 		a.Kind, a.ID = ClearedToSend, m.op.ID
 		if m.there() > 0 {
 			s.list(m)
@@ -277,21 +273,49 @@ func (c *Conn) onClear(h *protocol.ExtHeader) Reason {
 }
 
 // onRefusal takes ERROR canceled (E16), or without an err too long (E17).
-func (c *Conn) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
+func (s *sending) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reason {
 	switch {
 	case !h.Call.IsRecv():
 		return ReasonDirection
-	case int32(h.Message-c.sends.next) >= 0:
+	case int32(h.Message-s.number) >= 0:
 		return ReasonUnsolicited
 	}
-	m := c.announced(h)
+	m := s.announced(h)
 	switch {
 	case m == nil || m.state != Canceling && (err != nil || m.state != WaitClear):
 		return ReasonStale
 	}
 	if err == nil {
-		err = &RemoteError{Wait: c.sendWait(m), Elapsed: now - m.since}
+		err = &RemoteError{Wait: s.wait(m), Elapsed: now - m.since}
 	}
-	c.done(m, err)
+	s.done(m, err)
 	return ReasonNone
+}
+
+// end ends the messages before until, and all if that is nil.
+func (s *sending) end(e *end, until *outbound) {
+	for m := s.first; m != until; {
+		next := m.after
+		s.done(m, e.failure(s.wait(m)))
+		m = next
+	}
+}
+
+func (s *sending) wait(m *outbound) Wait {
+	return Wait{
+		ID: m.op.ID, State: m.state, Local: s.cfg.Local, Remote: s.cfg.Remote, Since: m.since,
+		Length: m.op.Length, Done: m.acked, Retransmissions: m.retransmissions,
+	}
+}
+
+// hasCredit reports whether the next message may begin (E20).
+func (s *sending) hasCredit() bool { return int32(s.limit-s.number) > 0 }
+
+// eagerly reports whether a message that begins now goes without being asked for (E11).
+func (s *sending) eagerly(m *outbound) bool {
+	return s.short(m) && m.op.Length <= int64(s.eagerLimit-s.eagerSent)
+}
+
+func (s *sending) short(m *outbound) bool {
+	return !m.op.Sync && !m.op.Announce && !m.op.Partial && m.op.Length <= int64(s.cfg.EagerLimit)
 }

@@ -114,19 +114,11 @@ func (c *Conn) endSession(now Instant, why ending) {
 	if c.session.remote != 0 {
 		c.session.end()
 	}
-	c.endMessages(now, why)
+	e := c.endMessages(now, why)
 	c.session.hello = now + c.random.jitter(c.cfg.Timing.HelloFirst)
 	if c.cfg.Job {
 		c.left = why
-		c.endQueued(now, why)
-	}
-}
-
-// endQueued ends the sends that wait for a session.
-func (c *Conn) endQueued(now Instant, why ending) {
-	e := c.ends(now, why)
-	for m := c.sends.first; m != nil; m = c.sends.first {
-		c.done(m, e.failure(c.sendWait(m)))
+		c.sends.end(&e, nil)
 	}
 }
 
@@ -150,8 +142,8 @@ func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 	c.timeShorts(now)
 	before := len(c.acts)
 	c.note(Unreachable)
-	c.endMessages(now, endUnreachable)
-	c.endQueued(now, endUnreachable)
+	e := c.endMessages(now, endUnreachable)
+	c.sends.end(&e, nil)
 	c.newSession(now)
 	for i := range c.acts[before:] {
 		if err, ok := errors.AsType[*TimeoutError](c.acts[before+i].Err); ok {
@@ -248,7 +240,7 @@ func (c *Conn) reset() {
 	c.suspect = suspect{}
 	c.controls.reset()
 	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
-	c.sends.reset(c.cfg.firstMessage)
+	c.sends.reset()
 	c.recvs.reset()
 	c.reports.reset()
 }

@@ -85,7 +85,7 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 	case q == nil, c.changed, c.session.remote == 0, op.Sync, op.Announce, op.Partial:
 		return false
 	case s.queued != nil, s.eager != nil, f.lost.count > 0, !c.controls.empty(),
-		int32(s.limit-s.next) <= int32(s.reserve()):
+		int32(s.limit-s.number) <= int32(s.reserve()):
 		return false // something else goes first
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit), op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
@@ -93,7 +93,7 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 		return false // the one that fills the window asks for an ACK (E27)
 	}
 	h.Sessions = protocol.SessionDigest(c.session.local, c.session.remote)
-	h.Number, h.Acknowledged, h.Message = f.next+uint32(q.count), c.arrivals.next, s.next
+	h.Number, h.Acknowledged, h.Message = f.next+uint32(q.count), c.arrivals.next, s.number
 	h.Comm, h.Tag, h.Datatype = op.Comm, op.Tag, op.Datatype
 	return true
 }
@@ -107,8 +107,8 @@ func (c *Conn) SentShort(op *SendOp) {
 	c.flight.began = c.unused()
 	m := q.push(uint32(op.Length))
 	m.comm, m.tag, m.length, m.datatype, m.sent = op.Comm, op.Tag, uint32(op.Length), op.Datatype, never
-	s.next++
-	q.message = s.next
+	s.number++
+	q.message = s.number
 	s.eagerSent += uint32(op.Length)
 	s.blocked = false
 	c.arrivals.advertised()
@@ -242,16 +242,4 @@ func (c *Conn) lengthen() {
 		h.Message, h.Comm, h.Tag, h.Length = m.number, x.comm, x.tag, x.length
 		f.transmitted(x.sent, p)
 	}
-}
-
-// eachShort is EachSend for the messages that were sent with short headers.
-func (c *Conn) eachShort(yield func(SendState) bool) bool {
-	for i := range c.shorts.len() {
-		x := c.shorts.at(i)
-		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sent, Length: int64(x.length)}
-		if !yield(SendState{Wait: w, Comm: x.comm, Tag: x.tag}) {
-			return false
-		}
-	}
-	return true
 }

@@ -68,7 +68,7 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 			}
 			c.repeat(now)
 			continue
-		case c.controls.empty() && s.eager == nil && (s.queued == nil || c.blocked()) && s.cleared == nil:
+		case c.controls.empty() && s.eager == nil && (s.queued == nil || !s.hasCredit()) && s.cleared == nil:
 			c.full, c.limited = false, false
 			if s.queued != nil && !s.blocked && s.limit != c.cfg.firstMessage {
 				s.blocked = true
@@ -90,7 +90,7 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 			c.sendControl(now)
 		case s.eager != nil:
 			c.sendData(now, s.eager)
-		case s.queued != nil && !c.blocked():
+		case s.queued != nil && s.hasCredit():
 			c.begin(now)
 		default:
 			c.sendData(now, s.cleared)
@@ -120,8 +120,8 @@ func (c *Conn) following() int64 {
 		return 0
 	case s.eager != nil:
 		return min(s.eager.take-s.eager.offset, most)
-	case s.queued != nil && !c.blocked():
-		if !c.eagerly(s.queued) {
+	case s.queued != nil && s.hasCredit():
+		if !s.eagerly(s.queued) {
 			return 0
 		}
 		return min(s.queued.op.Length, most)
@@ -131,19 +131,6 @@ func (c *Conn) following() int64 {
 	}
 	return min(s.cleared.there(), most)
 }
-
-// eagerly reports whether a message that begins now goes without being asked for
-// (E11).
-func (c *Conn) eagerly(m *outbound) bool {
-	return c.short(m) && m.op.Length <= int64(c.sends.eagerLimit-c.sends.eagerSent)
-}
-
-func (c *Conn) short(m *outbound) bool {
-	return !m.op.Sync && !m.op.Announce && !m.op.Partial && m.op.Length <= int64(c.cfg.EagerLimit)
-}
-
-// blocked reports whether the next message waits for credit (E20).
-func (c *Conn) blocked() bool { return int32(c.sends.limit-c.sends.next) <= 0 }
 
 // sendControl sends the first of the answers that wait.
 func (c *Conn) sendControl(now Instant) {
@@ -163,10 +150,10 @@ func (c *Conn) begin(now Instant) {
 	s.queued = m.after
 	s.begun++
 	s.blocked = false
-	m.number = s.next
-	s.next++
+	m.number = s.number
+	s.number++
 	c.flight.began = c.unused()
-	if c.eagerly(m) {
+	if s.eagerly(m) {
 		s.eagerSent += uint32(m.op.Length)
 		s.eager, m.state, m.take = m, Eager, m.op.Length
 		c.stats.SendsEager++
@@ -175,7 +162,7 @@ func (c *Conn) begin(now Instant) {
 		c.sendData(now, m)
 		return
 	}
-	if c.short(m) {
+	if s.short(m) {
 		c.note(EagerExhausted).ID = m.op.ID
 	}
 	m.state = WaitClear

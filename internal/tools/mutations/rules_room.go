@@ -11,11 +11,11 @@ var (
 func init() {
 	mutations = append(mutations, []mutation{
 		{"E12: a send that rests takes the peer's answer", "extended/restingsends.go",
-			"\treturn c.wakeSend(h.Message)\n", "\treturn nil\n", []test{worlds}},
+			"\treturn s.wake(h.Message)\n", "\treturn nil\n", []test{worlds}},
 		{"E16: a send that rests stays cancelled", "extended/restingsends.go",
 			"\tif ref&cancelBit != 0 {\n", "\tif false {\n", []test{worlds}},
 		{"E8: sends that rest end with their session", "extended/end.go",
-			"\tc.endRestingSends(&e)\n", "", []test{epochs}},
+			"\tc.sends.endResting(&e)\n", "", []test{epochs}},
 		{"room: a send rests when it is announced", "mpe/core/peer_extended.go",
 			"\t\tl.restSend(ref)\n\t}\n\tl.announced", "\t\t_ = ref\n\t}\n\tl.announced", []test{rests}},
 		{"room: a send that may rest is not advertised", "mpe/core/packets.go",
