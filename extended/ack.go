@@ -7,14 +7,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// minStalls is how often a peer must have been asked without success before it is declared
-// unreachable: that a whole program was held up is no fault of its peer.
-const minStalls = 3
-
-// persistentTimeOuts is how many time-outs in a row show that the path has carried nothing for
-// longer than three of them (RFC 9002, section 7.6).
-const persistentTimeOuts = 3
-
 // due returns when an acknowledgement is to be sent that can wait (E26), or never.
 func (a *arrivals) due(delay time.Duration) Instant {
 	if a.unacknowledged == 0 || a.now {
@@ -41,7 +33,7 @@ func (c *Conn) ack(now Instant, numbered bool) {
 // sendAck sends an ACK. The first one to a session asks for an answer if the round trip
 // is not known, so that the first loss does not take the first time-out.
 func (c *Conn) sendAck(now Instant) {
-	greet := c.session.greet && !c.trip.known()
+	greet := c.session.greet && !c.path.trip.known()
 	c.session.greet = false
 	if greet {
 		c.hello(now)
@@ -81,17 +73,17 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	for _, r := range info.Ranges {
-		if int32(r.End-c.flight.next) > 0 {
+		if int32(r.End-c.path.flight.next) > 0 {
 			c.drop(ReasonAcknowledged, h)
 			return
 		}
 	}
-	if n := int32(min(h.Length, maxWindow)); n > c.peerWindow {
-		c.peerWindow = n
-		c.onPath()
+	if n := int32(min(h.Length, maxWindow)); n > c.path.peerWindow {
+		c.path.peerWindow = n
+		c.path.adapt()
 	}
-	if h.Offset != 0 && c.search != nil && c.search.carried(int(min(h.Offset, protocol.MaxUDPDatagram))) {
-		c.sized()
+	if h.Offset != 0 && c.path.search != nil && c.path.search.carried(int(min(h.Offset, protocol.MaxUDPDatagram))) {
+		c.path.sized()
 	}
 	echo := h.Clock
 	if _, ok := h.Question(); ok {
@@ -119,14 +111,14 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		c.onEcho(echo)
 	}
 	if trip := tripOf(now, echo, info.Delay); trip > 0 {
-		if int32(h.Acknowledged-c.flight.began) > 0 {
+		if int32(h.Acknowledged-c.path.flight.began) > 0 {
 			s.confirmed = max(s.confirmed, now-trip)
 		}
-		if !c.trip.known() {
-			c.measured(trip, 0)
+		if !c.path.trip.known() {
+			c.path.measured(trip, 0)
 		}
-		if c.suspect.clock != 0 && covers(h.Acknowledged, info.Ranges, c.suspect.number) {
-			c.judge(echo, trip)
+		if c.path.suspect.clock != 0 && covers(h.Acknowledged, info.Ranges, c.path.suspect.number) {
+			c.path.judge(echo, trip)
 		}
 	}
 }
@@ -152,15 +144,15 @@ type ackUpdate struct {
 // acknowledged takes a cumulative acknowledgement, and what else an ACK says if
 // it came with one. echo is the clock of the transmission that had arrived last, or 0.
 func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
-	f := &c.flight
+	f := &c.path.flight
 	if n := upTo - f.next; int32(n) > 0 {
 		upTo = f.next
-		defer c.shortsAcked(now, n)
+		defer c.path.shortsAcked(now, n)
 	}
 	if upTo == f.base && (info == nil || len(info.Ranges) == 0) {
 		return // as most packets in the other direction say
 	}
-	used := c.limited || 2*f.count >= c.cwnd() && c.window.slowStart()
+	used := c.path.limited || 2*f.count >= c.path.cwnd() && c.path.window.slowStart()
 	l := ackUpdate{now: now, echo: echo}
 	for int32(upTo-f.base) > 0 {
 		if p := f.at(f.base); p.state != packetAcked {
@@ -186,61 +178,49 @@ func (c *Conn) acknowledged(now Instant, upTo uint32, info *protocol.AckInfo, ec
 		f.passed()
 		f.base++
 	}
-	c.moved, c.timer, c.stalled = now, now, 0
+	c.path.moved, c.path.timer, c.path.stalled = now, now, 0
 	switch {
 	case l.once:
 		d := now - l.sent
 		if info != nil && info.Delay < d {
 			d -= info.Delay
 		}
-		c.measured(d, l.order)
+		c.path.measured(d, l.order)
 	case info != nil:
 		if d := tripOf(now, echo, info.Delay); d > 0 {
-			c.measured(d, l.order)
+			c.path.measured(d, l.order)
 			f.newestSent = max(f.newestSent, now-d-info.Delay)
 		}
 	}
-	if w := &c.window; !used {
+	if w := &c.path.window; !used {
 		w.unused(now)
 	} else if !c.cfg.ShortHeaders {
-		w.acked(now, l.count, l.order, c.trip.smoothed, c.most)
+		w.acked(now, l.count, l.order, c.path.trip.smoothed, c.path.most)
 	}
 	if f.count > 0 {
-		c.detectLoss(now)
-	}
-}
-
-// measured takes a round trip, of the transmission of that order if it is known.
-func (c *Conn) measured(trip time.Duration, order uint64) {
-	least := c.trip.least
-	c.trip.measured(trip, &c.cfg.Timing)
-	if c.trip.least != least {
-		c.onPath()
-	}
-	if c.paced && c.window.slowStart() && c.window.slow.measured(trip, order, c.flight.order+1) {
-		c.window.avoid()
+		c.path.detectLoss(now)
 	}
 }
 
 // onAcked takes note of a packet that has arrived.
 func (c *Conn) onAcked(p *packet, l *ackUpdate) {
-	f := &c.flight
+	f := &c.path.flight
 	l.count++
 	if p.state == packetSent && p.retransmissions == 0 { // as most are
 		p.state = packetAcked
 		f.count--
 		f.bytes -= p.carried()
 	} else {
-		if p.state == packetLost || l.now-p.sent < c.trip.least {
-			c.late(p)
+		if p.state == packetLost || l.now-p.sent < c.path.trip.least {
+			c.path.late(p)
 		}
 		f.acked(p)
 	}
 	// Of a packet that was retransmitted, an earlier transmission may have arrived.
 	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
 		f.arrivedAfter(p.order, p.sent)
-		if c.search != nil {
-			c.arrivedLong(p)
+		if c.path.search != nil {
+			c.path.arrivedLong(p)
 		}
 	}
 	if p.order > l.order {
@@ -260,95 +240,4 @@ func later(a, b uint32) uint32 {
 		return a
 	}
 	return b
-}
-
-// detectLoss finds the packets that were overtaken by more, or by longer, than is known of
-// packets that were only late (E29).
-func (c *Conn) detectLoss(now Instant) {
-	f, r := &c.flight, &c.reordering
-	for p := f.oldest(); p != nil && f.overtaken(p); p = f.oldest() {
-		byOrder := f.newest-p.order >= r.packets
-		if !byOrder && f.newestSent-p.sent < r.window(&c.trip) && now < c.overtakenUntil(p) {
-			return
-		}
-		r.byTime = !byOrder
-		f.lose(p)
-		c.window.lost(p.order, f.order+1)
-		c.suspect = suspect{}
-		c.stats.Losses++
-		c.note(LossDetected).Header = p.header
-		if c.search != nil {
-			c.lostLong(now, p)
-		}
-	}
-}
-
-// suspect is the packet whose time-out expired, from the first time-out without success until it
-// is known whether its first transmission was lost or late (E30). clock is 0 if there is
-// none: then it is the time of the time-out.
-type suspect struct {
-	number, clock uint32
-	order         uint64 // of the first transmission
-	timeOuts      int
-}
-
-// judge decides on it, as it was acknowledged. If nothing that was sent since the time-out
-// had arrived then, its first transmission had, as Eifel (RFC 3522) determines by the same
-// means: the round trip has become longer, and nothing was lost.
-func (c *Conn) judge(echo uint32, trip time.Duration) {
-	s := c.suspect
-	c.suspect = suspect{}
-	if int32(echo-s.clock) >= 0 {
-		c.window.lost(s.order, c.flight.order+1)
-		c.window.keep()
-		if s.timeOuts >= persistentTimeOuts {
-			c.window.collapse()
-		}
-		return
-	}
-	// What was measured before says nothing any more (RFC 4015).
-	c.trip.reset(&c.cfg.Timing)
-	c.measured(trip, 0)
-	c.note(Spurious)
-}
-
-// retransmission returns when the time-out of the oldest transmission, that of p, expires,
-// or the peer is declared unreachable.
-func (c *Conn) retransmission(p *packet) Instant {
-	at := max(p.sent, c.timer) + c.trip.rto
-	declareUnreachable := c.cfg.Timing.UnreachableAfter
-	if end := c.moved + declareUnreachable; declareUnreachable > 0 && c.stalled >= minStalls && end > c.timer {
-		at = min(at, end) // the last retransmission has had its time, or part of it
-	}
-	return at
-}
-
-// timedOut retransmits the packet that was sent the longest ago, and only it, or the
-// first one that is missing if that was without success (E29, E30), or declares the peer unreachable
-// (E31).
-func (c *Conn) timedOut(now Instant) {
-	declareUnreachable := c.cfg.Timing.UnreachableAfter
-	if declareUnreachable > 0 && c.stalled >= minStalls && now-c.moved >= declareUnreachable {
-		c.declareUnreachable(now)
-		return
-	}
-	f := &c.flight
-	p := f.oldest()
-	if first := f.at(f.base); c.stalled > 0 && first.state == packetSent {
-		p = first // every packet of the peer acknowledges this one when it has arrived
-	}
-	if c.suspect.clock == 0 {
-		c.suspect = suspect{number: p.header.Number, order: p.order, clock: clockAt(now)}
-	}
-	c.suspect.timeOuts++
-	c.window.keep()
-	f.lose(p)
-	c.trip.timedOut(&c.cfg.Timing, &c.random)
-	c.timer, c.urgent = now, true
-	c.stalled++
-	c.stats.TimeOuts++
-	c.note(TimedOut).Header = p.header
-	if c.search != nil {
-		c.lostLong(now, p)
-	}
 }

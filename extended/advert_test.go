@@ -87,7 +87,7 @@ func TestAdvertised(t *testing.T) {
 	s := meet(t, Config{})
 	put := func(h protocol.ExtHeader, payload int, advertised bool) (opened []bool) {
 		h.Src ^= 1
-		h.Session, h.PeerSession, h.Acknowledged = scriptedSession, s.c.session.local, s.c.flight.base
+		h.Session, h.PeerSession, h.Acknowledged = scriptedSession, s.c.session.local, s.c.path.flight.base
 		b := protocol.AppendExtended(nil, &h, make([]byte, payload))
 		var acts []Action
 		if advertised {

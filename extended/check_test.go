@@ -19,7 +19,7 @@ func (c *Conn) check() error {
 }
 
 func (c *Conn) checkFlight() error {
-	f := &c.flight
+	f := &c.path.flight
 	if f.outstanding() > maxWindow || f.outstanding() > len(f.ring) {
 		return fmt.Errorf("%d packets outstanding in a ring of %d", f.outstanding(), len(f.ring))
 	}
@@ -66,7 +66,7 @@ func (c *Conn) checkFlight() error {
 	if f.count != counts[packetSent] || f.bytes != bytes {
 		return fmt.Errorf("%d packets in flight, %d bytes; counted are %d and %d", counts[packetSent], bytes, f.count, f.bytes)
 	}
-	if most := int64(c.cfg.WindowBytes); bytes > most && c.pace == (pacer{}) && carriers > 1 {
+	if most := int64(c.cfg.WindowBytes); bytes > most && c.path.pace == (pacer{}) && carriers > 1 {
 		return fmt.Errorf("%d bytes in flight, %d are allowed", bytes, most)
 	}
 	if p := f.oldest(); p != oldest {

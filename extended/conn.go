@@ -19,38 +19,17 @@ type Conn struct {
 	parsing protocol.ExtHeader // of the packet that is examined
 	due     Instant
 	timed   bool              // due is what Deadline would return if nothing has changed
-	urgent  bool              // a retransmission after a time-out goes whatever the window says
 	full    bool              // WindowFull was noted
-	paced   bool              // the path is long
-	limited bool              // the window is what the last Flush has ended by
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
 	left    ending            // why a peer of our job has ended; 0: it has not
 
-	closed     bool  // by Close, at closedAt
-	closeDue   bool  // the peer is to be sent close again
-	peerWindow int32 // how many packets the peer takes in flight
-	closedAt   Instant
+	closed   bool // by Close, at closedAt
+	closeDue bool // the peer is to be sent close again
+	closedAt Instant
 
-	flight flight     // packets of ours
-	window congestion // how many may be in flight
-	most   int        // the most that may ever be, on this path
-	bytes  int64      // of payload that may be in flight, on this path
-	pace   pacer      // if paced
-	trip   roundTrip  // how long they take
-
-	reordering reordering
-	timer      Instant // from when the time-out of the oldest one counts, if that was sent before
-	moved      Instant // when something was last acknowledged, or the first packet sent after nothing was in flight
-	stalled    int32   // time-outs since then
-	asked      uint32  // the last packet sent with ACK_NOW
-	suspect    suspect // the packet whose time-out expired first
-	long       int32   // most bytes of payload of DATA that the peer fetches, or 0
-	payload    int32   // most bytes of payload of a packet that the network carries
-	search     *search // for that, if it is not fixed
-
+	path     recovery
 	sends    sending
-	shorts   *shorts // those that are not acknowledged; nil if ShortHeaders is not set
 	arrivals arrivals
 	recvs    receiving
 
@@ -66,12 +45,12 @@ func New(cfg Config) *Conn {
 		c.plain = protocol.FlagPlain
 	}
 	if cfg.ShortHeaders {
-		c.shorts = new(shorts)
+		c.path.shorts = new(shorts)
 	}
 	if cfg.Room != nil {
 		cfg.Room.granted += cfg.Messages
 	}
-	c.sends.common, c.recvs.common = &c.common, &c.common
+	c.path.common, c.sends.common, c.recvs.common = &c.common, &c.common, &c.common
 	c.session.local = c.random.session(0)
 	c.reset()
 	return c
@@ -128,7 +107,7 @@ func (c *Conn) meant(now Instant, payload []byte, acts []Action) []Action {
 
 // parsed takes a packet that E2 has no fault with, up to the ranks.
 func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
-	c.timeShorts(now)
+	c.path.timeShorts(now)
 	c.stats.PacketsReceived[h.Type]++
 	c.stats.BytesReceived[h.Type] += uint64(len(payload))
 	s := &c.session
@@ -143,7 +122,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	s.lastHeardAt, s.unansweredHellos = now, 0
-	if int32(h.Acknowledged-c.unused()) > 0 {
+	if int32(h.Acknowledged-c.path.unused()) > 0 {
 		c.drop(ReasonAcknowledged, h)
 		return
 	}
@@ -182,17 +161,7 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 		return
 	}
 	expected := c.recvs.expected
-	var r Reason
-	switch code := h.Code(); {
-	case h.Type == protocol.ClearToSend:
-		r = c.sends.onClear(h)
-	case h.Type == protocol.Error && code == protocol.CodeCanceled:
-		r = c.sends.onRefusal(now, h, ErrCanceled)
-	case h.Type == protocol.Error && code == protocol.CodeTooLong:
-		r = c.sends.onRefusal(now, h, nil)
-	default:
-		r = c.recvs.deliver(now, h, payload, a.next)
-	}
+	r := c.deliver(now, h, payload)
 	c.recvs.offered = false // what is released below was not
 	if r != ReasonNone {
 		c.drop(r, h)
@@ -213,10 +182,33 @@ func (c *Conn) onNumbered(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 }
 
+// deliver acts on a numbered packet that has not arrived before.
+func (c *Conn) deliver(now Instant, h *protocol.ExtHeader, payload []byte) Reason {
+	switch h.Type {
+	case protocol.SendRequest:
+		return c.recvs.onRequest(now, h, payload, c.arrivals.next)
+	case protocol.Data:
+		return c.recvs.onData(now, h, payload, c.arrivals.next)
+	case protocol.ClearToSend:
+		return c.sends.onClear(h)
+	}
+	switch h.Code() {
+	case protocol.CodeCancel:
+		return c.recvs.onCancel(h, c.arrivals.next)
+	case protocol.CodeCanceled:
+		return c.sends.onRefusal(now, h, ErrCanceled)
+	case protocol.CodeTooLong:
+		return c.sends.onRefusal(now, h, nil)
+	case protocol.CodeAborted:
+		return c.recvs.onAborted(h)
+	}
+	return ReasonCode
+}
+
 // Flush sends what the events since the last one have given cause for: packets
 // as far as window and credit allow, and one ACK for all that has arrived.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
-	c.timeShorts(now)
+	c.path.timeShorts(now)
 	if !c.changed {
 		if due, _ := c.Deadline(); now < due {
 			return acts // as it was at the end of the last Flush
@@ -233,7 +225,7 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	if c.renew != nil {
 		c.adoptUnreachableAfter()
 	}
-	numbered := c.flight.order
+	numbered := c.path.flight.order
 	if len(c.recvs.asked) > 0 {
 		c.recvs.forget()
 	}
@@ -242,14 +234,14 @@ func (c *Conn) Flush(now Instant, acts []Action) []Action {
 			c.ack(now, false) // a short header has only a digest of our session, which the peer has to know
 		}
 		c.transmit(now)
-		c.ack(now, c.flight.order != numbered)
+		c.ack(now, c.path.flight.order != numbered)
 	}
 	c.sendHello(now)
 	if c.reports != nil {
 		c.ask(now)
 	}
 	c.changed, c.timed = false, false
-	if c.discovers() && c.session.remote != 0 {
+	if c.path.discovers() && c.session.remote != 0 {
 		c.probe(now)
 	}
 	return c.acts
@@ -261,16 +253,20 @@ func (c *Conn) Tick(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.acts, c.changed = acts, true
-	c.timeShorts(now)
-	if c.shorts.due(c.trip.rto) <= now {
+	c.path.timeShorts(now)
+	r := &c.path
+	if r.shorts.due(r.trip.rto) <= now {
 		c.lengthen()
 	}
-	switch p := c.flight.oldest(); {
+	switch p := r.flight.oldest(); {
 	case p == nil:
-	case c.flight.overtaken(p) && now >= c.overtakenUntil(p):
-		c.detectLoss(now)
-	case now >= c.retransmission(p):
-		c.timedOut(now)
+	case r.flight.overtaken(p) && now >= r.overtakenUntil(p):
+		r.detectLoss(now)
+	case now < r.retransmission(p):
+	case r.unreachable(now):
+		c.declareUnreachable(now)
+	default:
+		r.timedOut(now, &c.random)
 	}
 	if now >= c.arrivals.due(c.cfg.Timing.AckDelay) {
 		c.arrivals.now = true
@@ -285,7 +281,8 @@ const never = Instant(math.MaxInt64)
 // waits for a time. It is to be asked after Flush.
 func (c *Conn) Deadline() (Instant, bool) {
 	if c.changed || !c.timed {
-		c.due, c.timed = c.deadline(), !c.changed
+		c.due = c.deadline()
+		c.timed = !c.changed && c.due != 0 // 0: what was sent at no known time is to have one
 	}
 	return c.due, c.due != never
 }
@@ -294,15 +291,18 @@ func (c *Conn) deadline() Instant {
 	if c.closed {
 		return never
 	}
-	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay), c.probeDue(), c.reports.due(c.session.remote != 0))
-	if c.pace.held {
-		at = min(at, c.pace.resume)
+	known, r := c.session.remote != 0, &c.path
+	at := min(c.helloDue(), c.arrivals.due(c.cfg.Timing.AckDelay), c.reports.due(known), r.shorts.due(r.trip.rto))
+	if known {
+		at = min(at, r.probeDue(c.session.lastHeardAt))
 	}
-	at = min(at, c.shorts.due(c.trip.rto))
-	if p := c.flight.oldest(); p != nil {
-		at = min(at, c.retransmission(p))
-		if c.flight.overtaken(p) {
-			at = min(at, c.overtakenUntil(p))
+	if r.pace.held {
+		at = min(at, r.pace.resume)
+	}
+	if p := r.flight.oldest(); p != nil {
+		at = min(at, r.retransmission(p))
+		if r.flight.overtaken(p) {
+			at = min(at, r.overtakenUntil(p))
 		}
 	}
 	return at
@@ -316,16 +316,16 @@ func (c *Conn) Reconnected(now Instant, acts []Action) []Action {
 		return acts
 	}
 	c.acts = acts
-	c.timeShorts(now)
+	c.path.timeShorts(now)
 	c.lengthen()
-	f := &c.flight
+	f := &c.path.flight
 	for n := f.base; n != f.next; n++ {
 		if p := f.at(n); p.state == packetSent {
 			f.lose(p)
 		}
 	}
 	c.changed = true
-	c.timer, c.moved, c.stalled = now, now, 0
+	c.path.timer, c.path.moved, c.path.stalled = now, now, 0
 	c.session.hello, c.session.wait, c.session.ask = now, c.cfg.Timing.HelloFirst, c.session.remote != 0
 	return c.acts
 }

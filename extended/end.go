@@ -49,8 +49,8 @@ func (e *end) failure(w Wait) error {
 
 // silence is since when the peer has not helped.
 func (c *Conn) silence() Instant {
-	if c.flight.outstanding() > 0 {
-		return c.moved
+	if c.path.flight.outstanding() > 0 {
+		return c.path.moved
 	}
 	return c.session.lastHeardAt
 }

@@ -51,7 +51,8 @@ func forgeries(c *Conn, yield func(protocol.ExtHeader, []byte)) {
 		for k := range 64 {
 			h := protocol.ExtHeader{
 				Src: 1, Type: kind, Call: protocol.Call(k % 4), Flags: protocol.ExtFlags(k), Number: c.arrivals.next,
-				Acknowledged: c.flight.next, Message: c.recvs.expected, Length: 8, Clock: clockAt(time.Second), Tag: uint32(k % 6),
+				Acknowledged: c.path.flight.next, Message: c.recvs.expected, Length: 8, Clock: clockAt(time.Second),
+				Tag: uint32(k % 6),
 			}
 			var payload []byte
 			switch kind {

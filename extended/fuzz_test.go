@@ -66,7 +66,7 @@ func (f *forger) forge(h *protocol.ExtHeader, payload []byte) []byte {
 	case 5:
 		h.Number = f.near(f.nodes[0].conn.arrivals.next)
 	case 6:
-		h.Acknowledged = f.near(f.nodes[0].conn.flight.next)
+		h.Acknowledged = f.near(f.nodes[0].conn.path.flight.next)
 	case 7:
 		h.Message = f.near(f.nodes[0].conn.recvs.expected)
 	case 8:
@@ -198,8 +198,8 @@ func (n *node) bounded() error {
 		return fmt.Errorf("%d messages are open that no receive has matched", open)
 	case len(c.controls.queue) > 2*(len(n.inbound)+len(n.posted))+c.cfg.Messages+16:
 		return fmt.Errorf("%d answers wait", len(c.controls.queue))
-	case len(c.flight.ring) > maxWindow, len(c.recvs.asked) > c.cfg.Messages:
-		return fmt.Errorf("a ring of %d, %d cancellations", len(c.flight.ring), len(c.recvs.asked))
+	case len(c.path.flight.ring) > maxWindow, len(c.recvs.asked) > c.cfg.Messages:
+		return fmt.Errorf("a ring of %d, %d cancellations", len(c.path.flight.ring), len(c.recvs.asked))
 	case len(c.recvs.byNumber.slots) > 4*max(int(c.recvs.byNumber.count), len(n.inbound))+16:
 		return fmt.Errorf("an index of %d", len(c.recvs.byNumber.slots))
 	}

@@ -116,7 +116,8 @@ func TestDuplicatesAndReordering(t *testing.T) {
 			b, f := line(trip, 1, 0)
 			b.dup, b.late, b.lateBy = x.dup, x.late, 2*time.Millisecond
 			if rate := b.goodput(begin, span, f)[0]; rate < 0.9*plain {
-				t.Errorf("round trip of %v, %+v: %.2f MB/s, and %.2f without; %+v", trip, x, rate, plain, f.conns[0].reordering)
+				t.Errorf("round trip of %v, %+v: %.2f MB/s, and %.2f without; %+v",
+					trip, x, rate, plain, f.conns[0].path.reordering)
 			}
 		}
 	}

@@ -117,9 +117,16 @@ func (r *receiving) release(now Instant, from, missing, end uint32) {
 			continue
 		}
 		q.drop(p)
-		reason := ReasonOrder // nothing is missing any more that could bring it
-		if !early {
-			reason = r.deliver(now, &h, payload, missing)
+		var reason Reason
+		switch {
+		case early:
+			reason = ReasonOrder // nothing is missing any more that could bring it
+		case h.Type == protocol.SendRequest:
+			reason = r.onRequest(now, &h, payload, missing)
+		case h.Type == protocol.Data:
+			reason = r.onData(now, &h, payload, missing)
+		default:
+			reason = r.onCancel(&h, missing)
 		}
 		if reason != ReasonNone {
 			r.drop(reason, &h)

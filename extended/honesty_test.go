@@ -121,7 +121,7 @@ func TestNumbersAndSessions(t *testing.T) {
 
 	s.send(1, 1)
 	s.ack(1, 65537, 1<<20, protocol.Range{First: 2, End: 3}).want("a range of what was never sent", ReasonAcknowledged, 0)
-	if s.c.flight.outstanding() != 1 {
+	if s.c.path.flight.outstanding() != 1 {
 		t.Error("the packet is not in flight any more")
 	}
 	s.ack(1, 5, 10)

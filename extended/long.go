@@ -7,7 +7,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // (E47). It does not count among the bytes in flight. 0, as at first, ends that: what is sent
 // from then on is as Config says.
 func (c *Conn) LongPackets(payload int) {
-	c.long = int32(max(payload, 0))
+	c.path.long = int32(max(payload, 0))
 	c.changed = true
 }
 
@@ -20,7 +20,7 @@ func (c *Conn) Expects(header []byte, n int) (m Message, offset int64, ok bool) 
 	s := &c.session
 	if !defect.OK() || int(payload) != n || h.Src != c.cfg.Remote || h.Dst != c.cfg.Local ||
 		h.Session != s.remote || h.PeerSession != s.local || h.Session == 0 ||
-		int32(h.Acknowledged-c.unused()) > 0 ||
+		int32(h.Acknowledged-c.path.unused()) > 0 ||
 		h.Type != protocol.Data || h.Flags&protocol.FlagEager != 0 || !h.Call.IsSend() || n == 0 ||
 		c.arrivals.check(h.Number) != ReasonNone {
 		return 0, 0, false

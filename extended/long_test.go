@@ -24,7 +24,7 @@ func TestLongPackets(t *testing.T) {
 			return onTime
 		}
 		longest = max(longest, len(payload))
-		if n := w.nodes[0].conn.flight.bytes; n != 0 {
+		if n := w.nodes[0].conn.path.flight.bytes; n != 0 {
 			t.Errorf("%d bytes are in flight", n)
 		}
 		if lost++; lost == 7 {
@@ -46,7 +46,7 @@ func TestLongPackets(t *testing.T) {
 	if st := w.nodes[0].conn.Stats(); longest != long || eager != 1000 || st.Retransmissions == 0 {
 		t.Errorf("%d bytes in a packet, %d in an eager one, %d retransmissions", longest, eager, st.Retransmissions)
 	}
-	if w.nodes[0].conn.LongPackets(-1); w.nodes[0].conn.long != 0 {
+	if w.nodes[0].conn.LongPackets(-1); w.nodes[0].conn.path.long != 0 {
 		t.Error("there are packets of less than nothing")
 	}
 }
@@ -65,7 +65,7 @@ func TestExpects(t *testing.T) {
 	good := func(change func(*protocol.ExtHeader)) []byte {
 		h := plain(2, 1, 1000, 5000)
 		h.Src ^= 1
-		h.Session, h.PeerSession, h.Acknowledged = scriptedSession, s.c.session.local, s.c.flight.base
+		h.Session, h.PeerSession, h.Acknowledged = scriptedSession, s.c.session.local, s.c.path.flight.base
 		change(&h)
 		return protocol.AppendExtended(nil, &h, make([]byte, 3000))[:protocol.ExtHeaderLen]
 	}
@@ -83,7 +83,7 @@ func TestExpects(t *testing.T) {
 		"destination":  func(h *protocol.ExtHeader) { h.Dst = 7 },
 		"session":      func(h *protocol.ExtHeader) { h.Session++ },
 		"peer session": func(h *protocol.ExtHeader) { h.PeerSession++ },
-		"acknowledged": func(h *protocol.ExtHeader) { h.Acknowledged = s.c.flight.next + 1 },
+		"acknowledged": func(h *protocol.ExtHeader) { h.Acknowledged = s.c.path.flight.next + 1 },
 		"type":         func(h *protocol.ExtHeader) { h.Type = protocol.SendRequest },
 		"eager":        func(h *protocol.ExtHeader) { h.Flags |= protocol.FlagEager },
 		"direction":    func(h *protocol.ExtHeader) { h.Call = h.Call.Counterpart() },

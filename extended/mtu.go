@@ -126,24 +126,24 @@ func (s *search) expired(now, heard Instant) (send bool) {
 func (s *search) long(payload int) bool { return payload > basePayload && payload <= s.size }
 
 // discovers reports whether the path of the session is searched.
-func (c *Conn) discovers() bool { return c.search != nil && c.search.limit > 0 }
+func (r *recovery) discovers() bool { return r.search != nil && r.search.limit > 0 }
 
 // askLink asks the caller for what the first link lets, for a search to begin.
-func (c *Conn) askLink(now Instant) {
-	if !c.cfg.Discover {
+func (r *recovery) askLink(now Instant) {
+	if !r.cfg.Discover {
 		return
 	}
-	if c.search == nil {
-		c.search = new(search)
+	if r.search == nil {
+		r.search = new(search)
 	}
-	c.search.most, c.search.raise = c.cfg.MaxPayload, now+raiseAfter
-	c.next().Kind = AskLink
+	r.search.most, r.search.raise = r.cfg.MaxPayload, now+raiseAfter
+	r.next().Kind = AskLink
 }
 
 // LinkLimit says how many bytes a datagram to the peer may have on the first link, as an answer to
 // AskLink or when a packet was too long for it. 0 is not known: then it is 1416.
 func (c *Conn) LinkLimit(datagram int) {
-	if c.search == nil {
+	if c.path.search == nil {
 		return
 	}
 	payload := defaultPayload
@@ -151,59 +151,51 @@ func (c *Conn) LinkLimit(datagram int) {
 		payload = max(datagram-protocol.ExtHeaderLen, 8)
 	}
 	c.changed = true
-	c.search.restart(payload)
-	c.sized()
+	c.path.search.restart(payload)
+	c.path.sized()
 }
 
 // sized takes the size that the search has found.
-func (c *Conn) sized() {
-	c.payload = int32(c.search.size)
-	c.onPath()
+func (r *recovery) sized() {
+	r.payload = int32(r.search.size)
+	r.adapt()
 }
 
 // Payload returns the most bytes of payload that a packet has now. Retransmissions of packets that
 // have more have to be fragmented (E37).
-func (c *Conn) Payload() int { return int(c.payload) }
+func (c *Conn) Payload() int { return int(c.path.payload) }
 
 // probe goes on with the search (E36).
 func (c *Conn) probe(now Instant) {
-	s := c.search
+	s, heard := c.path.search, c.session.lastHeardAt
 	if s.probe == 0 {
-		if now >= s.raise && c.flight.count > 0 {
-			c.askLink(now)
+		if now >= s.raise && c.path.flight.count > 0 {
+			c.path.askLink(now)
 		}
 		return
 	}
-	if now < c.probeDue() || !s.expired(now, c.session.lastHeardAt) {
+	if now < c.path.probeDue(heard) || !s.expired(now, heard) {
 		return
 	}
-	if s.tries > 1 { // its answer shows that the path carries others
-		c.transmitProbe(now, 0)
-	}
-	c.transmitProbe(now, s.probe)
-}
-
-// transmitProbe sends a probe.
-func (c *Conn) transmitProbe(now Instant, payload int) {
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Flags |= protocol.FlagHello
 	h.Clock = clockAt(now)
-	if payload == 0 {
+	if s.tries > 1 { // its answer shows that the path carries others
+		hello := h
 		c.stats.Hellos++
-		c.appendAck(now, &h)
-		return
+		c.appendAck(now, &hello)
 	}
-	h.Offset = uint32(payload)
-	c.search.probes++
-	c.transmitUnnumbered(TransmitAck, &h, padding[:payload])
+	h.Offset = uint32(s.probe)
+	s.probes++
+	c.transmitUnnumbered(TransmitAck, &h, padding[:s.probe])
 }
 
-// probeDue returns when to go on with the search, or never.
-func (c *Conn) probeDue() Instant {
-	if !c.discovers() || c.search.probe == 0 || c.session.remote == 0 {
+// probeDue returns when to go on with the search, or never, if packets of the peer last arrived at heard.
+func (r *recovery) probeDue(heard Instant) Instant {
+	if !r.discovers() || r.search.probe == 0 {
 		return never
 	}
-	return c.search.due(c.session.lastHeardAt, c.trip.base(&c.cfg.Timing))
+	return r.search.due(heard, r.trip.base(&r.cfg.Timing))
 }
 
 // onProbe takes a probe of the peer, which the next ACK answers.
@@ -217,16 +209,16 @@ func (c *Conn) onProbe(h *protocol.ExtHeader, payload []byte) {
 }
 
 // arrivedLong notes that a packet was acknowledged.
-func (c *Conn) arrivedLong(p *packet) {
-	if s := c.search; s.long(int(p.payload)) {
+func (r *recovery) arrivedLong(p *packet) {
+	if s := r.search; s.long(int(p.payload)) {
 		s.arrived, s.lost = max(s.arrived, p.order), 0
 	}
 }
 
 // lostLong notes that a packet was lost. When several long ones in a row were, and no later one has
 // arrived, the path does not carry them any more (E37).
-func (c *Conn) lostLong(now Instant, p *packet) {
-	s := c.search
+func (r *recovery) lostLong(now Instant, p *packet) {
+	s := r.search
 	if !s.long(int(p.payload)) || p.order <= s.arrived {
 		return
 	}
@@ -234,7 +226,7 @@ func (c *Conn) lostLong(now Instant, p *packet) {
 		return
 	}
 	s.lost, s.size, s.probe = 0, min(basePayload, s.limit), 0
-	c.sized()
-	c.note(BlackHole).Header = p.header
-	c.askLink(now)
+	r.sized()
+	r.note(BlackHole).Header = p.header
+	r.askLink(now)
 }

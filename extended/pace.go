@@ -38,8 +38,8 @@ func (p *pacer) sent(n int, every time.Duration, window int) {
 
 // interval returns the time between two packets: a window in 4/5 of a round trip, or half of one in slow
 // start.
-func (c *Conn) interval() time.Duration {
-	w, trip := &c.window, c.trip.smoothed
+func (r *recovery) interval() time.Duration {
+	w, trip := &r.window, r.trip.smoothed
 	if w.slowStart() {
 		return max(trip/time.Duration(2*w.packets), 1)
 	}

@@ -61,11 +61,11 @@ func TestPacingOfLongPath(t *testing.T) {
 			return fault(from, nth, b)
 		}
 		w.stream(t, 4<<20)
-		if c.paced != x.paced {
-			t.Errorf("round trip of %v: paced %v", x.trip, c.paced)
+		if c.path.paced != x.paced {
+			t.Errorf("round trip of %v: paced %v", x.trip, c.path.paced)
 		}
-		if limit := max(burst(c.window.packets), initialWindow) + 2; x.paced != (most <= limit) {
-			t.Errorf("round trip of %v: %d packets went at once, of a window of %d", x.trip, most, c.window.packets)
+		if limit := max(burst(c.path.window.packets), initialWindow) + 2; x.paced != (most <= limit) {
+			t.Errorf("round trip of %v: %d packets went at once, of a window of %d", x.trip, most, c.path.window.packets)
 		}
 	}
 }

@@ -12,19 +12,19 @@ const bufferedTrip = 4 * time.Millisecond
 // maxBytes is the most payload in flight on any path (E28).
 const maxBytes = 32 << 20
 
-// onPath adapts to the least round trip what may be in flight.
-func (c *Conn) onPath() {
-	least := c.trip.least
-	c.paced = !c.cfg.Reliable && least >= longTrip
-	c.most, c.bytes = min(c.cfg.Window, shortWindow), int64(c.cfg.WindowBytes)
-	if c.paced {
-		c.most = min(c.cfg.Window, int(c.peerWindow))
-		c.bytes = max(c.bytes, min(c.bytes*int64(least/bufferedTrip), maxBytes))
+// adapt adapts to the least round trip what may be in flight.
+func (r *recovery) adapt() {
+	least := r.trip.least
+	r.paced = !r.cfg.Reliable && least >= longTrip
+	r.most, r.bytes = min(r.cfg.Window, shortWindow), int64(r.cfg.WindowBytes)
+	if r.paced {
+		r.most = min(r.cfg.Window, int(r.peerWindow))
+		r.bytes = max(r.bytes, min(r.bytes*int64(least/bufferedTrip), maxBytes))
 	} else {
-		c.pace.held = false
+		r.pace.held = false
 	}
-	if c.cfg.Discover { // two packets, so that not each has to be acknowledged before the next
-		c.bytes = max(c.bytes, 2*int64(c.payload))
+	if r.cfg.Discover { // two packets, so that not each has to be acknowledged before the next
+		r.bytes = max(r.bytes, 2*int64(r.payload))
 	}
 }
 
@@ -45,8 +45,6 @@ const (
 	leastReordered = time.Millisecond
 )
 
-func (r *reordering) reset() { *r = reordering{packets: minReordering} }
-
 // window is how much later than a packet one may have been sent that has overtaken it.
 func (r *reordering) window(trip *roundTrip) time.Duration {
 	if !trip.known() {
@@ -56,31 +54,31 @@ func (r *reordering) window(trip *roundTrip) time.Duration {
 }
 
 // overtakenUntil returns when a packet is lost that was overtaken.
-func (c *Conn) overtakenUntil(p *packet) Instant {
-	return p.sent + max(c.trip.smoothed, c.trip.latest) + c.reordering.window(&c.trip)
+func (r *recovery) overtakenUntil(p *packet) Instant {
+	return p.sent + max(r.trip.smoothed, r.trip.latest) + r.reordering.window(&r.trip)
 }
 
 // late notes that a packet was declared lost and has only been late: it has been acknowledged before an
 // acknowledgement of its retransmission could have come.
-func (c *Conn) late(p *packet) {
-	r := &c.reordering
-	if !c.window.late(p.order, p.state == packetSent) || p.order < r.from {
+func (r *recovery) late(p *packet) {
+	o := &r.reordering
+	if !r.window.late(p.order, p.state == packetSent) || p.order < o.from {
 		return
 	}
-	r.from = c.flight.order + 1
-	if r.byTime {
-		r.late = min(r.late+1, maxLate)
+	o.from = r.flight.order + 1
+	if o.byTime {
+		o.late = min(o.late+1, maxLate)
 	} else {
-		r.packets = min(2*r.packets, maxReordering)
+		o.packets = min(2*o.packets, maxReordering)
 	}
 }
 
 // resume notes that a packet is sent after a time when there was none in flight.
-func (c *Conn) resume(now Instant) {
-	if c.paced {
-		c.window.idle(now-c.moved, max(c.trip.rto, minIdle))
+func (r *recovery) resume(now Instant) {
+	if r.paced {
+		r.window.idle(now-r.moved, max(r.trip.rto, minIdle))
 	}
-	c.moved, c.stalled, c.window.at = now, 0, now
+	r.moved, r.stalled, r.window.at = now, 0, now
 }
 
 // minIdle is the shortest pause after which the window is not trusted any more: the least

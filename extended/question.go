@@ -179,7 +179,7 @@ func (c *Conn) Answer(report []byte, acts []Action) []Action {
 	}
 	c.acts, c.changed = acts, true
 	report = report[:min(len(report), MaxReport)]
-	part := max(min(maxReportPart, int(c.payload))&^(reportUnit-1), reportUnit)
+	part := max(min(maxReportPart, int(c.path.payload))&^(reportUnit-1), reportUnit)
 	for at := 0; at < len(report); at += part {
 		h := c.header(protocol.Ack, protocol.RecvInt)
 		h.Tag, h.Offset, h.Length = r.question, uint32(at), uint32(len(report))

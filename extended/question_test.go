@@ -183,7 +183,7 @@ func TestQuestionsAreLimited(t *testing.T) {
 	s := meet(t, Config{})
 	question := func(number uint32) bool {
 		h := protocol.ExtHeader{Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Flags: protocol.FlagHello, Session: scriptedSession,
-			PeerSession: s.c.session.local, Acknowledged: s.c.flight.base, Clock: 7, Tag: number}
+			PeerSession: s.c.session.local, Acknowledged: s.c.path.flight.base, Clock: 7, Tag: number}
 		payload := protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537, EagerLimit: 1 << 20})
 		s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, payload), nil)
 		return s.count(Question) == 1

@@ -9,25 +9,7 @@ func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []A
 	return c.recvs.accept(message, room, false, acts)
 }
 
-// deliver acts on a numbered packet that has not arrived before and answers nothing. missing is the first packet that
-// has not arrived.
-func (r *receiving) deliver(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
-	switch h.Type {
-	case protocol.SendRequest:
-		return r.onRequest(now, h, payload, missing)
-	case protocol.Data:
-		return r.onData(now, h, payload, missing)
-	}
-	switch h.Code() {
-	case protocol.CodeCancel:
-		return r.onCancel(h, missing)
-	case protocol.CodeAborted:
-		return r.onAborted(h)
-	}
-	return ReasonCode
-}
-
-// onRequest takes SEND_REQUEST (E12).
+// onRequest takes SEND_REQUEST (E12). missing is the number of the first packet that is missing.
 func (r *receiving) onRequest(now Instant, h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if !h.Call.IsSend() {
 		return ReasonDirection

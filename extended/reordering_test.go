@@ -29,11 +29,11 @@ func TestLatePacketIsNotALoss(t *testing.T) {
 	if st.Losses == 0 || st.Losses > 3 || st.TimeOuts != 0 || st.Retransmissions > st.Losses {
 		t.Errorf("%d packets declared lost, %d retransmitted, %d time-outs", st.Losses, st.Retransmissions, st.TimeOuts)
 	}
-	if !math.IsInf(c.window.threshold, 1) || c.window.suspected != 0 {
-		t.Errorf("the reduction stands: %+v", c.window.curve)
+	if !math.IsInf(c.path.window.threshold, 1) || c.path.window.suspected != 0 {
+		t.Errorf("the reduction stands: %+v", c.path.window.curve)
 	}
-	if c.reordering.packets <= minReordering {
-		t.Errorf("packets may still be overtaken by %d only", c.reordering.packets)
+	if c.path.reordering.packets <= minReordering {
+		t.Errorf("packets may still be overtaken by %d only", c.path.reordering.packets)
 	}
 }
 
@@ -111,8 +111,8 @@ func TestOfferedWindow(t *testing.T) {
 			Src: 1, Type: protocol.Ack, Call: protocol.RecvInt, Session: scriptedSession, PeerSession: s.c.session.local, Acknowledged: 1, Length: x.offer,
 		}
 		s.c.Packet(s.now, protocol.AppendExtended(nil, &h, protocol.AppendAck(nil, &protocol.AckInfo{MessageLimit: 65537})), nil)
-		if s.c.most != x.most {
-			t.Errorf("%+v: at most %d packets in flight", x, s.c.most)
+		if s.c.path.most != x.most {
+			t.Errorf("%+v: at most %d packets in flight", x, s.c.path.most)
 		}
 		s.now += time.Second
 		s.c.Tick(s.now, nil)

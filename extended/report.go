@@ -16,8 +16,8 @@ type SendState struct {
 // EachSend calls yield for every send that has not ended and does not rest, oldest first, until it
 // returns false.
 func (c *Conn) EachSend(yield func(SendState) bool) {
-	for i := range c.shorts.len() {
-		x := c.shorts.at(i)
+	for i := range c.path.shorts.len() {
+		x := c.path.shorts.at(i)
 		w := Wait{ID: shortID, State: Eager, Local: c.cfg.Local, Remote: c.cfg.Remote, Since: x.sent, Length: int64(x.length)}
 		if !yield(SendState{Wait: w, Comm: x.comm, Tag: x.tag}) {
 			return
@@ -40,7 +40,7 @@ func (c *Conn) ForeignVersion() byte { return c.foreign }
 // Busy reports whether a send has not ended, a packet of ours is not
 // acknowledged, or a message that was matched is not complete.
 func (c *Conn) Busy() bool {
-	return c.sends.open() > 0 || c.flight.outstanding() > 0 || c.shorts.len() > 0 || !c.controls.empty() ||
+	return c.sends.open() > 0 || c.path.flight.outstanding() > 0 || c.path.shorts.len() > 0 || !c.controls.empty() ||
 		c.recvs.waiting > 0
 }
 
@@ -95,18 +95,18 @@ type Stats struct {
 }
 
 // Sends returns how many sends have not ended.
-func (c *Conn) Sends() int { return c.sends.open() + c.shorts.len() }
+func (c *Conn) Sends() int { return c.sends.open() + c.path.shorts.len() }
 
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
-	s.RoundTrip, s.Variation, s.TimeOut = c.trip.smoothed, c.trip.variation, c.trip.rto
-	s.Window, s.InFlight, s.ToRetransmit = c.cwnd(), c.flight.count+c.shorts.len(), int(c.flight.lost.count)
-	s.Payload = int(c.payload)
-	if c.search != nil {
-		s.Probes = c.search.probes
+	s.RoundTrip, s.Variation, s.TimeOut = c.path.trip.smoothed, c.path.trip.variation, c.path.trip.rto
+	s.Window, s.InFlight = c.path.cwnd(), c.path.flight.count+c.path.shorts.len()
+	s.ToRetransmit, s.Payload = int(c.path.flight.lost.count), int(c.path.payload)
+	if c.path.search != nil {
+		s.Probes = c.path.search.probes
 	}
-	s.Queued, s.Begun = c.Queued(), int(c.sends.begun)+c.sends.resting.len()+c.shorts.len()
+	s.Queued, s.Begun = c.Queued(), int(c.sends.begun)+c.sends.resting.len()+c.path.shorts.len()
 	s.Open, s.Held = c.recvs.open(), len(c.recvs.held.packets)
 	s.MessageCredit, s.EagerCredit = c.sends.limit-c.sends.number, c.sends.eagerLimit-c.sends.eagerSent
 	return s

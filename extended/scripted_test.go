@@ -35,7 +35,7 @@ func (s *scripted) put(h protocol.ExtHeader, payload int) *scripted {
 		h.Session, h.PeerSession = scriptedSession, s.c.session.local
 	}
 	if h.Acknowledged == 0 {
-		h.Acknowledged = s.c.flight.base
+		h.Acknowledged = s.c.path.flight.base
 	}
 	s.last = s.c.Packet(s.now, protocol.AppendExtended(nil, &h, make([]byte, payload)), nil)
 	if err := s.c.check(); err != nil {

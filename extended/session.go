@@ -70,7 +70,7 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	// The peer may know nothing of ours but its number.
 	c.arrivals.now, c.arrivals.full, s.greet = true, true, true
 	c.note(Connected)
-	c.askLink(now)
+	c.path.askLink(now)
 	return true
 }
 
@@ -91,7 +91,7 @@ func (c *Conn) onClose(now Instant) {
 // found (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	c.timeShorts(now)
+	c.path.timeShorts(now)
 	c.note(ProcessEnded)
 	if c.session.remote != 0 || c.cfg.Job {
 		c.endSession(now, endDied)
@@ -103,7 +103,7 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 // could not say so itself (E9).
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
-	c.timeShorts(now)
+	c.path.timeShorts(now)
 	c.onClose(now)
 	return c.acts
 }
@@ -139,7 +139,7 @@ func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 		return acts
 	}
 	c.acts, c.changed = acts, true
-	c.timeShorts(now)
+	c.path.timeShorts(now)
 	before := len(c.acts)
 	c.note(Unreachable)
 	e := c.endMessages(now, endUnreachable)
@@ -210,7 +210,7 @@ func (c *Conn) LingerUntil() (Instant, bool) {
 	if !c.closed || c.cfg.Reliable || c.session.remote == 0 || c.arrivals.next == c.cfg.firstPacket && !c.arrivals.gaps() {
 		return 0, false
 	}
-	after := max(lingerTimeOuts*c.trip.rto, lingerLeast)
+	after := max(lingerTimeOuts*c.path.trip.rto, lingerLeast)
 	return min(c.arrivals.newest+after, c.closedAt+lingerTimeOuts*c.cfg.Timing.MaxRTO), true
 }
 
@@ -223,21 +223,8 @@ func (c *Conn) sendClose() {
 // reset begins a new pair of sessions, with nothing under way.
 func (c *Conn) reset() {
 	c.session.wait = c.cfg.Timing.HelloFirst
-	c.flight.reset(c.cfg.firstPacket)
-	c.window.reset()
-	c.trip.reset(&c.cfg.Timing)
-	c.reordering.reset()
-	c.pace, c.limited, c.paced, c.peerWindow = pacer{}, false, false, shortWindow
-	c.payload = int32(c.cfg.MaxPayload)
-	if c.cfg.Discover {
-		c.payload = min(c.payload, basePayload)
-	}
-	if s := c.search; s != nil {
-		*s = search{probes: s.probes}
-	}
-	c.onPath()
-	c.stalled, c.urgent, c.full, c.asked = 0, false, false, c.cfg.firstPacket-1
-	c.suspect = suspect{}
+	c.path.reset()
+	c.full = false
 	c.controls.reset()
 	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
 	c.sends.reset()
@@ -248,8 +235,8 @@ func (c *Conn) reset() {
 // helloDue returns when the next HELLO is to be sent (E7, E33), or never.
 func (c *Conn) helloDue() Instant {
 	s := &c.session
-	if s.remote != 0 && !c.flight.empty() {
-		if c.trip.known() {
+	if s.remote != 0 && !c.path.flight.empty() {
+		if c.path.trip.known() {
 			return never // retransmissions ask as well
 		}
 		return s.hello // the first time-out is long
@@ -320,6 +307,7 @@ func (c *Conn) answer(now Instant) {
 // unresponsive reports whether a peer whose session is known does not answer
 // our HELLOs (E33). For packets in flight the time-outs decide (E31).
 func (c *Conn) unresponsive(now Instant) bool {
-	s, declareUnreachable := &c.session, c.cfg.Timing.UnreachableAfter
-	return s.remote != 0 && c.flight.empty() && s.unansweredHellos >= minStalls && declareUnreachable > 0 && now-s.lastHeardAt >= declareUnreachable
+	s, after := &c.session, c.cfg.Timing.UnreachableAfter
+	return s.remote != 0 && c.path.flight.empty() && s.unansweredHellos >= minStalls &&
+		after > 0 && now-s.lastHeardAt >= after
 }

@@ -80,7 +80,7 @@ func (c *Config) ackEvery() int32 {
 // NextShort sets the header h of a message that may be sent now in one packet with a short header. It
 // changes nothing: SentShort follows when that was sent. A message that may not is for Send.
 func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
-	f, s, q := &c.flight, &c.sends, c.shorts
+	f, s, q := &c.path.flight, &c.sends, c.path.shorts
 	switch {
 	case q == nil, c.changed, c.session.remote == 0, op.Sync, op.Announce, op.Partial:
 		return false
@@ -89,7 +89,7 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 		return false // something else goes first
 	case op.Length > int64(c.cfg.MaxPayload), op.Length > int64(c.cfg.EagerLimit), op.Length > int64(s.eagerLimit-s.eagerSent):
 		return false
-	case f.outstanding()+q.count+1 >= c.most, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.bytes:
+	case f.outstanding()+q.count+1 >= c.path.most, f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.bytes:
 		return false // the one that fills the window asks for an ACK (E27)
 	}
 	h.Sessions = protocol.SessionDigest(c.session.local, c.session.remote)
@@ -102,9 +102,9 @@ func (c *Conn) NextShort(op *SendOp, h *protocol.ShortHeader) (ok bool) {
 // keeps the payload until Shorts says that it is not needed any more. It needs no time, as to read a clock takes longer
 // than all of this: the message counts as sent at the next event, which its caller makes sure of.
 func (c *Conn) SentShort(op *SendOp) {
-	s, q := &c.sends, c.shorts
+	s, q := &c.sends, c.path.shorts
 	q.untimed++
-	c.flight.began = c.unused()
+	c.path.flight.began = c.path.unused()
 	m := q.push(uint32(op.Length))
 	m.comm, m.tag, m.length, m.datatype, m.sent = op.Comm, op.Tag, uint32(op.Length), op.Datatype, never
 	s.number++
@@ -120,47 +120,16 @@ func (c *Conn) SentShort(op *SendOp) {
 
 // Shorts returns how many of the messages for which SentShort was called, the last ones, are not
 // acknowledged and were not Kept, and how many bytes they have together.
-func (c *Conn) Shorts() (messages, bytes int) { return c.shorts.len(), int(c.shorts.bytes) }
-
-// timeShorts notes when the last messages were sent, at the latest.
-func (c *Conn) timeShorts(now Instant) {
-	q := c.shorts
-	if q == nil || q.untimed == 0 {
-		return
-	}
-	if q.untimed = min(q.untimed, q.count); q.untimed == q.count && c.flight.outstanding() == 0 {
-		c.resume(now)
-	}
-	for i := q.count - q.untimed; i < q.count; i++ {
-		q.at(i).sent = now
-	}
-	q.untimed, c.timed = 0, false
-}
-
-// unused is the number of the first packet that was not sent.
-func (c *Conn) unused() uint32 { return c.flight.next + uint32(c.shorts.len()) }
-
-// shortsAcked notes that the first n are acknowledged. There are so many, and all that was sent before them
-// is acknowledged: the flight is empty.
-func (c *Conn) shortsAcked(now Instant, n uint32) {
-	for range n {
-		c.shorts.pop()
-	}
-	c.shorts.untimed = min(c.shorts.untimed, c.shorts.count)
-	f := &c.flight
-	f.next += n
-	f.base, f.fresh = f.next, f.next
-	c.moved, c.timer, c.stalled = now, now, 0
-	c.stats.SendsDone += uint64(n)
-}
+func (c *Conn) Shorts() (messages, bytes int) { return c.path.shorts.len(), int(c.path.shorts.bytes) }
 
 // ExpectsShort reports whether a packet with a short header, and so many bytes of payload, is the one that
 // comes next, and so is its message. If a receive matches that, ReceivedShort follows, and otherwise
 // PacketShort.
 func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
-	a, r, s := &c.arrivals, &c.recvs, &c.session
+	a, r, s, p := &c.arrivals, &c.recvs, &c.session, &c.path
 	if h.Sessions != protocol.SessionDigest(s.remote, s.local) || s.remote == 0 || h.Number != a.next || a.gaps() ||
-		h.Message != r.expected || int32(h.Acknowledged-c.unused()) > 0 || c.flight.outstanding() > 0 && h.Acknowledged != c.flight.base {
+		h.Message != r.expected || int32(h.Acknowledged-p.unused()) > 0 ||
+		p.flight.outstanding() > 0 && h.Acknowledged != p.flight.base {
 		return false // what it acknowledges may let more be sent
 	}
 	messages, eager := r.limits()
@@ -172,10 +141,10 @@ func (c *Conn) ExpectsShort(h *protocol.ShortHeader, length int) bool {
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
 	a, r := &c.arrivals, &c.recvs
 	c.session.lastHeardAt, c.session.unansweredHellos = now, 0
-	if n := h.Acknowledged - c.flight.next; int32(n) > 0 {
-		c.shortsAcked(now, n)
+	if n := h.Acknowledged - c.path.flight.next; int32(n) > 0 {
+		c.path.shortsAcked(now, n)
 	}
-	c.timeShorts(now)
+	c.path.timeShorts(now)
 	c.stats.PacketsReceived[protocol.Data]++
 	c.stats.BytesReceived[protocol.Data] += uint64(length)
 	c.stats.Arrived++
@@ -217,11 +186,11 @@ const shortID ID = 1 << 63
 
 // lengthen has the messages that were sent with short headers go on like others, which actions report.
 func (c *Conn) lengthen() {
-	q := c.shorts
+	q := c.path.shorts
 	if q.len() == 0 {
 		return
 	}
-	f, s := &c.flight, &c.sends
+	f, s := &c.path.flight, &c.sends
 	for q.count > 0 {
 		number, a := q.message-uint32(q.count), c.next()
 		a.Kind, a.ID, a.Offset = Kept, shortID|ID(f.next), q.bytes

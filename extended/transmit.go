@@ -41,50 +41,50 @@ func (q *controls) pop() control {
 // the peer, then new messages in their order, and at last the DATA of those that
 // are cleared, so that no message waits behind one that is merely longer.
 func (c *Conn) transmit(now Instant) {
-	if !c.paced {
+	if !c.path.paced {
 		c.transmitUpTo(now, math.MaxUint64)
 		return
 	}
-	every, begun := c.interval(), c.flight.order
-	room := c.pace.room(now, every, c.window.packets)
-	if c.flight.outstanding() == 0 {
+	every, begun := c.path.interval(), c.path.flight.order
+	room := c.path.pace.room(now, every, c.path.window.packets)
+	if c.path.flight.outstanding() == 0 {
 		room = max(room, initialWindow)
 	}
 	c.transmitUpTo(now, begun+uint64(max(room, 0)))
-	c.pace.sent(int(c.flight.order-begun), every, c.window.packets)
+	c.path.pace.sent(int(c.path.flight.order-begun), every, c.path.window.packets)
 }
 
 // transmitUpTo is transmit up to the transmission of that order.
 func (c *Conn) transmitUpTo(now Instant, last uint64) {
-	f, s := &c.flight, &c.sends
+	f, s := &c.path.flight, &c.sends
 	for {
 		switch {
 		case f.lost.count > 0:
 			// For its bytes there is room: they were in flight, and nothing
 			// new has gone since.
-			if !c.urgent && (f.count >= c.cwnd() || f.order >= last) {
-				c.limited, c.pace.held = true, f.order >= last
+			if !c.path.urgent && (f.count >= c.path.cwnd() || f.order >= last) {
+				c.path.limited, c.path.pace.held = true, f.order >= last
 				return
 			}
 			c.repeat(now)
 			continue
 		case c.controls.empty() && s.eager == nil && (s.queued == nil || !s.hasCredit()) && s.cleared == nil:
-			c.full, c.limited = false, false
+			c.full, c.path.limited = false, false
 			if s.queued != nil && !s.blocked && s.limit != c.cfg.firstMessage {
 				s.blocked = true
 				c.note(CreditExhausted)
 			}
 			return
-		case f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window,
-			c.exceedsWindow(int64(c.payload)) && c.exceedsWindow(c.following()):
-			c.limited = f.count >= c.cwnd()
+		case f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window,
+			c.path.exceedsWindow(int64(c.path.payload)) && c.path.exceedsWindow(c.following()):
+			c.path.limited = f.count >= c.path.cwnd()
 			if !c.full {
 				c.full = true
 				c.note(WindowFull)
 			}
 			return
 		case f.order >= last:
-			c.limited, c.pace.held = true, true
+			c.path.limited, c.path.pace.held = true, true
 			return
 		case !c.controls.empty():
 			c.sendControl(now)
@@ -98,23 +98,10 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	}
 }
 
-// cwnd is how many packets may be in flight. Memory has no congestion.
-func (c *Conn) cwnd() int {
-	if c.cfg.ShortHeaders {
-		return c.most
-	}
-	return min(c.window.packets, c.most)
-}
-
-// exceedsWindow reports whether so many bytes more in flight would exceed WindowBytes (E28).
-func (c *Conn) exceedsWindow(payload int64) bool {
-	return c.flight.bytes > 0 && payload > 0 && c.flight.bytes+payload > c.bytes
-}
-
 // following is how many bytes of payload the next new packet has.
 func (c *Conn) following() int64 {
 	s := &c.sends
-	most := int64(c.payload)
+	most := int64(c.path.payload)
 	switch {
 	case !c.controls.empty():
 		return 0
@@ -126,7 +113,7 @@ func (c *Conn) following() int64 {
 		}
 		return min(s.queued.op.Length, most)
 	}
-	if c.long > 0 {
+	if c.path.long > 0 {
 		return 0
 	}
 	return min(s.cleared.there(), most)
@@ -152,7 +139,7 @@ func (c *Conn) begin(now Instant) {
 	s.blocked = false
 	m.number = s.number
 	s.number++
-	c.flight.began = c.unused()
+	c.path.flight.began = c.path.unused()
 	if s.eagerly(m) {
 		s.eagerSent += uint32(m.op.Length)
 		s.eager, m.state, m.take = m, Eager, m.op.Length
@@ -180,10 +167,10 @@ func (c *Conn) begin(now Instant) {
 // sendData sends the next packet of DATA of a message.
 func (c *Conn) sendData(now Instant, m *outbound) {
 	s := &c.sends
-	most := c.payload
-	fetched := c.long > 0 && m.state != Eager
+	most := c.path.payload
+	fetched := c.path.long > 0 && m.state != Eager
 	if fetched {
-		most = c.long
+		most = c.path.long
 	}
 	n := min(m.there(), int64(most))
 	p, a := c.packet(now, protocol.Data, m.op.Datatype.Send(), m.number)
@@ -211,10 +198,10 @@ func (c *Conn) sendData(now Instant, m *outbound) {
 // what the header lacks: communicator, tag, length and offset.
 func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
 	c.lengthen()
-	p, a := c.flight.add(), c.next()
+	p, a := c.path.flight.add(), c.next()
 	a.Kind = Transmit
-	if c.flight.outstanding() == 1 {
-		c.resume(now)
+	if c.path.flight.outstanding() == 1 {
+		c.path.resume(now)
 	}
 	h := &a.Header
 	h.Dst, h.Src = c.cfg.Remote, c.cfg.Local
@@ -226,14 +213,14 @@ func (c *Conn) packet(now Instant, t protocol.Type, call protocol.Call, message 
 
 // retransmit transmits the first of the lost packets again.
 func (c *Conn) repeat(now Instant) {
-	f := &c.flight
+	f := &c.path.flight
 	p := f.at(f.lost.first)
 	f.remove(&f.lost, p)
 	p.header.Flags |= protocol.FlagRetransmit
-	if c.urgent {
+	if c.path.urgent {
 		// The answer shows what else is missing.
 		p.header.Flags |= protocol.FlagAckNow
-		c.urgent = false
+		c.path.urgent = false
 	}
 	if p.retransmissions < math.MaxUint16 {
 		p.retransmissions++
@@ -258,7 +245,7 @@ func (c *Conn) repeat(now Instant) {
 
 // put completes the action that transmits a packet, which is in no list.
 func (c *Conn) put(now Instant, p *packet, a *Action) {
-	f := &c.flight
+	f := &c.path.flight
 	f.transmitted(now, p)
 	if p.retransmissions > 0 {
 		f.append(&f.again, p)
@@ -266,19 +253,18 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 	h := &a.Header
 	// The one that fills the window asks for an ACK, unless one in flight does
 	// (E27).
-	if f.count >= c.cwnd() || f.outstanding() >= c.cfg.Window || c.exceedsWindow(int64(c.payload)) {
-		if int32(c.asked-f.base) < 0 || int32(c.asked-f.next) >= 0 {
+	if f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window || c.path.exceedsWindow(int64(c.path.payload)) {
+		if int32(c.path.asked-f.base) < 0 || int32(c.path.asked-f.next) >= 0 {
 			h.Flags |= protocol.FlagAckNow
 		}
 	}
 	// On a long path each quarter of a small window does, so that it does not go in one piece.
-	if c.paced {
-		if quarter := c.window.packets / 4; quarter < ackEvery && int(h.Number-later(c.asked, f.base-1)) >= quarter {
-			h.Flags |= protocol.FlagAckNow
-		}
+	if quarter := c.path.window.packets / 4; c.path.paced && quarter < ackEvery &&
+		int(h.Number-later(c.path.asked, f.base-1)) >= quarter {
+		h.Flags |= protocol.FlagAckNow
 	}
 	if h.Flags&protocol.FlagAckNow != 0 {
-		c.asked = h.Number
+		c.path.asked = h.Number
 	}
 	h.Acknowledged, h.Clock = c.arrivals.next, clockAt(now)
 	c.stats.PacketsSent[h.Type]++

@@ -28,7 +28,7 @@ func TestWindowBytes(t *testing.T) {
 			w := newWorld(Config{MaxPayload: x.payload, WindowBytes: x.window})
 			var most int
 			w.fault = func(int, int, []byte) []fate {
-				most = max(most, int(w.nodes[0].conn.flight.bytes))
+				most = max(most, int(w.nodes[0].conn.path.flight.bytes))
 				return onTime
 			}
 			r := w.nodes[1].recv(0, size)
@@ -77,7 +77,7 @@ func TestWindowBytesLetsAnswersPass(t *testing.T) {
 	if !back.done || back.err != nil {
 		t.Errorf("the message in the other direction: done %v, %v", back.done, back.err)
 	}
-	if n := w.nodes[0].conn.flight.bytes; n != defaultPayload {
+	if n := w.nodes[0].conn.path.flight.bytes; n != defaultPayload {
 		t.Errorf("%d bytes in flight", n)
 	}
 }
@@ -185,8 +185,9 @@ func TestRetransmissionsDoNotWrapAround(t *testing.T) {
 	s.echo = s.now - time.Millisecond
 	s.ack(1, 65537, 1<<20).flush() // the round trip is known
 	s.send(1, 8)
-	s.c.flight.at(s.c.flight.base).retransmissions = 1<<16 - 2
-	s.c.flight.append(&s.c.flight.again, s.c.flight.at(s.c.flight.base))
+	f := &s.c.path.flight
+	f.at(f.base).retransmissions = 1<<16 - 2
+	f.append(&f.again, f.at(f.base))
 	for range 4 {
 		at, ok := s.c.Deadline()
 		if !ok {
@@ -199,7 +200,7 @@ func TestRetransmissionsDoNotWrapAround(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, st := s.c.flight.at(s.c.flight.base).retransmissions, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
+	if n, st := f.at(f.base).retransmissions, s.c.Stats(); n != 1<<16-1 || st.Retransmissions != 4 {
 		t.Errorf("%d retransmissions are counted as %d", st.Retransmissions, n)
 	}
 }
