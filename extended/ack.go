@@ -87,7 +87,7 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 	echo := h.Clock
 	if _, ok := h.Question(); ok {
-		c.onQuestion(now, h)
+		c.needReports().onQuestion(&c.common, now, h)
 		echo = 0
 	} else if h.Flags&protocol.FlagHello != 0 {
 		a := &c.arrivals
@@ -107,9 +107,7 @@ func (c *Conn) onAck(now Instant, h *protocol.ExtHeader, payload []byte) {
 		s.eagerLimit = info.EagerLimit
 	}
 	c.acknowledged(now, h.Acknowledged, &info, echo)
-	if c.reports != nil {
-		c.onEcho(echo)
-	}
+	c.reports.onEcho(&c.common, echo)
 	if trip := tripOf(now, echo, info.Delay); trip > 0 {
 		if int32(h.Acknowledged-c.path.flight.began) > 0 {
 			s.confirmed = max(s.confirmed, now-trip)

@@ -79,7 +79,9 @@ func (c *Conn) defective(now Instant, header, payload []byte, acts []Action) []A
 	_, defect := protocol.ParseExtendedParts(header, payload)
 	c.drop(defectReason(defect), &protocol.ExtHeader{})
 	if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
-		c.onVersion(now, defect.Got)
+		// So that the peer notices as well, it is answered by a HELLO, as often as these may be retransmitted (E5).
+		c.foreign = defect.Got
+		c.session.ask = c.session.ask || now >= c.session.hello
 	}
 	return c.acts
 }
@@ -134,7 +136,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 		}
 		if _, ok := h.Report(); ok {
 			c.acknowledged(now, h.Acknowledged, nil, 0)
-			c.onReport(h, payload)
+			c.reports.onReport(&c.common, h, payload)
 			return
 		}
 		c.onAck(now, h, payload)
@@ -142,7 +144,8 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 	c.acknowledged(now, h.Acknowledged, nil, 0)
 	if !h.Numbered() {
-		c.onClose(now)
+		c.note(ClosedByPeer)
+		c.endSession(now, endClosed)
 		return
 	}
 	c.onNumbered(now, h, payload)
@@ -264,7 +267,7 @@ func (c *Conn) Tick(now Instant, acts []Action) []Action {
 		r.detectLoss(now)
 	case now < r.retransmission(p):
 	case r.unreachable(now):
-		c.declareUnreachable(now)
+		c.declareUnreachable(now, endSilent)
 	default:
 		r.timedOut(now, &c.random)
 	}

@@ -98,7 +98,7 @@ func (c *Conn) ask(now Instant) {
 	case now < r.due(c.session.remote != 0):
 		return
 	case now >= r.end:
-		c.endQuestion(nil, ErrNoReport)
+		r.finish(&c.common, nil, ErrNoReport)
 		return
 	}
 	r.number = r.number%protocol.MaxExtTag + 1 // parts of the answers to two questions do not fit together
@@ -110,27 +110,26 @@ func (c *Conn) ask(now Instant) {
 	c.appendAck(now, &h)
 }
 
-func (c *Conn) endQuestion(report []byte, err error) {
-	c.reports.asking, c.reports.buf = false, nil
+// finish ends our question with the peer's report, or without.
+func (r *reporting) finish(c *common, report []byte, err error) {
+	r.asking, r.buf = false, nil
 	a := c.next()
 	a.Kind, a.Payload, a.Err = Report, report, err
 }
 
 // onEcho notes that an ACK has answered the packet with that clock: a HELLO or a numbered packet, unless the peer knows no questions.
-func (c *Conn) onEcho(clock uint32) {
-	r := c.reports
-	if !r.asking || clock == 0 || clock != r.clock || r.length != 0 {
+func (r *reporting) onEcho(c *common, clock uint32) {
+	if !r.asks() || clock == 0 || clock != r.clock || r.length != 0 {
 		return
 	}
 	r.clock = 0 // of each question one counts: ACKs are duplicated
 	if r.echoes++; r.echoes >= olderEchoes {
-		c.endQuestion(nil, ErrNoQuestions)
+		r.finish(c, nil, ErrNoQuestions)
 	}
 }
 
 // onReport takes a part of the report that was asked for.
-func (c *Conn) onReport(h *protocol.ExtHeader, payload []byte) {
-	r := c.reports
+func (r *reporting) onReport(c *common, h *protocol.ExtHeader, payload []byte) {
 	end := uint64(h.Offset) + uint64(len(payload))
 	switch {
 	case !r.asks() || h.Tag != r.number: // a late one of an answer that is complete, or to an earlier question
@@ -156,13 +155,12 @@ func (c *Conn) onReport(h *protocol.ExtHeader, payload []byte) {
 		}
 	}
 	if r.missing == 0 {
-		c.endQuestion(r.buf[:r.length], nil)
+		r.finish(c, r.buf[:r.length], nil)
 	}
 }
 
 // onQuestion takes a question of the peer. One that comes too soon after another is not answered.
-func (c *Conn) onQuestion(now Instant, h *protocol.ExtHeader) {
-	r := c.needReports()
+func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
 	if now < r.answered {
 		return
 	}

@@ -43,6 +43,11 @@ func (s *session) end() {
 	s.remote = 0
 }
 
+// silent reports whether a peer whose session is known does not answer our HELLOs (E33).
+func (s *session) silent(now, after Instant) bool {
+	return s.remote != 0 && s.unansweredHellos >= minStalls && after > 0 && now-s.lastHeardAt >= after
+}
+
 // identify determines whether a packet belongs to our session with the peer, as it
 // does not seem to. It adopts the peer's if need be (E6, E8).
 func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
@@ -74,19 +79,6 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	return true
 }
 
-// onVersion notes that a packet of another version came. So that the peer notices as well, it is
-// answered by a HELLO, as often as these may be retransmitted (E5).
-func (c *Conn) onVersion(now Instant, version byte) {
-	c.foreign = version
-	c.session.ask = c.session.ask || now >= c.session.hello
-}
-
-// onClose handles the peer's close (E9).
-func (c *Conn) onClose(now Instant) {
-	c.note(ClosedByPeer)
-	c.endSession(now, endClosed)
-}
-
 // ProcessEnded informs a Conn that the peer's process has ended, which the transport has
 // found (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
@@ -104,7 +96,8 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
-	c.onClose(now)
+	c.note(ClosedByPeer)
+	c.endSession(now, endClosed)
 	return c.acts
 }
 
@@ -125,15 +118,20 @@ func (c *Conn) endSession(now Instant, why ending) {
 // Left reports whether the process of the peer, a rank of our job, is gone, and whether it closed its session before.
 func (c *Conn) Left() (left, closed bool) { return c.left != 0, c.left == endClosed }
 
-// declareUnreachable ends our session, as the peer is unreachable (E31).
-func (c *Conn) declareUnreachable(now Instant) {
+// declareUnreachable ends our session, as the peer is unreachable (E31): packets of it are invalid from now on.
+func (c *Conn) declareUnreachable(now Instant, why ending) {
 	c.note(Unreachable)
-	c.endMessages(now, endSilent)
-	c.newSession(now)
+	e := c.endMessages(now, why)
+	if why == endUnreachable { // without a way to the peer, those that wait for a session would wait forever
+		c.sends.end(&e, nil)
+	}
+	// Sessions of the peer that ended cannot be confused any more: what they
+	// have sent bears our old session. The peer's own may go on.
+	c.session = session{local: c.random.session(c.session.local), hello: now, wait: c.cfg.Timing.HelloFirst}
 }
 
 // Unreachable informs a Conn that the transport has no way to the peer, and why. Messages that wait for a session
-// fail too: without a way to the peer they would wait forever.
+// fail too.
 func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 	if c.closed {
 		return acts
@@ -141,25 +139,13 @@ func (c *Conn) Unreachable(now Instant, reason string, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
 	before := len(c.acts)
-	c.note(Unreachable)
-	e := c.endMessages(now, endUnreachable)
-	c.sends.end(&e, nil)
-	c.newSession(now)
+	c.declareUnreachable(now, endUnreachable)
 	for i := range c.acts[before:] {
 		if err, ok := errors.AsType[*TimeoutError](c.acts[before+i].Err); ok {
 			err.Reason = reason
 		}
 	}
 	return c.acts
-}
-
-// newSession replaces our session: packets of the old one are invalid.
-func (c *Conn) newSession(now Instant) {
-	s := &c.session
-	// Sessions of the peer that ended cannot be confused any more: what they
-	// have sent bears our old session. The peer's own may go on.
-	*s = session{local: c.random.session(s.local), hello: now}
-	s.wait = c.cfg.Timing.HelloFirst
 }
 
 // Close reports to the peer that the rank shuts down (E9). What it sends afterwards is answered by the same, at the next Flush,
@@ -171,7 +157,7 @@ func (c *Conn) Close(now Instant, acts []Action) []Action {
 	c.closed, c.changed, c.closedAt = true, true, now
 	c.acts = acts
 	if c.reports.asks() {
-		c.endQuestion(nil, ErrNoReport)
+		c.reports.finish(&c.common, nil, ErrNoReport)
 	}
 	if c.session.remote == 0 {
 		return c.acts
@@ -261,36 +247,22 @@ func (c *Conn) helloDue() Instant {
 	return max(s.hello, s.lastHeardAt+c.cfg.Timing.HelloMax)
 }
 
-// sendHello sends the HELLO that is due, or the answer that is due (E6).
+// sendHello sends the HELLO that is due, and the answer that is due (E6).
 func (c *Conn) sendHello(now Instant) {
-	if ask := c.session.ask; ask || now >= c.helloDue() {
-		c.session.ask = false
-		if now >= c.helloDue() && c.unresponsive(now) {
-			c.declareUnreachable(now)
+	s := &c.session
+	if ask := s.ask; ask || now >= c.helloDue() {
+		s.ask = false
+		// For packets in flight the time-outs decide (E31).
+		if now >= c.helloDue() && c.path.flight.empty() && s.silent(now, c.cfg.Timing.UnreachableAfter) {
+			c.declareUnreachable(now, endSilent)
 		}
 		if ask || now >= c.helloDue() {
 			c.hello(now)
 		}
 	}
-	if c.session.answer != 0 {
-		c.answer(now)
+	if s.answer == 0 {
+		return
 	}
-}
-
-func (c *Conn) hello(now Instant) {
-	s := &c.session
-	h := c.header(protocol.Ack, protocol.RecvInt)
-	h.Flags |= protocol.FlagHello
-	h.Clock = clockAt(now)
-	s.hello = now + c.random.jitter(s.wait)
-	s.wait = min(2*s.wait, c.cfg.Timing.HelloMax)
-	s.unansweredHellos++
-	c.stats.Hellos++
-	c.appendAck(now, &h)
-}
-
-func (c *Conn) answer(now Instant) {
-	s := &c.session
 	h := c.header(protocol.Ack, protocol.RecvInt)
 	h.Clock = s.answerClock
 	if s.answer == s.remote {
@@ -304,10 +276,14 @@ func (c *Conn) answer(now Instant) {
 	s.answer = 0
 }
 
-// unresponsive reports whether a peer whose session is known does not answer
-// our HELLOs (E33). For packets in flight the time-outs decide (E31).
-func (c *Conn) unresponsive(now Instant) bool {
-	s, after := &c.session, c.cfg.Timing.UnreachableAfter
-	return s.remote != 0 && c.path.flight.empty() && s.unansweredHellos >= minStalls &&
-		after > 0 && now-s.lastHeardAt >= after
+func (c *Conn) hello(now Instant) {
+	s := &c.session
+	h := c.header(protocol.Ack, protocol.RecvInt)
+	h.Flags |= protocol.FlagHello
+	h.Clock = clockAt(now)
+	s.hello = now + c.random.jitter(s.wait)
+	s.wait = min(2*s.wait, c.cfg.Timing.HelloMax)
+	s.unansweredHellos++
+	c.stats.Hellos++
+	c.appendAck(now, &h)
 }
