@@ -121,12 +121,12 @@ func (c *Conn) checkSends() error {
 		if !queued {
 			begun++
 		}
-		if s.find(m.op.ID) != m || (s.byID.get(uint64(m.op.ID)) == nil) != (m == s.newest) {
+		if s.find(m.op.ID) != m || (s.byID.get(m.op.ID) == nil) != (m == s.newest) {
 			return fmt.Errorf("send %d is not found by its ID", m.op.ID)
 		}
 		if m.state >= WaitClear {
 			numbered++
-			if s.byNumber.get(uint64(m.number)) != m {
+			if s.byNumber.get(m.number) != m {
 				return fmt.Errorf("message %d is not found by its number", m.number)
 			}
 		}
@@ -151,13 +151,13 @@ func (s *sending) checkResting() error {
 		return nil
 	}
 	count := 0
-	for i, r := range s.resting.slots {
-		if r.ref == 0 {
+	for _, r := range s.resting.slots {
+		if r.value == 0 {
 			continue
 		}
 		count++
-		if s.resting.find(r.number) != i || s.byNumber.get(uint64(r.number)) != nil || int32(r.number-s.number) >= 0 {
-			return fmt.Errorf("send %d rests, and is not found, or not the only one", r.number)
+		if s.resting.get(r.key) != r.value || s.byNumber.get(r.key) != nil || int32(r.key-s.number) >= 0 {
+			return fmt.Errorf("send %d rests, and is not found, or not the only one", r.key)
 		}
 	}
 	if count != s.resting.len() {
@@ -184,7 +184,7 @@ func (c *Conn) checkRecvs() error {
 			return fmt.Errorf("inbound %d: broken list", m.number)
 		}
 		before = m
-		if r.find(m.number) != m || (r.byNumber.get(uint64(m.number)) == nil) != (m == r.newest) {
+		if r.find(m.number) != m || (r.byNumber.get(m.number) == nil) != (m == r.newest) {
 			return fmt.Errorf("inbound %d is not found by its number", m.number)
 		}
 		if m.accepted {
@@ -199,18 +199,18 @@ func (c *Conn) checkRecvs() error {
 	}
 	if q := r.resting; q != nil {
 		rests := 0
-		for i, s := range q.slots {
-			if s.ref == 0 {
+		for _, s := range q.slots {
+			if s.value == 0 {
 				continue
 			}
 			rests++
-			if q.find(s.number) != i || r.find(s.number) != nil || int32(s.number-r.expected) >= 0 ||
-				int32(s.number-r.floor) < 0 {
-				return fmt.Errorf("message %d rests, and is not found, or not the only one", s.number)
+			if q.get(s.key) != s.value || r.find(s.key) != nil || int32(s.key-r.expected) >= 0 ||
+				int32(s.key-r.floor) < 0 {
+				return fmt.Errorf("message %d rests, and is not found, or not the only one", s.key)
 			}
 		}
-		if rests != q.count {
-			return fmt.Errorf("%d messages rest; counted are %d", rests, q.count)
+		if rests != q.len() {
+			return fmt.Errorf("%d messages rest; counted are %d", rests, q.len())
 		}
 		count += rests
 	}

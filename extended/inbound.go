@@ -25,10 +25,10 @@ func (m *inbound) complete() bool { return (m.eager || m.accepted) && m.got == m
 // receiving is the receiver's half: the messages of the peer, and the limits that it is sent.
 type receiving struct {
 	*common
-	first, last *inbound       // in the order of their numbers
-	byNumber    index[inbound] // all but the newest
-	newest      *inbound       // the one that was opened last, if it is still open
-	resting     *resting       // nil before the first: those of which the caller keeps all else
+	first, last *inbound                // in the order of their numbers
+	byNumber    index[uint32, *inbound] // all but the newest
+	newest      *inbound                // the one that was opened last, if it is still open
+	resting     *resting                // nil before the first: those of which the caller keeps all else
 	held        held
 	asked       []uint32 // numbers of those that the peer cancels, until Flush
 	epoch       uint32   // counts pairs of sessions, so that Messages differ
@@ -99,7 +99,7 @@ func (r *receiving) find(number uint32) *inbound {
 	if m := r.newest; m != nil && m.number == number {
 		return m
 	}
-	return r.byNumber.get(uint64(number))
+	return r.byNumber.get(number)
 }
 
 // open is how many messages are.
@@ -137,7 +137,7 @@ func (r *receiving) enter(m *inbound) {
 	} else {
 		m.after.before = m
 	}
-	r.byNumber.put(uint64(m.number), m)
+	r.byNumber.put(m.number, m)
 }
 
 // creditDue reports whether the new limits are to be sent to the peer (E22): sooner when it has little left.
@@ -156,7 +156,7 @@ func (r *receiving) close(m *inbound) {
 	if m == r.newest {
 		r.newest = nil
 	} else {
-		r.byNumber.remove(uint64(m.number))
+		r.byNumber.remove(m.number)
 	}
 	if m.before == nil {
 		r.first = m.after

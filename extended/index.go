@@ -2,85 +2,91 @@ package extended
 
 import "math/bits"
 
-// index finds records by a number in constant time. Unlike a map it allocates
-// nothing while as many records come as go.
-type index[T any] struct {
-	slots []indexed[T] // a power of two, at most half full
+// index finds values by a number in constant time. Unlike a map it allocates nothing while as many
+// come as go. One that is nil has none.
+type index[K ~uint32 | ~uint64, V comparable] struct {
+	slots []indexed[K, V] // a power of two, at most three quarters full
 	count int32
 	shift uint8
 }
 
-type indexed[T any] struct {
-	key    uint64
-	record *T // nil: the slot is free
+type indexed[K ~uint32 | ~uint64, V comparable] struct {
+	key   K
+	value V // 0: the slot is free
+}
+
+func (x *index[K, V]) len() int {
+	if x == nil {
+		return 0
+	}
+	return int(x.count)
 }
 
 // at is where the search for a key begins. The multiplier is 2⁶⁴ divided by the
 // golden ratio: it spreads keys that follow each other, and multiples.
-func (x *index[T]) at(key uint64) int {
-	return int(key * 0x9e3779b97f4a7c15 >> x.shift)
+func (x *index[K, V]) at(key K) int {
+	return int(uint64(key) * 0x9e3779b97f4a7c15 >> x.shift)
 }
 
-// get returns the record of a key, or nil.
-func (x *index[T]) get(key uint64) *T {
-	if x.count == 0 {
-		return nil
+// get returns the value of a key, or 0.
+func (x *index[K, V]) get(key K) (value V) {
+	if x.len() == 0 {
+		return value
 	}
-	for i := x.at(key); x.slots[i].record != nil; i = (i + 1) & (len(x.slots) - 1) {
+	for i := x.at(key); x.slots[i].value != value; i = (i + 1) & (len(x.slots) - 1) {
 		if x.slots[i].key == key {
-			return x.slots[i].record
+			return x.slots[i].value
 		}
 	}
-	return nil
+	return value
 }
 
-// put adds a record whose key has none yet.
-func (x *index[T]) put(key uint64, record *T) {
-	if 2*int(x.count+1) > len(x.slots) {
+// put adds a key that has no value yet.
+func (x *index[K, V]) put(key K, value V) {
+	if 4*int(x.count+1) > 3*len(x.slots) {
 		x.resize(max(16, 2*len(x.slots)))
 	}
+	var free V
 	i := x.at(key)
-	for x.slots[i].record != nil {
+	for x.slots[i].value != free {
 		i = (i + 1) & (len(x.slots) - 1)
 	}
-	x.slots[i] = indexed[T]{key, record}
+	x.slots[i] = indexed[K, V]{key, value}
 	x.count++
 }
 
-func (x *index[T]) resize(n int) {
+func (x *index[K, V]) resize(n int) {
 	old := x.slots
-	x.slots, x.count = make([]indexed[T], n), 0
+	x.slots, x.count = make([]indexed[K, V], n), 0
 	x.shift = uint8(64 - bits.TrailingZeros(uint(n)))
+	var free V
 	for _, s := range old {
-		if s.record != nil {
-			x.put(s.key, s.record)
+		if s.value != free {
+			x.put(s.key, s.value)
 		}
 	}
 }
 
-// remove takes a key out, if it is there. What follows moves up, so that no
-// search ends too soon.
-func (x *index[T]) remove(key uint64) {
-	if x.count == 0 {
-		return
+// remove takes a key out and returns its value, or 0. What follows moves up, so that no search ends too soon.
+func (x *index[K, V]) remove(key K) (value V) {
+	if x.len() == 0 {
+		return value
 	}
-	mask := len(x.slots) - 1
-	i := x.at(key)
-	for x.slots[i].key != key || x.slots[i].record == nil {
-		if x.slots[i].record == nil {
-			return
-		}
+	var free V
+	mask, i := len(x.slots)-1, x.at(key)
+	for x.slots[i].key != key && x.slots[i].value != free {
 		i = (i + 1) & mask
 	}
-	for j := (i + 1) & mask; x.slots[j].record != nil; j = (j + 1) & mask {
+	if value = x.slots[i].value; value == free {
+		return value
+	}
+	for j := (i + 1) & mask; x.slots[j].value != free; j = (j + 1) & mask {
 		if home := x.at(x.slots[j].key); (j-home)&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]
 			i = j
 		}
 	}
-	x.slots[i] = indexed[T]{}
+	x.slots[i] = indexed[K, V]{}
 	x.count--
+	return value
 }
-
-// clear forgets every record, and keeps no more room than a few need.
-func (x *index[T]) clear() { *x = index[T]{} }

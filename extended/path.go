@@ -30,7 +30,7 @@ func (r *recovery) adapt() {
 
 // reordering is what is known of packets that were overtaken and only late.
 type reordering struct {
-	packets uint64 // by how many a packet may be overtaken before it is lost
+	packets uint32 // by how many a packet may be overtaken before it is lost
 	late    uint8  // by how long, as doublings
 	byTime  bool   // the last loss was found by that
 	// from is the first retransmission that shows anything new.

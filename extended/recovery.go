@@ -84,7 +84,7 @@ func (r *recovery) measured(trip time.Duration, order uint64) {
 func (r *recovery) detectLoss(now Instant) {
 	f := &r.flight
 	for p := f.oldest(); p != nil && f.overtaken(p); p = f.oldest() {
-		byOrder := f.newest-p.order >= r.reordering.packets
+		byOrder := f.newest-p.order >= uint64(r.reordering.packets)
 		if !byOrder && f.newestSent-p.sent < r.reordering.window(&r.trip) && now < r.overtakenUntil(p) {
 			return
 		}

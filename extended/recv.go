@@ -67,7 +67,7 @@ func (r *receiving) begin(now Instant, h *protocol.ExtHeader) *inbound {
 	}
 	r.last = m
 	if last := r.newest; last != nil {
-		r.byNumber.put(uint64(last.number), last)
+		r.byNumber.put(last.number, last)
 	}
 	r.newest = m
 	r.expected++
@@ -226,8 +226,8 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 // now has the caller seen every Open, and so matched what can be.
 func (r *receiving) forget() {
 	for _, number := range r.asked {
-		m, rest := r.find(number), r.resting.find(number)
-		if m == nil && rest < 0 || m != nil && m.accepted {
+		m, ref := r.find(number), r.resting.get(number)
+		if m == nil && ref == 0 || m != nil && m.accepted {
 			continue // CLEAR_TO_SEND is the answer
 		}
 		r.stats.Lost++
@@ -239,11 +239,10 @@ func (r *receiving) forget() {
 			call = m.datatype.Recv()
 			r.close(m)
 		} else {
-			ref := r.resting.slots[rest].ref
 			if a.Ref = ref & refBits; ref&floatBit != 0 {
 				call = protocol.RecvFloat
 			}
-			r.resting.remove(rest)
+			takeRest(r.resting, number)
 		}
 		r.controls.push(control{kind: protocol.Error, call: call, message: number, code: protocol.CodeCanceled})
 		r.matched++

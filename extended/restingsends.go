@@ -12,21 +12,7 @@ const cancelBit = 1 << 31
 // earlier one, and when it was posted. The Conn calls it in the middle of an event when the peer answers the
 // announcement, and in WakeSend. It must not call the Conn.
 func (c *Conn) WakeSends(wake func(ref uint32) (op SendOp, since Instant)) {
-	c.sends.resting = &restingSends{wake: wake}
-}
-
-// restingSends are the sends that rest, and the function of WakeSends.
-type restingSends struct {
-	resting
-	wake func(ref uint32) (SendOp, Instant)
-}
-
-// len returns the number of sends that rest.
-func (q *restingSends) len() int {
-	if q == nil {
-		return 0
-	}
-	return q.count
+	c.sends.resting, c.sends.woken = new(resting), wake
 }
 
 // RestSend frees the Conn's memory of a send that waits for CLEAR_TO_SEND, and returns the message's number, for
@@ -53,31 +39,26 @@ func (c *Conn) WakeSend(number uint32) { c.sends.wake(number) }
 
 // wake returns a send that rested, or nil.
 func (s *sending) wake(number uint32) *outbound {
-	if s.resting.len() == 0 {
+	ref := takeRest(s.resting, number)
+	if ref == 0 {
 		return nil
 	}
-	i := s.resting.find(number)
-	if i < 0 {
-		return nil
-	}
-	ref := s.resting.slots[i].ref
-	s.resting.remove(i)
 	m := s.allocate()
-	m.op, m.since = s.resting.wake(ref & refBits)
+	m.op, m.since = s.woken(ref & refBits)
 	m.number, m.state = number, WaitClear
 	if ref&cancelBit != 0 {
 		m.state = Canceling
 	}
 	s.insert(m)
 	s.begun++
-	s.byID.put(uint64(m.op.ID), m)
-	s.byNumber.put(uint64(number), m)
+	s.byID.put(m.op.ID, m)
+	s.byNumber.put(number, m)
 	return m
 }
 
 // announced returns the send that a packet of the peer answers, or nil.
 func (s *sending) announced(h *protocol.ExtHeader) *outbound {
-	if m := s.byNumber.get(uint64(h.Message)); m != nil {
+	if m := s.byNumber.get(h.Message); m != nil {
 		return m
 	}
 	return s.wake(h.Message)
@@ -96,5 +77,5 @@ func (s *sending) endResting(e *end) {
 	a := s.next()
 	a.Kind = RestingSendsDone
 	a.Err = e.failure(Wait{State: WaitClear, Local: s.cfg.Local, Remote: s.cfg.Remote, Since: e.now})
-	q.resting = resting{}
+	*q = resting{}
 }

@@ -43,9 +43,9 @@ type sending struct {
 	eager        *outbound // one whose eager DATA is not all sent
 	cleared      *outbound // the first whose rendezvous DATA is not all sent
 	clearedLast  *outbound
-	byID         index[outbound] // all but the newest
-	newest       *outbound       // the last one that was given to Send, if it has not ended
-	byNumber     index[outbound] // those announced and not done
+	byID         index[ID, *outbound]     // all but the newest
+	newest       *outbound                // the last one that was given to Send, if it has not ended
+	byNumber     index[uint32, *outbound] // those announced and not done
 	count, begun int32
 	number       uint32  // of the next message
 	limit        uint32  // number of the first that may not be sent yet (E20)
@@ -56,13 +56,14 @@ type sending struct {
 	grant        uint32  // how many could be sent at first; 0 before a limit was received
 	confirmed    Instant // the peer stated limit after this time, having received all that began
 	free         *outbound
-	resting      *restingSends // nil: none may rest
+	resting      *resting                           // nil: none may rest
+	woken        func(ref uint32) (SendOp, Instant) // of WakeSends
 }
 
 // reset begins a new session, with the messages that are queued.
 func (s *sending) reset() {
 	s.eager, s.cleared, s.clearedLast = nil, nil, nil
-	s.byNumber.clear()
+	s.byNumber = index[uint32, *outbound]{}
 	s.number, s.limit = s.cfg.firstMessage, s.cfg.firstMessage
 	s.eagerLimit, s.eagerSent, s.blocked, s.grant, s.confirmed = 0, 0, false, 0, 0
 }
@@ -91,7 +92,7 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	}
 	s.count++
 	if last := s.newest; last != nil {
-		s.byID.put(uint64(last.op.ID), last)
+		s.byID.put(last.op.ID, last)
 	}
 	s.newest = m
 	if c.left != 0 {
@@ -134,7 +135,7 @@ func (s *sending) find(id ID) *outbound {
 	if m := s.newest; m != nil && m.op.ID == id {
 		return m
 	}
-	return s.byID.get(uint64(id))
+	return s.byID.get(id)
 }
 
 func (s *sending) invalid(id ID, acts []Action) []Action {
@@ -187,12 +188,12 @@ func (s *sending) unlink(m *outbound) {
 	if m == s.newest {
 		s.newest = nil
 	} else {
-		s.byID.remove(uint64(m.op.ID))
+		s.byID.remove(m.op.ID)
 	}
 	if m.state != Queued {
 		s.begun--
 		if m.state != Eager {
-			s.byNumber.remove(uint64(m.number))
+			s.byNumber.remove(m.number)
 		}
 	}
 	if m == s.queued {

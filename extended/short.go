@@ -201,7 +201,7 @@ func (c *Conn) lengthen() {
 		m.since, m.number, m.state, m.take, m.offset, m.flying, m.out = x.sent, number, Eager, int64(x.length), int64(x.length), 1, true
 		s.insert(m)
 		s.begun++
-		s.byID.put(uint64(m.op.ID), m)
+		s.byID.put(m.op.ID, m)
 		p := f.add()
 		p.message, p.payload = m, int32(x.length)
 		h := &p.header

@@ -142,7 +142,7 @@ func (n *node) take(m *simMessage, room int64) bool {
 		return false
 	}
 	id := ID(from.conn.sends.resting.get(m.name.Number()) & refBits) // of sends, both count from 1
-	if o := from.conn.sends.byNumber.get(uint64(m.name.Number())); o != nil {
+	if o := from.conn.sends.byNumber.get(m.name.Number()); o != nil {
 		id = o.op.ID
 	}
 	if id == 0 || from.sends[id].op.Partial { // what is not all there is not advertised

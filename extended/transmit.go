@@ -153,7 +153,7 @@ func (c *Conn) begin(now Instant) {
 		c.note(EagerExhausted).ID = m.op.ID
 	}
 	m.state = WaitClear
-	s.byNumber.put(uint64(m.number), m)
+	s.byNumber.put(m.number, m)
 	p, a := c.packet(now, protocol.SendRequest, m.op.Datatype.Send(), m.number)
 	h := &a.Header
 	h.Comm, h.Tag, h.Length, h.Offset = m.op.Comm, m.op.Tag, uint32(m.op.Length), 0
@@ -228,7 +228,7 @@ func (c *Conn) repeat(now Instant) {
 	c.stats.Retransmissions++
 	m := p.message
 	if m == nil && p.header.Type == protocol.SendRequest {
-		m = c.sends.byNumber.get(uint64(p.header.Message))
+		m = c.sends.byNumber.get(p.header.Message)
 	}
 	if m != nil {
 		m.retransmissions++
