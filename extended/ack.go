@@ -216,7 +216,7 @@ func (c *Conn) onAcked(p *packet, l *ackUpdate) {
 	}
 	// Of a packet that was retransmitted, an earlier transmission may have arrived.
 	if p.retransmissions == 0 || clockAt(p.sent) == l.echo {
-		f.arrivedAfter(p.order, p.sent)
+		f.newestSent, f.newest = max(f.newestSent, p.sent), max(f.newest, p.order)
 		if c.path.search != nil {
 			c.path.arrivedLong(p)
 		}

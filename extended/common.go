@@ -10,11 +10,11 @@ import (
 type common struct {
 	cfg      Config
 	acts     []Action // of the current event
-	controls controls
-	stats    Counters
-	changed  bool   // since the last Flush
-	ackBuf   []byte // payload of the ACKs of the last Flush
+	controls controls // packets without payload that wait to be sent
+	ackBuf   []byte   // payload of the ACKs of the last Flush
 	ranges   []protocol.Range
+	changed  bool // since the last Flush
+	stats    Counters
 }
 
 // next makes room for an action, of which its caller sets the kind and all that

@@ -12,14 +12,23 @@ import (
 //
 // Packets go out with Flush, which the caller calls after one event or a batch
 // of them. It carries out the actions of each event before it feeds the next.
+//
+// A Conn dispatches packets and times to its parts and builds packets from their state. Each part has its own rules,
+// and refers to no other part.
 type Conn struct {
 	common
-	random  random
-	session session
+	random   random
+	session  session    // the sessions of both sides
+	path     recovery   // packets in flight, losses, window and MTU
+	sends    sending    // messages to the peer, and its credit
+	arrivals arrivals   // numbers of the peer's packets, and when to acknowledge them
+	recvs    receiving  // messages of the peer, and its limits
+	reports  *reporting // questions for reports; nil before the first one
+	renew    *renewal   // nil if all that there is goes by cfg
+
 	parsing protocol.ExtHeader // of the packet that is examined
 	due     Instant
 	timed   bool              // due is what Deadline would return if nothing has changed
-	full    bool              // WindowFull was noted
 	plain   protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreign byte              // version of the last packet of another version, or 0
 	left    ending            // why a peer of our job has ended; 0: it has not
@@ -27,14 +36,6 @@ type Conn struct {
 	closed   bool // by Close, at closedAt
 	closeDue bool // the peer is to be sent close again
 	closedAt Instant
-
-	path     recovery
-	sends    sending
-	arrivals arrivals
-	recvs    receiving
-
-	reports *reporting // nil before the first question
-	renew   *renewal   // nil if all that there is goes by cfg
 }
 
 // New returns the state before anything has been sent or received.

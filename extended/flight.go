@@ -232,12 +232,6 @@ func (f *flight) oldest() *packet {
 	return p
 }
 
-// arrivedAfter notes that the transmission of that order and time was
-// acknowledged.
-func (f *flight) arrivedAfter(order uint64, sent Instant) {
-	f.newestSent, f.newest = max(f.newestSent, sent), max(f.newest, order)
-}
-
 // overtaken reports whether one that was sent later than a packet has been acknowledged.
 func (f *flight) overtaken(p *packet) bool { return p.order < f.newest }
 

@@ -33,7 +33,8 @@ type recovery struct {
 	long       int32   // most bytes of payload of DATA that the peer fetches, or 0
 	urgent     bool    // a retransmission after a time-out goes whatever the window says
 	paced      bool    // the path is long
-	limited    bool    // the window is what the last Flush has ended by
+	limited    bool    // the window ended the last Flush
+	full       bool    // WindowFull was noted
 }
 
 // reset begins a new session, with nothing in flight.
@@ -42,7 +43,7 @@ func (r *recovery) reset() {
 	r.window.reset()
 	r.trip.reset(&r.cfg.Timing)
 	r.reordering = reordering{packets: minReordering}
-	r.pace, r.limited, r.paced, r.peerWindow = pacer{}, false, false, shortWindow
+	r.pace, r.limited, r.paced, r.full, r.peerWindow = pacer{}, false, false, false, shortWindow
 	r.payload = int32(r.cfg.MaxPayload)
 	if r.cfg.Discover {
 		r.payload = min(r.payload, basePayload)

@@ -210,7 +210,6 @@ func (c *Conn) sendClose() {
 func (c *Conn) reset() {
 	c.session.wait = c.cfg.Timing.HelloFirst
 	c.path.reset()
-	c.full = false
 	c.controls.reset()
 	c.arrivals.reset(c.cfg.firstPacket, max(c.cfg.Window, shortWindow))
 	c.sends.reset()

@@ -69,7 +69,7 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 			c.repeat(now)
 			continue
 		case c.controls.empty() && s.eager == nil && (s.queued == nil || !s.hasCredit()) && s.cleared == nil:
-			c.full, c.path.limited = false, false
+			c.path.full, c.path.limited = false, false
 			if s.queued != nil && !s.blocked && s.limit != c.cfg.firstMessage {
 				s.blocked = true
 				c.note(CreditExhausted)
@@ -78,8 +78,8 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 		case f.count >= c.path.cwnd() || f.outstanding() >= c.cfg.Window,
 			c.path.exceedsWindow(int64(c.path.payload)) && c.path.exceedsWindow(c.following()):
 			c.path.limited = f.count >= c.path.cwnd()
-			if !c.full {
-				c.full = true
+			if !c.path.full {
+				c.path.full = true
 				c.note(WindowFull)
 			}
 			return
@@ -259,8 +259,8 @@ func (c *Conn) put(now Instant, p *packet, a *Action) {
 		}
 	}
 	// On a long path each quarter of a small window does, so that it does not go in one piece.
-	if quarter := c.path.window.packets / 4; c.path.paced && quarter < ackEvery &&
-		int(h.Number-later(c.path.asked, f.base-1)) >= quarter {
+	if w := &c.path.window; c.path.paced && w.packets < 4*ackEvery &&
+		int(h.Number-later(c.path.asked, f.base-1)) >= w.packets/4 {
 		h.Flags |= protocol.FlagAckNow
 	}
 	if h.Flags&protocol.FlagAckNow != 0 {
