@@ -200,5 +200,4 @@ func (r *recovery) shortsAcked(now Instant, n uint32) {
 	f.next += n
 	f.base, f.fresh = f.next, f.next
 	r.moved, r.timer, r.stalled = now, now, 0
-	r.stats.SendsDone += uint64(n)
 }

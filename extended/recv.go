@@ -213,7 +213,6 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 	case m == nil || m.eager || !m.accepted:
 		return ReasonStale
 	}
-	r.stats.Lost++
 	a := r.next()
 	a.Kind = Lost
 	a.Message, a.Ref, a.Err = r.message(m.number), 0, ErrAborted
@@ -230,7 +229,6 @@ func (r *receiving) forget() {
 		if m == nil && ref == 0 || m != nil && m.accepted {
 			continue // CLEAR_TO_SEND is the answer
 		}
-		r.stats.Lost++
 		a := r.next()
 		a.Kind, a.Err = Lost, ErrCanceled
 		a.Message, a.Ref = r.message(number), 0
@@ -255,7 +253,6 @@ func (r *receiving) forget() {
 func (r *receiving) end(e *end) {
 	for m := r.first; m != nil; m = m.after {
 		if !m.complete() {
-			r.stats.Lost++
 			a := r.next()
 			a.Kind = Lost
 			a.Message, a.Ref, a.Err = r.message(m.number), 0, e.failure(r.wait(m))

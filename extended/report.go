@@ -63,11 +63,8 @@ type Counters struct {
 	// Drops and Events count Drop and Note.
 	Drops  [NumReasons]uint64
 	Events [NumEvents]uint64
-	// SendsDone and SendsFailed count SendDone, without Err and with;
-	// SendsEager, messages that went eagerly.
-	SendsDone, SendsFailed, SendsEager uint64
-	// Arrived and Lost count the actions of these names.
-	Arrived, Lost uint64
+	// SendsEager counts messages that went eagerly, and Arrived the actions of this name.
+	SendsEager, Arrived uint64
 }
 
 // Stats are the counters, and how things stand.

@@ -73,7 +73,6 @@ func (s *sending) endResting(e *end) {
 	if q.len() == 0 {
 		return
 	}
-	s.stats.SendsFailed += uint64(q.len())
 	a := s.next()
 	a.Kind = RestingSendsDone
 	a.Err = e.failure(Wait{State: WaitClear, Local: s.cfg.Local, Remote: s.cfg.Remote, Since: e.now})

@@ -139,7 +139,6 @@ func (s *sending) find(id ID) *outbound {
 }
 
 func (s *sending) invalid(id ID, acts []Action) []Action {
-	s.stats.SendsFailed++
 	s.acts = acts
 	a := s.next()
 	a.Kind = SendDone
@@ -216,11 +215,6 @@ func (s *sending) unlink(m *outbound) {
 
 // done ends a message.
 func (s *sending) done(m *outbound, err error) {
-	if err == nil {
-		s.stats.SendsDone++
-	} else {
-		s.stats.SendsFailed++
-	}
 	a := s.next()
 	a.Kind = SendDone
 	a.ID, a.Length, a.Err = m.op.ID, m.acked, err
