@@ -15,9 +15,9 @@ const (
 
 // endMessages ends every message that has begun and is not complete, in both
 // directions, and begins a new pair of sessions with those that are queued.
-func (c *Conn) endMessages(now Instant, why ending) end {
+func (c *Conn) endMessages(now Instant, why ending) sessionEnd {
 	c.lengthen()
-	e := c.ends(now, why)
+	e := c.sessionEnd(now, why)
 	c.sends.end(&e, c.sends.queued)
 	c.sends.endResting(&e)
 	c.recvs.end(&e)
@@ -25,18 +25,20 @@ func (c *Conn) endMessages(now Instant, why ending) end {
 	return e
 }
 
-// end is when and why what had begun ends.
-type end struct {
+// sessionEnd describes the end of a session, for the errors of its messages.
+type sessionEnd struct {
 	why    ending
 	now    Instant
-	silent time.Duration // how long the peer has not helped
-	job    bool
+	silent time.Duration // time for which the peer did not help
+	job    bool          // the peer is a rank of our job
 }
 
-func (c *Conn) ends(now Instant, why ending) end { return end{why, now, now - c.silence(), c.cfg.Job} }
+func (c *Conn) sessionEnd(now Instant, why ending) sessionEnd {
+	return sessionEnd{why, now, now - c.silence(), c.cfg.Job}
+}
 
-// failure is the error of one message.
-func (e *end) failure(w Wait) error {
+// failure returns the error of one message.
+func (e *sessionEnd) failure(w Wait) error {
 	elapsed := e.now - w.Since
 	switch e.why {
 	case endSilent:

@@ -85,7 +85,8 @@ func (q *held) drop(p *heldPacket) {
 	q.packets = q.packets[:last]
 }
 
-// hold keeps a packet of a message whose predecessors are missing, which missing, the first packet that is, has to begin.
+// hold keeps a packet of a message whose predecessors have not begun. missing is the number of the first packet that is
+// missing.
 func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) Reason {
 	if int32(h.Message-r.expected) < 0 {
 		return ReasonStale
@@ -101,8 +102,7 @@ func (r *receiving) hold(h *protocol.ExtHeader, payload []byte, missing uint32) 
 	return ReasonNone
 }
 
-// release delivers the packets that were held whose predecessors have begun. Those from number from up to end may be
-// held.
+// release delivers the packets that were held whose predecessors have begun. All have numbers from from up to end.
 func (r *receiving) release(now Instant, from, missing, end uint32) {
 	q := &r.held
 	for n := from; n != end && len(q.packets) > 0; n++ {

@@ -3,7 +3,7 @@ package extended
 import "math/bits"
 
 // index finds values by a number in constant time. Unlike a map it allocates nothing while as many
-// come as go. One that is nil has none.
+// come as go. A nil index is empty.
 type index[K ~uint32 | ~uint64, V comparable] struct {
 	slots []indexed[K, V] // a power of two, at most three quarters full
 	count int32

@@ -10,8 +10,8 @@ const minStalls = 3
 // longer than three of them (RFC 9002, section 7.6).
 const persistentTimeOuts = 3
 
-// recovery is our packets in flight, what is known of the path, how many packets may be in flight on it, and which are
-// lost.
+// recovery tracks our packets in flight, measures the path, detects losses and bounds how much may be in flight, as in
+// RFC 9002.
 type recovery struct {
 	*common
 	flight     flight
@@ -141,7 +141,7 @@ func (r *recovery) retransmission(p *packet) Instant {
 	return at
 }
 
-// unreachable reports whether the peer has acknowledged nothing for so long that it counts as unreachable (E31).
+// unreachable reports whether the peer acknowledged nothing for UnreachableAfter (E31).
 func (r *recovery) unreachable(now Instant) bool {
 	after := r.cfg.Timing.UnreachableAfter
 	return after > 0 && r.stalled >= minStalls && now-r.moved >= after

@@ -250,7 +250,7 @@ func (r *receiving) forget() {
 }
 
 // end reports the messages that are not complete as lost. Those that rest complete are the caller's.
-func (r *receiving) end(e *end) {
+func (r *receiving) end(e *sessionEnd) {
 	for m := r.first; m != nil; m = m.after {
 		if !m.complete() {
 			a := r.next()

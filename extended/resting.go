@@ -17,7 +17,7 @@ const (
 	refBits  = floatBit - 1
 )
 
-// takeRest takes a number out of those that rest and returns its ref, or 0. When none is left, little memory is kept.
+// takeRest removes a number and returns its ref, or 0. It frees a large table that becomes empty.
 func takeRest(q *resting, number uint32) (ref uint32) {
 	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > keptRests {
 		*q = resting{}

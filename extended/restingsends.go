@@ -68,7 +68,7 @@ func (s *sending) announced(h *protocol.ExtHeader) *outbound {
 func (s *sending) open() int { return int(s.count) + s.resting.len() }
 
 // endResting ends all sends that rest, with one action.
-func (s *sending) endResting(e *end) {
+func (s *sending) endResting(e *sessionEnd) {
 	q := s.resting
 	if q.len() == 0 {
 		return

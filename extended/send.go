@@ -97,7 +97,7 @@ func (c *Conn) Send(now Instant, op SendOp, acts []Action) []Action {
 	s.newest = m
 	if c.left != 0 {
 		c.acts = acts
-		e := c.ends(now, c.left)
+		e := c.sessionEnd(now, c.left)
 		s.done(m, e.failure(s.wait(m)))
 		return c.acts
 	}
@@ -287,8 +287,8 @@ func (s *sending) onRefusal(now Instant, h *protocol.ExtHeader, err error) Reaso
 	return ReasonNone
 }
 
-// end ends the messages before until, and all if that is nil.
-func (s *sending) end(e *end, until *outbound) {
+// end ends the messages before until, or all if until is nil.
+func (s *sending) end(e *sessionEnd, until *outbound) {
 	for m := s.first; m != until; {
 		next := m.after
 		s.done(m, e.failure(s.wait(m)))

@@ -43,7 +43,7 @@ func (s *session) end() {
 	s.remote = 0
 }
 
-// silent reports whether a peer whose session is known does not answer our HELLOs (E33).
+// silent reports whether the peer, whose session is known, answered none of our HELLOs for that time (E33).
 func (s *session) silent(now, after Instant) bool {
 	return s.remote != 0 && s.unansweredHellos >= minStalls && after > 0 && now-s.lastHeardAt >= after
 }
