@@ -145,8 +145,7 @@ func (c *Conn) parsed(now Instant, h *protocol.ExtHeader, payload []byte) {
 	}
 	c.acknowledged(now, h.Acknowledged, nil, 0)
 	if !h.Numbered() {
-		c.note(ClosedByPeer)
-		c.endSession(now, endClosed)
+		c.onClose(now)
 		return
 	}
 	c.onNumbered(now, h, payload)

@@ -79,6 +79,12 @@ func (c *Conn) identify(now Instant, h *protocol.ExtHeader) bool {
 	return true
 }
 
+// onClose handles the peer's close (E9).
+func (c *Conn) onClose(now Instant) {
+	c.note(ClosedByPeer)
+	c.endSession(now, endClosed)
+}
+
 // ProcessEnded informs a Conn that the peer's process has ended, which the transport has
 // found (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
@@ -96,8 +102,7 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
-	c.note(ClosedByPeer)
-	c.endSession(now, endClosed)
+	c.onClose(now)
 	return c.acts
 }
 
