@@ -63,14 +63,18 @@ func example() Source {
 	host := &engine{
 		own: state.RankCounters{Posted: 3, Unexpected: 2, AnySource: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: 7 * time.Second}},
 		peers: []state.PeerCounters{
-			{Rank: 1, Sent: 5, Received: 4, Failed: 1, SentBytes: 500, ReceivedBytes: 400, Retransmissions: 2, Unreachable: 1, Silent: true, QueuedSends: 6, InFlight: 1,
+			{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5, Received: 4, Failed: 1, Retransmissions: 2},
+				SentBytes: 500, ReceivedBytes: 400, Unreachable: 1, Silent: true, QueuedSends: 6, InFlight: 1,
 				OldestSend: state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 1500 * time.Millisecond}},
-			{Rank: 2, Extended: true, Sent: 9, SentBytes: 90, InFlight: 2, InFlightPackets: 12, RoundTrip: 43 * time.Microsecond,
+			{Rank: 2, Extended: true, MessageCounts: state.MessageCounts{Sent: 9}, SentBytes: 90, InFlight: 2,
+				InFlightPackets: 12, RoundTrip: 43 * time.Microsecond,
 				OldestSend: state.OldestWait{Waits: true, Elapsed: time.Second},
 				OldestRecv: state.OldestWait{Waits: true, For: protocol.Data, Elapsed: 2 * time.Second}},
 			{Rank: 3},
-			{Rank: 4, Sent: 1, OldestSend: state.OldestWait{Waits: true, For: protocol.Ack, Elapsed: time.Second}},
-			{Rank: 5, Sent: 2, OldestSend: state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 3 * time.Second}},
+			{Rank: 4, MessageCounts: state.MessageCounts{Sent: 1},
+				OldestSend: state.OldestWait{Waits: true, For: protocol.Ack, Elapsed: time.Second}},
+			{Rank: 5, MessageCounts: state.MessageCounts{Sent: 2},
+				OldestSend: state.OldestWait{Waits: true, For: protocol.ClearToSend, Elapsed: 3 * time.Second}},
 		},
 	}
 	host.own.Drops[state.DropUnknownAddress] = 8
@@ -94,7 +98,7 @@ func example() Source {
 	recorder.Done(received(1, time.Microsecond), nil)
 	recorder.Done(received(2, 100*time.Microsecond), nil)
 
-	standin := &engine{peers: []state.PeerCounters{{Rank: 0, Received: 1, OldestRecv: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
+	standin := &engine{peers: []state.PeerCounters{{Rank: 0, MessageCounts: state.MessageCounts{Received: 1}, OldestRecv: state.OldestWait{Waits: true, For: protocol.SendRequest, Elapsed: time.Hour}}}}
 	return Source{
 		Version: "1.2.3", Started: started, LostLogLines: func() uint64 { return 17 },
 		AccessDenied:      func() map[string]uint64 { return map[string]uint64{"attach": 4, "control": 0} },

@@ -33,7 +33,7 @@ func TestJobs(t *testing.T) {
 	if got := text(); got != "" {
 		t.Errorf("without jobs: %s", got)
 	}
-	peer := state.PeerCounters{Rank: 1, Sent: 7, SentBytes: 28}
+	peer := state.PeerCounters{Rank: 1, MessageCounts: state.MessageCounts{Sent: 7}, SentBytes: 28}
 	recorder := phases.NewRecorder(0, []phases.Peer{{}, {Profile: "cloudfpga", Kind: "fpga"}}, 2)
 	recorder.Done(sent(1, time.Millisecond), nil)
 	text0, err := json.Marshal(phases.Times{Classes: recorder.Classes(), Peers: map[int]phases.PerPeer{1: recorder.Peer(1), 7: {}}})

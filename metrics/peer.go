@@ -98,12 +98,9 @@ func (l *sample) wait(out chan<- prometheus.Metric, w state.OldestWait, peer, di
 func merge(to, c *state.PeerCounters) {
 	to.Extended = to.Extended || c.Extended
 	to.Silent = to.Silent || c.Silent
-	to.Sent += c.Sent
-	to.Received += c.Received
-	to.Failed += c.Failed
+	to.MessageCounts.Add(&c.MessageCounts)
 	to.SentBytes += c.SentBytes
 	to.ReceivedBytes += c.ReceivedBytes
-	to.Retransmissions += c.Retransmissions
 	to.Unreachable += c.Unreachable
 	sum(to.PacketsOut[:], c.PacketsOut[:])
 	sum(to.PacketsIn[:], c.PacketsIn[:])

@@ -24,7 +24,8 @@ func TestJobs(t *testing.T) {
 	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
 		RankInfo: state.RankInfo{Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}},
-		Engine:   state.Engine{Peers: []state.Peer{{Rank: 1, Sent: 5}}}, Peers: []state.PeerCounters{{Rank: 1, Sent: 5}},
+		Engine:   state.Engine{Peers: []state.Peer{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}}},
+		Peers:    []state.PeerCounters{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}},
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	directory, warning, err := jobs.Make(name)

@@ -51,7 +51,8 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 	for i := 1; i < o.ranks; i++ {
 		n := uint64(up * 5)
 		r.Engine.Peers = append(r.Engine.Peers, state.Peer{
-			Rank: i, Kind: "fpga", Profile: "cloudfpga", Transport: "udp", Address: fmt.Sprintf("10.0.0.%d:2718", i+1), Sent: n, Received: n, PacketsIn: n + 1, BytesIn: 1000 * n,
+			Rank: i, Kind: "fpga", Profile: "cloudfpga", Transport: "udp", Address: fmt.Sprintf("10.0.0.%d:2718", i+1),
+			MessageCounts: state.MessageCounts{Sent: n, Received: n}, PacketsIn: n + 1, BytesIn: 1000 * n,
 		})
 	}
 	r.Engine.Peers[0].Receiving = &state.Wait{WaitsFor: protocol.SendRequest, Seconds: up, Text: "rank 0 waits for SEND_REQUEST from rank 1"}

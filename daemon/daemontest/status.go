@@ -65,7 +65,7 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 		}
 		p := state.Peer{
 			Rank: i, Kind: "fpga", Address: fmt.Sprintf("10.12.%d.%d:2718", i/250, i%250+1), Profile: "cloudfpga", Transport: "udp",
-			Sent: n, Received: n, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: state.PacketCounts{protocol.Data: n},
+			MessageCounts: state.MessageCounts{Sent: n, Received: n}, PacketsIn: 4 * n, BytesIn: 4000 * n, BytesOut: 3000 * n, PacketsOut: state.PacketCounts{protocol.Data: n},
 		}
 		s.Cluster[i] = state.Member{Rank: i, Kind: p.Kind, Address: p.Address}
 		r.Engine.Peers = append(r.Engine.Peers, p)

@@ -55,12 +55,7 @@ func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 	if p == nil {
 		return false
 	}
-	*c = state.PeerCounters{
-		Rank: p.rank, Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
-		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events,
-		Silent: p.silent(),
-	}
-	p.counters(c)
+	p.count(c)
 	for w := range p.sendWaits { // the first is the oldest that does not rest
 		if elapsed := e.at - w.Since; !c.OldestSend.Waits || elapsed > c.OldestSend.Elapsed {
 			c.OldestSend = state.OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
@@ -73,4 +68,13 @@ func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 		}
 	}
 	return true
+}
+
+// count fills in what is counted of a peer, without what waits.
+func (p *peer) count(c *state.PeerCounters) {
+	*c = state.PeerCounters{
+		Rank: p.rank, MessageCounts: state.MessageCounts{Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed},
+		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events, Silent: p.silent(),
+	}
+	p.counters(c)
 }

@@ -81,7 +81,6 @@ func (l *extendedLink) counters(c *state.PeerCounters) {
 func (l *extendedLink) snapshot(s *state.Peer, _ handshake.Instant) {
 	st := l.conn.Stats()
 	local, remote := l.conn.Session()
-	s.Retransmissions = st.Retransmissions
 	s.Extended = &state.Extended{
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
 		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,

@@ -55,19 +55,14 @@ func (l *handshakeLink) counters(c *state.PeerCounters) {
 	}
 	c.PacketsOut[protocol.Data], c.BytesOut[protocol.Data] = l.dataOut, l.dataBytes
 	c.PacketsIn, c.BytesIn = l.pair.Received()
-	c.Retransmissions, c.Unreachable = l.retransmissions(), l.unreachable
+	c.Retransmissions, c.Unreachable = p.events[state.EventRetransmitted]+p.events[state.EventReacked], l.unreachable
 	c.QueuedSends = l.sendq.len()
 	if l.sending != nil && !l.pair.SendLeft() {
 		c.InFlight = 1
 	}
 }
 
-func (l *handshakeLink) retransmissions() uint64 {
-	return l.p.events[state.EventRetransmitted] + l.p.events[state.EventReacked]
-}
-
 func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
-	s.Retransmissions = l.retransmissions()
 	if h, since, ok := l.pair.Deferred(); ok {
 		s.Deferred = &state.Deferred{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}

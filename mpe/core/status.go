@@ -62,9 +62,10 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 
 // common is the snapshot of what every kind of peer has.
 func (p *peer) common() state.Peer {
+	var c state.PeerCounters
+	p.count(&c)
 	s := state.Peer{
-		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile.String(),
-		Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed,
+		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile.String(), MessageCounts: c.MessageCounts,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
 		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,

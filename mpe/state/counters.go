@@ -28,25 +28,41 @@ type RankCounters struct {
 	Disagreements uint64
 }
 
+// MessageCounts are the counters of messages with one peer, in a state and for a scrape alike.
+type MessageCounts struct {
+	// Sent and Received count messages that ended well. Failed counts the others; a message that is longer than its
+	// receive is received, and fails.
+	Sent     uint64 `json:"sent"`
+	Received uint64 `json:"received"`
+	Failed   uint64 `json:"failed"`
+	// Retransmissions counts packets that were retransmitted; all of a DATA message of a handshake is one.
+	Retransmissions uint64 `json:"retransmissions"`
+}
+
+// Add adds other counts.
+func (c *MessageCounts) Add(other *MessageCounts) {
+	c.Sent += other.Sent
+	c.Received += other.Received
+	c.Failed += other.Failed
+	c.Retransmissions += other.Retransmissions
+}
+
 // PeerCounters are an engine's counters of one peer. They count since New.
 type PeerCounters struct {
 	Rank int
 	// Extended: the peer's profile is extended.
 	Extended bool
-	// Sent and Received count messages that ended well, and SentBytes and
-	// ReceivedBytes their payload. Failed counts the others; a message that is
-	// longer than its receive is received, and fails.
-	Sent, Received, Failed   uint64
+	MessageCounts
+	// SentBytes and ReceivedBytes are the payload of Sent and Received.
 	SentBytes, ReceivedBytes uint64
 	// PacketsOut and PacketsIn count datagrams, or packets where the transport
 	// is a stream, by type; BytesOut and BytesIn the bytes in them, headers of
 	// the protocol included. What came and was no packet is in Drops only.
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
-	// Retransmissions counts packets that were retransmitted; all of a DATA message of a
-	// handshake is one. Unreachable counts messages, and links of the extended
-	// profile, that ended because the peer did not answer.
-	Retransmissions, Unreachable uint64
+	// Unreachable counts messages, and links of the extended profile, that ended
+	// because the peer did not answer.
+	Unreachable uint64
 	// Silent: no packet of the peer has arrived since it was last unreachable.
 	Silent bool
 	// Drops counts what came and was not used, and Events what else is worth counting.

@@ -59,12 +59,7 @@ type Peer struct {
 	// UnansweredClear is set while the peer's CLEAR_TO_SEND waits for DATA that no send
 	// of this rank has: the peer is blocked in a receive.
 	UnansweredClear *Deferred `json:"unanswered_clear,omitempty"`
-	// Sent, Received and Failed count messages.
-	Sent     uint64 `json:"sent"`
-	Received uint64 `json:"received"`
-	Failed   uint64 `json:"failed"`
-	// Retransmissions counts retransmitted packets; a DATA message is one.
-	Retransmissions uint64 `json:"retransmissions"`
+	MessageCounts
 	// PacketsOut counts packets by type; a DATA message is one.
 	PacketsOut PacketCounts `json:"packets_out,omitzero"`
 	PacketsIn  uint64       `json:"packets_in"`

@@ -25,7 +25,7 @@ func rankWith(peers int) *Rank {
 	for i := range peers {
 		p := Peer{
 			Rank: i + 1, Kind: "software", Address: fmt.Sprintf("10.0.%d.%d:2718", i/250, i%250+2), Profile: "extended", Transport: "udp", Heard: new(rand.Float64()),
-			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), Sent: 3, Unexpected: 1, Unmatched: []Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
+			PacketsIn: rand.Uint64(), BytesIn: rand.Uint64(), MessageCounts: MessageCounts{Sent: 3}, Unexpected: 1, Unmatched: []Envelope{{Tag: new(rand.Int()), Bytes: rand.Int64()}},
 			NetworkError: "write udp: network is unreachable", Extended: &Extended{Session: 0x1234567, PeerSession: 0x7654321, Hellos: 4, MessageCredit: rand.Uint32()},
 		}
 		if i%2 == 1 {

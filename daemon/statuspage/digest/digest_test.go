@@ -116,8 +116,9 @@ func TestWaitsOncePerPair(t *testing.T) {
 
 // TestPairsOnce: the entry of two local ranks has what is wrong on either side.
 func TestPairsOnce(t *testing.T) {
-	other := state.Peer{Rank: 0, Retransmissions: 2, Refuses: "wedged", Unexpected: 1, PacketsIn: 1}
-	d := Of(status(1, host(0, state.Peer{Rank: 1, Retransmissions: 3, PacketsIn: 1}, state.Peer{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
+	other := state.Peer{Rank: 0, MessageCounts: state.MessageCounts{Retransmissions: 2}, Refuses: "wedged", Unexpected: 1, PacketsIn: 1}
+	own := state.Peer{Rank: 1, MessageCounts: state.MessageCounts{Retransmissions: 3}, PacketsIn: 1}
+	d := Of(status(1, host(0, own, state.Peer{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
 	fit, _, _ := NewFilter("").Peers(d, ByRank, false)
 	if len(fit) != 2 || fit[0].Peer != 1 || fit[0].Retransmissions != 5 || fit[0].Refuses != "wedged" || fit[0].Unexpected != 1 || fit[1].Peer != 7 {
 		t.Errorf("%+v", fit)
@@ -249,9 +250,10 @@ func TestNoProblems(t *testing.T) {
 func TestRates(t *testing.T) {
 	counted := func(n uint64) state.Rank {
 		r := host(0, state.Peer{
-			Rank: 1, Sent: n, Received: n, BytesIn: 10 * n, BytesOut: 30 * n, PacketsOut: state.PacketCounts{protocol.Data: n, protocol.Ack: n},
-			Dropped: state.DropCounts{state.DropStale: n, state.DropGap: 2 * n}, Retransmissions: n / 2,
-		}, state.Peer{Rank: 2, Retransmissions: n, Extended: &state.Extended{RoundTrip: 1e-3}})
+			Rank: 1, MessageCounts: state.MessageCounts{Sent: n, Received: n, Retransmissions: n / 2}, BytesIn: 10 * n, BytesOut: 30 * n,
+			PacketsOut: state.PacketCounts{protocol.Data: n, protocol.Ack: n},
+			Dropped:    state.DropCounts{state.DropStale: n, state.DropGap: 2 * n},
+		}, state.Peer{Rank: 2, MessageCounts: state.MessageCounts{Retransmissions: n}, Extended: &state.Extended{RoundTrip: 1e-3}})
 		r.Engine.Posted, r.Engine.Unexpected = 3, 4
 		return r
 	}
