@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -36,15 +37,13 @@ type Link struct {
 }
 
 // Transport is what carries the packets.
-type Transport string
+type Transport = state.Transport
 
 // The transports.
 const (
-	TransportUDP Transport = "udp"
-	TransportTCP Transport = "tcp"
-	// TransportSHM is shared memory, between ranks of one host that speak the
-	// extended profile.
-	TransportSHM Transport = "shm"
+	TransportUDP = state.TransportUDP
+	TransportTCP = state.TransportTCP
+	TransportSHM = state.TransportSHM
 )
 
 // OnPartial is what to do with an unacknowledged message of several datagrams.

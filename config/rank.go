@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
@@ -44,27 +45,22 @@ type Rank struct {
 }
 
 // Run is what runs a local rank.
-type Run string
+type Run = state.Role
 
 // The ways to run a rank here.
 const (
-	// RunHost: a host program attaches to the daemon.
-	RunHost Run = "host"
-	// RunStandin: the daemon runs a kernel in place of an FPGA.
-	RunStandin Run = "standin"
+	RunHost    = state.RoleHost
+	RunStandin = state.RoleStandin
 )
 
 // Peer is the kind of node that a rank is to the others.
-type Peer string
+type Peer = state.Kind
 
 // The kinds of peers.
 const (
-	// PeerFPGA is a deployed FPGA, or a stand-in for one.
-	PeerFPGA Peer = "fpga"
-	// PeerCPU is a program on upstream's C++ library.
-	PeerCPU Peer = "cpu"
-	// PeerSoftware is zrlmpid.
-	PeerSoftware Peer = "software"
+	PeerFPGA     = state.KindFPGA
+	PeerCPU      = state.KindCPU
+	PeerSoftware = state.KindSoftware
 )
 
 // noRank is the number of an entry that does not give one.

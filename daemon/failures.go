@@ -52,7 +52,7 @@ func (f *failures) recent() []state.Failure {
 }
 
 // failureOf returns the failure of an operation with a peer; -1 if it has none in particular.
-func failureOf(now time.Time, rank, peer int, operation string, err error) state.Failure {
+func failureOf(now time.Time, rank, peer int, operation state.Operation, err error) state.Failure {
 	f := state.Failure{Time: now, Rank: rank, Operation: operation, State: waitState(err), Reason: err.Error()}
 	if peer >= 0 {
 		f.Peer = new(peer)
@@ -61,7 +61,7 @@ func failureOf(now time.Time, rank, peer int, operation string, err error) state
 }
 
 // noteFailure keeps a failed operation, and has a record of it written.
-func (d *Daemon) noteFailure(rank, peer int, operation string, err error) {
+func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err error) {
 	now := time.Now()
 	f := failureOf(now, rank, peer, operation, err)
 	if r := d.recording; r != nil {

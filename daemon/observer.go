@@ -30,7 +30,7 @@ type Observer struct {
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
 	// failed is notified of each failed operation.
-	failed func(rank, peer int, operation string, err error)
+	failed func(rank, peer int, operation state.Operation, err error)
 	lines  chan line
 	lost   atomic.Uint64
 
@@ -86,7 +86,7 @@ func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile)
 	return &Observer{
 		log: log, profile: profile, lines: make(chan line, queueLen), limits: make(map[topic]*limiter),
 		now:    func() time.Duration { return time.Since(start) },
-		failed: func(int, int, string, error) {},
+		failed: func(int, int, state.Operation, error) {},
 	}
 }
 

@@ -29,7 +29,7 @@ type localRank struct {
 	failed func(error)
 
 	mu          sync.Mutex
-	kernelState string
+	kernelState state.KernelState
 	kernelErr   error
 }
 

@@ -45,12 +45,12 @@ func (d *Daemon) Status() state.Status {
 		Cluster: make([]state.Member, len(d.cfg.Ranks)), Failures: d.recentFailures(),
 	}
 	for _, r := range d.current.Load().Ranks {
-		m := state.Member{Rank: r.Rank, Address: r.Address.String(), Kind: string(r.Peer), Role: string(r.Run)}
+		m := state.Member{Rank: r.Rank, Address: r.Address.String(), Kind: r.Peer, Role: r.Run}
 		if r.Run == config.RunStandin {
 			m.Kernel = r.Kernel.String()
 		}
 		if l := d.linkTo(r.Rank); l != nil {
-			m.Profile, m.Transport = l.Profile.String(), string(l.Transport)
+			m.Profile, m.Transport = state.ProfileOf(l.Profile), l.Transport
 		}
 		s.Cluster[r.Rank] = m
 	}

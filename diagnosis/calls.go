@@ -26,11 +26,11 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	w := at.Receiving
-	expects := "RECV_INT"
-	if w.Envelope.Datatype == protocol.Float.String() {
-		expects = "RECV_FLOAT"
+	expects := protocol.RecvInt
+	if w.Envelope.Datatype == state.DatatypeOf(protocol.Float) {
+		expects = protocol.RecvFloat
 	}
-	if w.Deferred == strings.Replace(expects, "RECV", "SEND", 1) { // the tags of profile v0.9 differ
+	if w.Deferred == state.CallOf(expects.Counterpart()) { // the tags of profile v0.9 differ
 		return p, false
 	}
 	return proof{

@@ -125,7 +125,7 @@ func TestCauses(t *testing.T) {
 	program := standin(1)
 	program.Kernel, program.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
 	unknown := host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard))
-	unknown.Engine.LastDrop = &state.Drop{Reason: "unknown_address", From: "10.0.0.77:2718", Source: new(uint32(1))}
+	unknown.Engine.LastDrop = &state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1))}
 	job := status(3, host(0, peer(1, receiving(9)), peer(2)))
 	job.Job, job.Silent, job.SilentProcesses = "zrlctl_1", []int{2}, []state.SilentProcess{{Rank: 2, PID: 99}}
 	for i := range job.Cluster {
@@ -172,11 +172,11 @@ func TestCauses(t *testing.T) {
 		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
 			"rank 1, an FPGA, is in a dead end: rank 1 is in a message", "zrlctl reset 1 --from 0"},
 		"another rank's address": {status(3, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) {
-			p.LastDrop = &state.Drop{Reason: "source_rank", Source: new(uint32(2))}
+			p.LastDrop = &state.Drop{Reason: state.DropSourceRank, Source: new(uint32(2))}
 		})))), WrongAddress, 1,
 			"which the rank map of rank 0 gives to rank 1, is that of rank 2", "correct the addresses of ranks 1 and 2"},
 		"unknown address": {status(2, unknown), WrongAddress, 1, "rank 1 is at 10.0.0.77:2718", "set the address of rank 1"},
-		"foreign profile": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) { p.LastDrop = &state.Drop{Reason: "reserved", Profile: "extended"} })))), WrongProfile, 1,
+		"foreign profile": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) { p.LastDrop = &state.Drop{Reason: state.DropReserved, Profile: "extended"} })))), WrongProfile, 1,
 			"rank 1 speaks profile extended to rank 0, which is configured for profile cloudfpga", "set profile: extended for rank 1"},
 		"another version": {status(2, host(0, peer(1, with(func(p *state.Peer) {
 			p.Sending = &state.Wait{State: handshake.Held, Seconds: 9, Text: "rank 1 speaks version 0xe1"}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -32,7 +31,7 @@ func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 }
 
 // overNetwork reports whether the packets of a pair cross a network.
-func overNetwork(p *state.Peer) bool { return p.Transport != string(config.TransportSHM) }
+func overNetwork(p *state.Peer) bool { return p.Transport != state.TransportSHM }
 
 // lastHeard says when the last packet of a peer came.
 func lastHeard(p *state.Peer) string {
@@ -103,7 +102,7 @@ func dropEvidence(rank, peer int, p *state.Peer) string {
 	}
 	s := fmt.Sprintf("rank %d has dropped %s from the address of rank %d, the last %s ago: %s", rank, words.Plural(int(n), "packet"), peer, words.Duration(d.Seconds), d.Reason)
 	if d.Profile != "" {
-		s += ", a packet of profile " + d.Profile
+		s += ", a packet of profile " + string(d.Profile)
 	}
 	if d.Source != nil && int(*d.Source) != peer {
 		s += fmt.Sprintf(", its header names rank %d as its source", *d.Source)
@@ -129,7 +128,7 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 			continue
 		}
 		switch d := at.LastDrop; d.Reason {
-		case state.DropSourceRank.String():
+		case state.DropSourceRank:
 			return proof{
 				why: fmt.Sprintf("the address %s, which the rank map of rank %d gives to rank %d, is that of rank %d", at.Address, local, remote, *d.Source),
 				evidence: []string{
@@ -137,7 +136,7 @@ func findAddress(v *view, e *edge) (p proof, ok bool) {
 				},
 				step: fmt.Sprintf("correct the addresses of ranks %d and %d in the rank map of rank %d, or at the other side: all must have the same map", remote, *d.Source, local),
 			}, true
-		case state.DropDestination.String():
+		case state.DropDestination:
 			return proof{
 				why:      fmt.Sprintf("rank %d has the address of rank %d for that of rank %d", remote, local, *d.Destination),
 				evidence: []string{dropEvidence(local, remote, at)},
@@ -265,9 +264,9 @@ func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 		},
 	}
 	switch from.Kind {
-	case string(config.PeerFPGA):
+	case state.KindFPGA:
 		p.step = fmt.Sprintf("check that the FPGA at %s runs its role and has this rank map; then ping %s, and the firewall of this host", from.Address, hostOf(from.Address))
-	case string(config.PeerCPU):
+	case state.KindCPU:
 		p.step = fmt.Sprintf("start the program of rank %d at %s with this rank map; then ping %s, and the firewalls", e.to, from.Address, hostOf(from.Address))
 	default:
 		p.step = fmt.Sprintf("start rank %d at %s (its daemon, or its program); if it runs, compare its address with the rank map, and allow UDP and TCP port 2718 in the firewalls", e.to, from.Address)
@@ -317,7 +316,7 @@ func (v *view) oneWay(e *edge) (sender, receiver int, knows *state.Peer, ok bool
 // findHalfOpen: one side of a TCP connection is gone, and the other does not know.
 func findHalfOpen(v *view, e *edge) (p proof, ok bool) {
 	sender, receiver, knows, ok := v.oneWay(e)
-	if !ok || knows.Transport != string(config.TransportTCP) {
+	if !ok || knows.Transport != state.TransportTCP {
 		return p, false
 	}
 	return proof{

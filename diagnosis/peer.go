@@ -116,7 +116,7 @@ func (v *view) end(e *edge) (cause string, p proof) {
 func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
-			why: fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, e.to), evidence: []string{"its state is " + r.KernelState + errorText(r.KernelError)},
+			why: fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, e.to), evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
 			step: "restart zrlmpid, with the kernel for this program",
 		}
 	}
@@ -242,7 +242,7 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 		p.why = fmt.Sprintf("rank %d answers, and its state is not known here", e.to)
 		if reason := v.reasons[e.to]; reason != "" {
 			p.why = fmt.Sprintf("what rank %d waits for is not known here: %s", e.to, reason)
-		} else if from != nil && from.Kind != string(config.PeerSoftware) || from != nil && from.Extended == nil {
+		} else if from != nil && from.Kind != state.KindSoftware || from != nil && from.Extended == nil {
 			p.why = fmt.Sprintf("what rank %d waits for is not known here", e.to)
 		}
 		p.step = ask

@@ -164,7 +164,7 @@ func (v *view) deployed(rank int) bool {
 		return false
 	}
 	kind := v.members[rank].Kind
-	return kind == string(config.PeerFPGA) || kind == string(config.PeerCPU)
+	return kind == state.KindFPGA || kind == state.KindCPU
 }
 
 // onWire reports whether a stand-in's kernel has an MPE of its own, which does not say what it waits for.

@@ -16,6 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Peer configures one of the ranks that an engine talks to.
@@ -36,7 +37,8 @@ type Peer struct {
 	// profile; nil: nothing is kept.
 	Keeper Keeper
 	// Kind and Address are for messages to people.
-	Kind, Address string
+	Kind    state.Kind
+	Address string
 }
 
 // Config configures an engine.

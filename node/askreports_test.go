@@ -13,6 +13,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // started starts a rank of a configuration.
@@ -44,19 +45,19 @@ func started(t *testing.T, cfg *config.Config, rank int) *Rank {
 // profile, are not asked.
 func TestAskReports(t *testing.T) {
 	t.Setenv("ZRLMPI_SECRET", "hidden-in-the-environment")
-	for _, transport := range []string{"udp", "tcp", "shm"} {
-		t.Run(transport, func(t *testing.T) {
-			if transport == "shm" && runtime.GOOS != "linux" {
+	for _, transport := range []state.Transport{state.TransportUDP, state.TransportTCP, state.TransportSHM} {
+		t.Run(string(transport), func(t *testing.T) {
+			if transport == state.TransportSHM && runtime.GOOS != "linux" {
 				t.Skip("ranks share memory on Linux only")
 			}
 			fpga, ranks := "  - {rank: 2, address: 127.31.7.3, peer: fpga, link: {profile: cloudfpga, transport: udp}}\n", []int{1, 2}
-			if transport == "shm" { // which no other profile has
+			if transport == state.TransportSHM { // which no other profile has
 				fpga, ranks = "", ranks[:1]
 			}
 			cfg, err := config.Parse(strings.NewReader(`
 control: {socket: /secret-folder/c.sock}
 http: {listen: ""}
-defaults: {profile: extended, transport: `+transport+`}
+defaults: {profile: extended, transport: `+string(transport)+`}
 ranks:
   - {rank: 0, address: 127.31.7.1, run: host}
   - {rank: 1, address: 127.31.7.2, run: standin, kernel: "exec:/secret-folder/program --password hidden", peer: software}
@@ -70,7 +71,7 @@ ranks:
 			}
 			asked := zero.AskReports(t.Context(), ranks)
 			r := asked[0].Report
-			if r == nil || r.Role != "standin" || r.Kernel != "exec" || r.Address != one.Self.Address.String() || len(r.Programs) != 1 || r.Programs[0].PID != os.Getpid() || r.CutShort {
+			if r == nil || r.Role != state.RoleStandin || r.Kernel != "exec" || r.Address != one.Self.Address.String() || len(r.Programs) != 1 || r.Programs[0].PID != os.Getpid() || r.CutShort {
 				t.Fatalf("%+v, %+v", asked[0], r)
 			}
 			w := r.Engine.Peers[0].Receiving

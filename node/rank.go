@@ -125,7 +125,7 @@ func newLinks(cfg *config.Config, self *config.Rank) ([]Link, error) {
 func Map(cfg *config.Config) (*rankmap.Map, error) {
 	entries := make([]rankmap.Entry, len(cfg.Ranks))
 	for i, r := range cfg.Ranks {
-		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: rankmap.Kind(r.Peer)}
+		entries[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: r.Peer}
 	}
 	return rankmap.New(entries)
 }
@@ -221,7 +221,7 @@ func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 		remote := &cfg.Ranks[i]
 		if l := &links[remote.Rank]; remote.Rank != r.Self.Rank {
 			peers[remote.Rank] = mpe.Peer{
-				Handshake: l.Handshake, Extended: l.Extended, Kind: string(remote.Peer), Address: remote.Address.String(),
+				Handshake: l.Handshake, Extended: l.Extended, Kind: remote.Peer, Address: remote.Address.String(),
 			}
 		}
 	}

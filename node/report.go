@@ -73,7 +73,7 @@ func (r *Rank) handle(ctx context.Context, started time.Time, q query.Request) q
 // Info returns the state of the rank without that of its engine.
 func (r *Rank) Info(depth state.Depth) state.RankInfo {
 	s := state.RankInfo{
-		Rank: r.Self.Rank, Role: string(r.Self.Run), Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),
+		Rank: r.Self.Rank, Role: r.Self.Run, Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),
 	}
 	if u := r.sockets.udp; u != nil {
 		s.ReceiveBufferRequested, s.ReceiveBuffer = u.ReceiveBuffer()
@@ -109,7 +109,7 @@ func (r *Rank) State() state.Rank {
 	links := r.Links()
 	for i := range s.Engine.Peers {
 		peer := &s.Engine.Peers[i]
-		peer.Transport = string(links[peer.Rank].Transport)
+		peer.Transport = links[peer.Rank].Transport
 	}
 	return s
 }
@@ -131,9 +131,9 @@ func (r *Rank) report(started time.Time, metrics bool) *Report {
 	links := r.Links()
 	for i := range r.Config.Ranks {
 		c := &r.Config.Ranks[i]
-		m := state.Member{Rank: c.Rank, Address: c.Address.String(), Kind: string(c.Peer)}
+		m := state.Member{Rank: c.Rank, Address: c.Address.String(), Kind: c.Peer}
 		if c.Rank != r.Self.Rank {
-			m.Profile, m.Transport = links[c.Rank].Profile.String(), string(links[c.Rank].Transport)
+			m.Profile, m.Transport = state.ProfileOf(links[c.Rank].Profile), links[c.Rank].Transport
 		}
 		p.Cluster[c.Rank] = m
 	}

@@ -121,16 +121,16 @@ func (s *sockets) on(t config.Transport) mpe.Transport {
 }
 
 // names lists the transports.
-func (s *sockets) names() []string {
-	var names []string
+func (s *sockets) names() []config.Transport {
+	var names []config.Transport
 	if s.udp != nil {
-		names = append(names, string(config.TransportUDP))
+		names = append(names, config.TransportUDP)
 	}
 	if s.tcp != nil {
-		names = append(names, string(config.TransportTCP))
+		names = append(names, config.TransportTCP)
 	}
 	if s.shm != nil {
-		names = append(names, string(config.TransportSHM))
+		names = append(names, config.TransportSHM)
 	}
 	return names
 }

@@ -23,7 +23,7 @@ func TestJobs(t *testing.T) {
 		{Rank: 1, Address: "10.0.0.2:2718", Kind: "fpga", Profile: "cloudfpga", Transport: "udp"}}
 	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
-		RankInfo: state.RankInfo{Role: "host", Address: cluster[0].Address, Transports: []string{"udp"}},
+		RankInfo: state.RankInfo{Role: state.RoleHost, Address: cluster[0].Address, Transports: []state.Transport{state.TransportUDP}},
 		Engine:   state.Engine{Peers: []state.Peer{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}}},
 		Peers:    []state.PeerCounters{{Rank: 1, MessageCounts: state.MessageCounts{Sent: 5}}},
 	}

@@ -51,9 +51,9 @@ func (r *rankRow) role() string {
 	case r.Role == "":
 		return "remote"
 	case r.Kernel != "":
-		return r.Role + " " + r.Kernel
+		return string(r.Role) + " " + r.Kernel
 	}
-	return r.Role
+	return string(r.Role)
 }
 
 // rankRows counts each rank's messages: a local one's by its own engine, a
@@ -79,9 +79,9 @@ func rankRows(s *state.Status) []rankRow {
 	return rows
 }
 
-func dash(s string) string {
+func dash[S ~string](s S) string {
 	if s == "" {
 		return "-"
 	}
-	return s
+	return string(s)
 }

@@ -20,7 +20,7 @@ func localTable(out *strings.Builder, ranks []digest.Rank) {
 		if r.Oversubscribed {
 			oversubscribed = "yes"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, dash(strings.Join(r.Transports, ",")),
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, dash(r.TransportText(",")),
 			r.OffloadText(), bufferText(r.RankInfo), sizeText(r.Ring), singleCopyText(r.RankInfo), oversubscribed)
 	}
 	_ = w.Flush() // a Builder returns no errors

@@ -28,7 +28,7 @@ func (p *topPage) head() []text {
 		rate(&d.Total, d.Total.Retransmissions), rate(&d.Total, d.Total.Drops))
 	sums += fmt.Sprintf("%d posted, %d unexpected", d.Posted, d.Unexpected)
 	v := d.Verdict()
-	style := map[string]style{"good": green, "warn": yellow, "bad": loud}[v.Level]
+	style := map[digest.Level]style{digest.Good: green, digest.Warn: yellow, digest.Bad: loud}[v.Level]
 	verdict := text{{v.Text, style}}
 	if v.More != "" {
 		verdict = append(verdict, span{". " + v.More, plain})
@@ -144,7 +144,7 @@ func (p *topPage) ranks() []text {
 		for i, prog := range r.Attached {
 			programs[i] = fmt.Sprint(prog.PID)
 		}
-		t.add(style, fmt.Sprint(r.Rank), strings.TrimSpace(r.Role+" "+r.Kernel), dash(r.KernelState), dash(strings.Join(r.Transports, ",")),
+		t.add(style, fmt.Sprint(r.Rank), strings.TrimSpace(string(r.Role)+" "+r.Kernel), dash(r.KernelState), dash(r.TransportText(",")),
 			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), bytesRate(&r.Rates),
 			dash(strings.Join(programs, ",")), r.Address)
 	}
@@ -163,7 +163,7 @@ func (p *topPage) peers() []text {
 		state, style := peerState(peer)
 		t.add(style, fmt.Sprint(peer.Rank), fmt.Sprint(peer.Peer), state, rate(&peer.Rates, peer.Rates.Messages), bytesRate(&peer.Rates),
 			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(words.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
-			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), peer.Kind, peer.Profile, dash(peer.Transport), peer.Address)
+			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), string(peer.Kind), string(peer.Profile), dash(peer.Transport), peer.Address)
 	}
 	lines := append(heading("PEERS, sorted by %v", p.order), t.lines()...)
 	if silent > 0 {

@@ -47,7 +47,7 @@ func (o *oracle) status(context.Context) (state.Status, error) {
 	o.asked++
 	up := time.Since(o.start).Seconds()
 	s := state.Status{Version: "v9\x1b[31m", PID: 77, Started: o.start, Uptime: up, Cluster: make([]state.Member, o.ranks)}
-	r := state.Rank{RankInfo: state.RankInfo{Rank: 0, Role: state.RoleHost, Address: "10.0.0.1:2718", Transports: []string{"udp"}}}
+	r := state.Rank{RankInfo: state.RankInfo{Rank: 0, Role: state.RoleHost, Address: "10.0.0.1:2718", Transports: []state.Transport{state.TransportUDP}}}
 	for i := 1; i < o.ranks; i++ {
 		n := uint64(up * 5)
 		r.Engine.Peers = append(r.Engine.Peers, state.Peer{

@@ -33,7 +33,7 @@ func serveRank(t *testing.T, job string, rank int, seconds float64, asked ...sta
 	}
 	report := &node.Report{
 		Started: time.Now(), Cluster: cluster,
-		RankInfo: state.RankInfo{Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []string{"udp"}},
+		RankInfo: state.RankInfo{Rank: rank, Role: "host", Address: cluster[rank].Address, Transports: []state.Transport{state.TransportUDP}},
 		Engine:   state.Engine{Rank: rank, Peers: []state.Peer{peer}},
 	}
 	directory, warning, err := jobs.Make(job)

@@ -17,6 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/internal/query"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -24,7 +25,7 @@ import (
 func (j *Job) Profile() protocol.Profile {
 	for i := range j.Reports {
 		for _, p := range j.Reports[i].Cluster {
-			if p.Profile == protocol.V09.String() {
+			if p.Profile == state.ProfileOf(protocol.V09) {
 				return protocol.V09
 			}
 		}

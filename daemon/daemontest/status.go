@@ -52,7 +52,7 @@ func Cluster(peers int, uptime float64, busy bool) state.Status {
 	}
 	r := state.Rank{
 		RankInfo: state.RankInfo{
-			Rank: 0, Role: state.RoleHost, Address: "10.12.0.1:2718", Transports: []string{"udp"}, ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
+			Rank: 0, Role: state.RoleHost, Address: "10.12.0.1:2718", Transports: []state.Transport{state.TransportUDP}, ReceiveBuffer: 1 << 22, ReceiveBufferRequested: 1 << 22,
 			Offload: &state.Offload{Batches: true, Segmentation: true},
 		},
 		Engine: state.Engine{Size: peers + 1, Posted: 3, Unexpected: 1},

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
 )
 
 const (
@@ -26,7 +28,7 @@ type change struct {
 	Time  string `json:"t"`
 	Title string `json:"title,omitempty"`
 	// Level is the verdict's.
-	Level  string                `json:"level,omitempty"`
+	Level  digest.Level          `json:"level,omitempty"`
 	Pieces map[string]string     `json:"p,omitempty"`
 	Lists  map[string]listChange `json:"l,omitempty"`
 }

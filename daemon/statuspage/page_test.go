@@ -125,7 +125,7 @@ func TestHostile(t *testing.T) {
 	s := &m.Value
 	s.Version, s.Config = evil, evil
 	r := &s.Ranks[0]
-	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, state.KernelFailed, evil, evil, []string{evil}
+	r.Role, r.Kernel, r.KernelState, r.KernelError, r.Address, r.Transports = evil, evil, state.KernelFailed, evil, evil, []state.Transport{evil}
 	r.Engine.Peers[0] = state.Peer{
 		Rank: 1, Kind: evil, Address: evil, Profile: evil, Transport: evil, Refuses: evil, NetworkError: evil, Dropped: state.DropCounts{state.DropStale: 3},
 		Sending: &state.Wait{Seconds: 20, Text: evil},

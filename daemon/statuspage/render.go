@@ -56,7 +56,6 @@ var functions = template.FuncMap{
 	"duration": words.Duration, "latency": words.Latency, "quantity": words.Quantity, "plural": words.Plural,
 	"count": count, "sentence": words.Sentence, "ranklist": digest.RankList,
 	"bytesrate": words.Bytes, "clean": func(s string) string { return words.Clean(s, maxWords) },
-	"join":   func(words []string) string { return strings.Join(words, ", ") },
 	"clock":  func(t time.Time) string { return t.Format("15:04:05") },
 	"day":    func(t time.Time) string { return t.Format("2\u00a0Jan") },
 	"stamp":  func(t time.Time) string { return t.Format(time.RFC3339) },

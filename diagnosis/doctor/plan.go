@@ -85,15 +85,15 @@ func FromStatus(s *state.Status) *Plan {
 	for i := range s.Cluster {
 		m := &s.Cluster[i]
 		addr, _ := netip.ParseAddrPort(m.Address)
-		p.Ranks = append(p.Ranks, Rank{m.Rank, addr, config.Peer(m.Kind), m.Role != ""})
+		p.Ranks = append(p.Ranks, Rank{m.Rank, addr, m.Kind, m.Role != ""})
 	}
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
 		p.ReceiveBuffer = max(p.ReceiveBuffer, r.ReceiveBufferRequested)
 		for j := range r.Engine.Peers {
 			peer := &r.Engine.Peers[j]
-			profile, _ := protocol.ParseProfile(peer.Profile)
-			p.Links = append(p.Links, Link{r.Rank, peer.Rank, profile, config.Transport(peer.Transport), protocol.MaxDatagram})
+			profile, _ := protocol.ParseProfile(string(peer.Profile))
+			p.Links = append(p.Links, Link{r.Rank, peer.Rank, profile, peer.Transport, protocol.MaxDatagram})
 		}
 	}
 	return p

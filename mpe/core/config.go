@@ -5,6 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/match"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -26,13 +27,14 @@ type Config struct {
 
 // Peer configures a peer of a core. Its fields are as in Peer.
 type Peer struct {
-	Handshake     handshake.Config
-	Extended      *extended.Config
-	Network       Network
-	Unobserved    bool
-	Recorder      PacketRecorder
-	Keeper        Keeper
-	Kind, Address string
+	Handshake  handshake.Config
+	Extended   *extended.Config
+	Network    Network
+	Unobserved bool
+	Recorder   PacketRecorder
+	Keeper     Keeper
+	Kind       state.Kind
+	Address    string
 }
 
 // Network is what a core has to know of the network to a peer.

@@ -224,6 +224,6 @@ func (e *Core) PeerInfo(rank int) (PeerInfo, error) {
 	}
 	p := e.peers[rank]
 	info := p.limits
-	info.Profile, info.Kind, info.Address = p.profile.String(), p.cfg.Kind, p.cfg.Address
+	info.Profile, info.Kind, info.Address = p.profile.String(), string(p.cfg.Kind), p.cfg.Address
 	return info, nil
 }

@@ -64,10 +64,10 @@ func (l *handshakeLink) counters(c *state.PeerCounters) {
 
 func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 	if h, since, ok := l.pair.Deferred(); ok {
-		s.Deferred = &state.Deferred{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
+		s.Deferred = &state.Deferred{Call: state.CallOf(h.Call), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
 	if h, since, ok := l.pair.UnansweredClear(); ok {
-		s.UnansweredClear = &state.Deferred{Call: h.Call.String(), Tag: h.Tag, Seconds: (now - since).Seconds()}
+		s.UnansweredClear = &state.Deferred{Call: state.CallOf(h.Call), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
 	s.Left = l.leftText()
 	if err := l.pair.DeadEnd(); err != nil {

@@ -55,7 +55,7 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 		Cancelled: w.detached(), Envelope: envelope(w),
 	}
 	if w.HasDeferred {
-		s.Deferred = w.Deferred.String()
+		s.Deferred = state.CallOf(w.Deferred)
 	}
 	*first = s
 }
@@ -65,7 +65,7 @@ func (p *peer) common() state.Peer {
 	var c state.PeerCounters
 	p.count(&c)
 	s := state.Peer{
-		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: p.profile.String(), MessageCounts: c.MessageCounts,
+		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: state.ProfileOf(p.profile), MessageCounts: c.MessageCounts,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
 		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,

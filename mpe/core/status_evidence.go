@@ -19,7 +19,7 @@ func envelope(w *Waiting) state.Envelope {
 	}
 	v := state.Envelope{Comm: r.comm, Bytes: int64(len(r.buf))}
 	if !r.anyDatatype {
-		v.Datatype = r.datatype.String()
+		v.Datatype = state.DatatypeOf(r.datatype)
 	}
 	switch m := r.message; {
 	case m != nil:
@@ -38,7 +38,7 @@ func addUnexpected(s *state.Peer, u *unexpected, comm uint32, p *peer) {
 	s.Unexpected++
 	if len(s.Unmatched) < maxUnmatched {
 		st := u.status(comm)
-		v := state.Envelope{Comm: comm, Datatype: st.Datatype.String(), Bytes: st.Bytes}
+		v := state.Envelope{Comm: comm, Datatype: state.DatatypeOf(st.Datatype), Bytes: st.Bytes}
 		if u.in != nil && u.in.p == nil || !p.noTags() {
 			v.Tag = new(st.Tag)
 		}
@@ -77,7 +77,7 @@ func (l *lastDrop) snapshot(now handshake.Instant) *state.Drop {
 	if l == nil {
 		return nil
 	}
-	s := &state.Drop{Reason: l.reason.String(), Seconds: (now - l.at).Seconds()}
+	s := &state.Drop{Reason: l.reason, Seconds: (now - l.at).Seconds()}
 	if l.from.IsValid() {
 		s.From = l.from.String()
 	}
@@ -91,7 +91,7 @@ func (l *lastDrop) snapshot(now handshake.Instant) *state.Drop {
 		}
 		s.Source, s.Destination = &h.Src, &h.Dst
 		if p != l.of {
-			s.Profile = p.String()
+			s.Profile = state.ProfileOf(p)
 		}
 		break
 	}

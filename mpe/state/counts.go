@@ -58,6 +58,18 @@ var dropNames = [NumDropReasons]string{
 // String returns the reason's name in snake case.
 func (r DropReason) String() string { return nameOf("reason", dropNames[:], int(r)) }
 
+// MarshalText returns the name.
+func (r DropReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads a name. One that this version does not know is beyond NumDropReasons.
+func (r *DropReason) UnmarshalText(name []byte) error {
+	*r = numDropReasons
+	if i := slices.Index(dropNames[:], string(name)); i >= 0 {
+		*r = DropReason(i)
+	}
+	return nil
+}
+
 // Event is something worth counting that is no error.
 type Event uint8
 

@@ -39,12 +39,12 @@ type Engine struct {
 
 // Peer is what a rank is doing with one peer.
 type Peer struct {
-	Rank    int    `json:"rank"`
-	Kind    string `json:"kind"`
-	Address string `json:"address"`
-	Profile string `json:"profile"`
-	// Transport is udp, tcp or shm. The owner of the engine's transports sets it.
-	Transport string `json:"transport,omitempty"`
+	Rank    int     `json:"rank"`
+	Kind    Kind    `json:"kind"`
+	Address string  `json:"address"`
+	Profile Profile `json:"profile"`
+	// Transport is unknown to the engine: the owner of the engine's transports sets it.
+	Transport Transport `json:"transport,omitempty"`
 	// Sending and Receiving are the messages in the pair's hands, or the
 	// oldest ones of a peer of the extended profile. Receiving may be a
 	// receive that no message has matched.
@@ -172,16 +172,16 @@ type Wait struct {
 	// Envelope is that of the operation. Its length is that of a send's message, or of a receive's buffer.
 	Envelope Envelope `json:"envelope"`
 	// Deferred is the call of the peer's SEND_REQUEST that the posted receive does not match.
-	Deferred string `json:"deferred,omitempty"`
-	Text     string `json:"text"`
+	Deferred CallName `json:"deferred,omitempty"`
+	Text     string   `json:"text"`
 }
 
 // Deferred describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the
 // operation which it fits. Tag is that of its header, which only profile v0.9 carries.
 type Deferred struct {
-	Call    string  `json:"call"`
-	Tag     uint8   `json:"tag,omitempty"`
-	Seconds float64 `json:"age_seconds"`
+	Call    CallName `json:"call"`
+	Tag     uint8    `json:"tag,omitempty"`
+	Seconds float64  `json:"age_seconds"`
 }
 
 // Envelope is by what a message and a receive match.
@@ -190,7 +190,7 @@ type Envelope struct {
 	Tag  *int   `json:"tag,omitempty"`
 	Comm uint32 `json:"comm,omitempty"`
 	// Datatype is empty for a receive of any.
-	Datatype string `json:"datatype,omitempty"`
+	Datatype Datatype `json:"datatype,omitempty"`
 	// Bytes is the length, or UnknownLength.
 	Bytes int64 `json:"bytes"`
 	// Collective and Number are the call that the message is of. Agreement: it is one by which the members of a
@@ -202,13 +202,13 @@ type Envelope struct {
 
 // Drop describes a packet that was dropped.
 type Drop struct {
-	Reason  string  `json:"reason"`
-	Seconds float64 `json:"age_seconds"`
+	Reason  DropReason `json:"reason"`
+	Seconds float64    `json:"age_seconds"`
 	// From is the address that it came from, if the transport knows it.
 	From string `json:"from,omitempty"`
 	// Source and Destination are the ranks that its header names; nil if it has none that can be read.
 	Source      *uint32 `json:"source,omitempty"`
 	Destination *uint32 `json:"destination,omitempty"`
 	// Profile is the profile of which it is a packet, if that is another one than the peer's.
-	Profile string `json:"profile,omitempty"`
+	Profile Profile `json:"profile,omitempty"`
 }

@@ -13,10 +13,9 @@ type Failure struct {
 	// Time is when, of the last one if there were several.
 	Time time.Time `json:"time"`
 	// Rank is the local rank, and Peer the other one; null if there is none in particular.
-	Rank int  `json:"rank"`
-	Peer *int `json:"peer"`
-	// Operation is one of the Operation constants.
-	Operation string `json:"operation"`
+	Rank      int       `json:"rank"`
+	Peer      *int      `json:"peer"`
+	Operation Operation `json:"operation"`
 	// State is what the operation was waiting in, as WAIT_CLEAR; empty if that is not known.
 	State string `json:"state,omitempty"`
 	// Reason is the error.
@@ -29,7 +28,7 @@ type Failure struct {
 
 // What returns the operation, its peer and its state in words: "send to rank 2, WAIT_CLEAR".
 func (f *Failure) What() string {
-	text := f.Operation
+	text := string(f.Operation)
 	switch {
 	case f.Peer == nil && f.Operation == OperationReceive:
 		text += " from any rank"
@@ -44,14 +43,3 @@ func (f *Failure) What() string {
 	}
 	return text
 }
-
-// The operations that fail.
-const (
-	OperationSend       = "send"
-	OperationReceive    = "receive"
-	OperationCollective = "collective call"
-	// OperationConnection: a peer was declared unreachable.
-	OperationConnection = "connection"
-	// OperationKernel: an exchange of a stand-in's kernel is broken.
-	OperationKernel = "kernel"
-)

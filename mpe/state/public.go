@@ -43,9 +43,9 @@ type Public struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	// As in RankInfo.
-	Role        string          `json:"role"`
+	Role        Role            `json:"role"`
 	Kernel      string          `json:"kernel,omitempty"`
-	KernelState string          `json:"kernel_state,omitempty"`
+	KernelState KernelState     `json:"kernel_state,omitempty"`
 	KernelHolds string          `json:"kernel_holds,omitempty"`
 	Programs    []PublicProgram `json:"programs,omitempty"`
 	Engine      PublicEngine    `json:"engine"`
@@ -76,10 +76,10 @@ type PublicEngine struct {
 // PublicPeer is the part of a peer's state that concerns waits, with the fields of Peer.
 type PublicPeer struct {
 	Rank            int             `json:"rank"`
-	Kind            string          `json:"kind"`
+	Kind            Kind            `json:"kind"`
 	Address         string          `json:"address"`
-	Profile         string          `json:"profile"`
-	Transport       string          `json:"transport,omitempty"`
+	Profile         Profile         `json:"profile"`
+	Transport       Transport       `json:"transport,omitempty"`
 	Sending         *Wait           `json:"sending,omitempty"`
 	Receiving       *Wait           `json:"receiving,omitempty"`
 	Deferred        *Deferred       `json:"deferred,omitempty"`

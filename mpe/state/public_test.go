@@ -136,7 +136,7 @@ func TestBounds(t *testing.T) {
 	}
 	r = rankWith(1)
 	r.Engine.Peers[0].NetworkError, r.KernelState = strings.Repeat("é", MaxText), "\x1b[2J\n"
-	if got, err := DecodePublic(encoded(r), 0, 2); err != nil || len(got.Engine.Peers[0].NetworkError) > MaxText || strings.ContainsAny(got.KernelState, "\x1b\n") {
+	if got, err := DecodePublic(encoded(r), 0, 2); err != nil || len(got.Engine.Peers[0].NetworkError) > MaxText || strings.ContainsAny(string(got.KernelState), "\x1b\n") {
 		t.Errorf("texts: %v, %q", err, got.KernelState)
 	}
 }

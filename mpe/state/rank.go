@@ -1,5 +1,7 @@
 package state
 
+import "strings"
+
 // Rank is the state of a rank.
 type Rank struct {
 	RankInfo
@@ -9,21 +11,20 @@ type Rank struct {
 // RankInfo is the state of a rank without that of its engine.
 type RankInfo struct {
 	Rank    int    `json:"rank"`
-	Role    string `json:"role"`
+	Role    Role   `json:"role"`
 	Address string `json:"address"`
-	// Kernel is what a stand-in runs, KernelState one of the Kernel constants, and
-	// KernelError why it failed.
-	Kernel      string `json:"kernel,omitempty"`
-	KernelState string `json:"kernel_state,omitempty"`
-	KernelError string `json:"kernel_error,omitempty"`
+	// Kernel is what a stand-in runs, and KernelError why it failed.
+	Kernel      string      `json:"kernel,omitempty"`
+	KernelState KernelState `json:"kernel_state,omitempty"`
+	KernelError string      `json:"kernel_error,omitempty"`
 	// KernelHolds is why the program of a kernel exec exchanges no messages, or the signal with
 	// which a role in simulation holds its messages up, since which cycle, and how. It is empty for
 	// other kernels.
 	KernelHolds string `json:"kernel_holds,omitempty"`
 	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`
-	// Transports are those of its links: udp, tcp, shm.
-	Transports []string `json:"transports"`
+	// Transports are those of its links.
+	Transports []Transport `json:"transports"`
 	// ReceiveBuffer is the size in bytes that the kernel granted the rank's UDP socket,
 	// of ReceiveBufferRequested; both are 0 without one.
 	ReceiveBuffer          int `json:"receive_buffer"`
@@ -46,6 +47,15 @@ type RankInfo struct {
 	Oversubscribed bool `json:"oversubscribed"`
 	// Attached are the programs that use the rank.
 	Attached []Program `json:"attached,omitempty"`
+}
+
+// TransportText returns the transports with a separator between them.
+func (r *RankInfo) TransportText(separator string) string {
+	names := make([]string, len(r.Transports))
+	for i, t := range r.Transports {
+		names[i] = string(t)
+	}
+	return strings.Join(names, separator)
 }
 
 // Offload is what the kernel does for a UDP socket.
@@ -82,19 +92,6 @@ type Program struct {
 	// Stopped: a signal or a debugger has stopped it.
 	Stopped bool `json:"stopped,omitempty"`
 }
-
-// The states of a stand-in's kernel.
-const (
-	KernelRunning = "running"
-	KernelEnded   = "ended"
-	KernelFailed  = "failed"
-)
-
-// The roles of local ranks.
-const (
-	RoleHost    = "host"
-	RoleStandin = "standin"
-)
 
 // Depth is how much of a RankInfo is gathered.
 type Depth uint8

@@ -44,14 +44,12 @@ type Status struct {
 type Member struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// Kind is fpga, cpu or software.
-	Kind string `json:"kind"`
-	// Role is host or standin for a local rank, and empty for a remote one.
-	Role   string `json:"role,omitempty"`
-	Kernel string `json:"kernel,omitempty"`
+	Kind    Kind   `json:"kind"`
+	Role    Role   `json:"role,omitempty"`
+	Kernel  string `json:"kernel,omitempty"`
 	// Profile and Transport are those of the link from this daemon's lowest other rank.
-	Profile   string `json:"profile,omitempty"`
-	Transport string `json:"transport,omitempty"`
+	Profile   Profile   `json:"profile,omitempty"`
+	Transport Transport `json:"transport,omitempty"`
 }
 
 // Member returns the cluster's entry of a rank, or nil.

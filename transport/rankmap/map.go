@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Kind is what runs at a rank, which decides what its peers must expect.
-type Kind string
+type Kind = state.Kind
 
-// The kinds of ranks, as in configuration files.
+// The kinds of ranks.
 const (
-	// FPGA is a deployed FPGA with upstream's Message Passing Engine.
-	FPGA Kind = "fpga"
-	// CPU is a program on upstream's C++ library.
-	CPU Kind = "cpu"
-	// Software is a rank of zrlmpid.
-	Software Kind = "software"
+	FPGA     = state.KindFPGA
+	CPU      = state.KindCPU
+	Software = state.KindSoftware
 )
 
 // NoRank is the rank of an address that is in no map.

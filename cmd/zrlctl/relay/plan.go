@@ -56,7 +56,7 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 		if slices.Contains(addrs, r.Address.Addr()) {
 			return nil, fmt.Errorf("%v is the address of rank %d, and cannot be one of the relay as well: give other addresses", r.Address.Addr(), r.Rank)
 		}
-		kind := rankmap.Kind(r.Peer)
+		kind := r.Peer
 		own[i] = rankmap.Entry{Rank: r.Rank, Addr: r.Address.AddrPort, Kind: kind}
 		seen[i] = rankmap.Entry{Rank: r.Rank, Addr: netip.AddrPortFrom(addrs[r.Rank], r.Address.Port()), Kind: kind}
 	}

@@ -39,7 +39,7 @@ func (f Filter) match(rank, peer int, texts ...string) bool {
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	old, _ := d.old()
 	for i := range old {
-		if w := &old[i]; f.match(w.Rank, w.Peer, w.Direction, w.For.String(), w.Text) {
+		if w := &old[i]; f.match(w.Rank, w.Peer, string(w.Direction), w.For.String(), w.Text) {
 			fit = append(fit, w)
 		}
 	}
@@ -52,7 +52,7 @@ func (f Filter) Peers(d *Digest, o Order, all bool) (fit []*Peer, silent, others
 	list := d.once()
 	for i := range list {
 		p := &list[i]
-		texts := []string{p.Kind, p.Address, p.Profile, p.Transport, p.Refuses, p.NetworkError}
+		texts := []string{string(p.Kind), p.Address, string(p.Profile), string(p.Transport), p.Refuses, p.NetworkError}
 		switch {
 		case !f.match(p.Rank, p.Peer, texts...) && !(p.Local && f.match(p.Peer, p.Rank, texts...)):
 			others++
@@ -79,7 +79,7 @@ func (f Filter) Ranks(d *Digest, all bool) (fit, idle []*Rank) {
 	for i := range d.Ranks {
 		r := &d.Ranks[i]
 		switch {
-		case !f.match(r.Rank, r.Rank, r.Role, r.Kernel, r.KernelState, r.Address, strings.Join(r.Transports, " ")):
+		case !f.match(r.Rank, r.Rank, string(r.Role), r.Kernel, string(r.KernelState), r.Address, r.TransportText(" ")):
 		case !all && len(d.Ranks) > manyRanks && r.idle() && !waiting[r.Rank]:
 			idle = append(idle, r)
 		default:

@@ -8,8 +8,7 @@ import (
 
 // Verdict is a digest in a line.
 type Verdict struct {
-	// Level is good, warn or bad.
-	Level string `json:"level"`
+	Level Level `json:"level"`
 	// Text is the most severe problem, More adds to it or is empty.
 	Text string `json:"text"`
 	More string `json:"more,omitempty"`
@@ -18,15 +17,25 @@ type Verdict struct {
 	Announcement string `json:"announcement"`
 }
 
+// Level is how urgent a verdict is.
+type Level string
+
+// The levels of verdicts.
+const (
+	Good Level = "good"
+	Warn Level = "warn"
+	Bad  Level = "bad"
+)
+
 // maxVerdict bounds each text of a verdict, in characters.
 const maxVerdict = 400
 
 // Verdict returns the digest's verdict.
 func (d *Digest) Verdict() Verdict {
 	old, brief := d.old()
-	v := Verdict{Level: "good", Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
+	v := Verdict{Level: Good, Text: "No rank is waiting", Announcement: "No rank has waited longer than 1 s."}
 	if d.Doubtful {
-		v = Verdict{Level: "warn", Text: "No wait is known", Announcement: "No wait is known."}
+		v = Verdict{Level: Warn, Text: "No wait is known", Announcement: "No wait is known."}
 	}
 	if brief > 0 {
 		v.More = words.Plural(brief, "message") + " in progress"
@@ -40,16 +49,16 @@ func (d *Digest) Verdict() Verdict {
 	switch {
 	case len(d.Cycles) > 0:
 		c := d.Cycles[0]
-		v.Level, v.Text = "bad", "Possible deadlock: "+c.Text
+		v.Level, v.Text = Bad, "Possible deadlock: "+c.Text
 		v.More = "For " + words.Duration(c.Seconds)
 		if len(d.Cycles) > 1 {
 			v.More += fmt.Sprintf(", and %s", words.Plural(len(d.Cycles)-1, "more cycle"))
 		}
 		v.Announcement = v.Text + "."
 	case len(old) > 0:
-		v.Level, v.Text = "warn", words.Plural(len(old), "wait")
+		v.Level, v.Text = Warn, words.Plural(len(old), "wait")
 		if old[0].Age() == Long {
-			v.Level = "bad"
+			v.Level = Bad
 		}
 		v.Text += ", longest " + words.Duration(old[0].Seconds)
 		v.More = "" // the list of waits says what for
@@ -57,11 +66,11 @@ func (d *Digest) Verdict() Verdict {
 	}
 	if n := len(failures); n > 0 {
 		if len(old) == 0 {
-			v.Level, v.Text, v.More = "bad", words.Sentence(failures[0].Text), failures[0].Action
+			v.Level, v.Text, v.More = Bad, words.Sentence(failures[0].Text), failures[0].Action
 		}
 		v.Announcement += fmt.Sprintf(" %s: %s.", words.Plural(n, "failure"), failures[0].Text)
 	} else if len(d.Problems) > 0 && len(old) == 0 {
-		v.Level = "warn"
+		v.Level = Warn
 		v.Text += ", " + words.Plural(len(d.Problems), "warning")
 	}
 	v.Text, v.More, v.Announcement = words.Clean(v.Text, maxVerdict), words.Clean(v.More, maxVerdict), words.Clean(v.Announcement, maxVerdict)

@@ -19,9 +19,8 @@ type Wait struct {
 	Peer int `json:"peer"`
 	// Remote: Rank is not a rank of the daemon. Its wait is known from the packet that
 	// it sent.
-	Remote bool `json:"remote,omitempty"`
-	// Direction is Send or Receive.
-	Direction string `json:"direction"`
+	Remote    bool      `json:"remote,omitempty"`
+	Direction Direction `json:"direction"`
 	// For is 0 for a message that is held back.
 	For protocol.Type `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait.
@@ -41,10 +40,13 @@ type Wait struct {
 	InCycle bool `json:"in_cycle,omitempty"`
 }
 
+// Direction of a message.
+type Direction string
+
 // The directions of messages.
 const (
-	Send    = "send"
-	Receive = "receive"
+	Send    Direction = "send"
+	Receive Direction = "receive"
 )
 
 // Age classifies waits by their duration.
@@ -165,7 +167,7 @@ func oncePerPair(ws []Wait) []Wait {
 	return once
 }
 
-func waitOf(rank, peer int, direction string, w *state.Wait, queued int) Wait {
+func waitOf(rank, peer int, direction Direction, w *state.Wait, queued int) Wait {
 	return Wait{
 		Rank: rank, Peer: peer, Direction: direction, For: w.WaitsFor, Seconds: w.Seconds,
 		Bytes: int64(w.Words) * protocol.WordLen, Retransmissions: w.Retransmissions, Queued: queued, Cancelled: w.Cancelled, Text: w.Text,
