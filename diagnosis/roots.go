@@ -125,7 +125,7 @@ func (v *view) certain(e *edge) *Finding {
 // finding makes a finding of a wait and its cause.
 func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	f := &Finding{
-		Cause: cause, Rank: e.to, Peer: e.from, Call: "Recv", Missing: e.missing, Seconds: e.seconds,
+		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
 		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: e.from,
 	}
 	if f.Evidence == nil {
@@ -139,9 +139,9 @@ func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	}
 	switch {
 	case e.call != nil:
-		f.Call, f.Comm, f.Bytes = e.call.Collective, e.call.Comm, new(int64(e.call.Bytes))
+		f.Call, f.Comm, f.Bytes = Call(e.call.Collective), e.call.Comm, new(int64(e.call.Bytes))
 	case e.send:
-		f.Call = "Send"
+		f.Call = Send
 	}
 	if e.wait != nil && e.call == nil {
 		f.Tag, f.Comm = e.wait.Envelope.Tag, e.wait.Envelope.Comm
@@ -183,7 +183,7 @@ func (r *roots) follow(start int) {
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(cycles)) {
-		if f := r.cycle(cycles[part]); f != nil && (!ended || f.Call == "Send" || f.Call == "Recv") {
+		if f := r.cycle(cycles[part]); f != nil && (!ended || f.Call == Send || f.Call == Recv) {
 			r.note(f, start)
 		}
 	}

@@ -37,6 +37,15 @@ type Diagnosis struct {
 	Unanswered []Unanswered `json:"unanswered"`
 }
 
+// Call is what a rank waits in: Send, Recv, or a collective.
+type Call string
+
+// The calls of messages.
+const (
+	Send Call = "Send"
+	Recv Call = "Recv"
+)
+
 // Finding is a root cause.
 type Finding struct {
 	// Cause is the ID of a Cause.
@@ -48,9 +57,9 @@ type Finding struct {
 	Peer int `json:"peer"`
 	// Cycle are the ranks of a cycle.
 	Cycle []int `json:"cycle,omitempty"`
-	// Call is what Peer is in: Send, Recv, or a collective. Tag, Comm and Bytes are those of its operation; Tag is
-	// nil for any, and where there is none, and Bytes nil if it is unknown.
-	Call  string `json:"call"`
+	// Call is what Peer is in. Tag, Comm and Bytes are those of its operation; Tag is nil for any, and where there is
+	// none, and Bytes nil if it is unknown.
+	Call  Call   `json:"call"`
 	Tag   *int   `json:"tag"`
 	Comm  uint32 `json:"comm"`
 	Bytes *int64 `json:"bytes"`

@@ -151,7 +151,7 @@ func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step 
 		t.Fatalf("exit code %d, %+v\n%s", code, d, h.said)
 	}
 	f := &d.Findings[0]
-	if cause != "" && f.Cause != cause || f.Rank != rank || call != "" && f.Call != call || !strings.Contains(f.Text, text) || !strings.Contains(f.Step, step) {
+	if cause != "" && f.Cause != cause || f.Rank != rank || call != "" && string(f.Call) != call || !strings.Contains(f.Text, text) || !strings.Contains(f.Step, step) {
 		t.Errorf("%+v", f)
 	}
 	t.Log(f.Text)

@@ -8,7 +8,7 @@ import (
 
 // kindRow is a kind of finding.
 type kindRow struct {
-	Name string `json:"name"`
+	Name capture.Kind `json:"name"`
 	// Level is 0 for what stops or corrupts an exchange, 1 for what delays
 	// it, 2 for what is worth knowing.
 	Level int `json:"level"`
@@ -34,10 +34,10 @@ func newFindings(r *capture.Report) findingColumns {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		k := slices.IndexFunc(c.Kinds, func(row kindRow) bool { return row.Name == string(f.Kind) })
+		k := slices.IndexFunc(c.Kinds, func(row kindRow) bool { return row.Name == f.Kind })
 		if k < 0 {
 			k = len(c.Kinds)
-			c.Kinds = append(c.Kinds, kindRow{Name: string(f.Kind), Level: levels[f.Kind]})
+			c.Kinds = append(c.Kinds, kindRow{Name: f.Kind, Level: levels[f.Kind]})
 		}
 		c.Kinds[k].Total++
 		c.Kind = append(c.Kind, k)
@@ -48,7 +48,7 @@ func newFindings(r *capture.Report) findingColumns {
 	}
 	for i := range c.Kinds {
 		k := &c.Kinds[i]
-		k.Total = max(k.Total, r.Summary.FindingsByKind[capture.Kind(k.Name)])
+		k.Total = max(k.Total, r.Summary.FindingsByKind[k.Name])
 	}
 	return c
 }

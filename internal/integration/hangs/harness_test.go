@@ -159,7 +159,7 @@ const anyPeer = -2
 type want struct {
 	cause      string
 	rank, peer int
-	call       string
+	call       diagnosis.Call
 	// peer is anyPeer where several ranks wait for the same rank. step and text are in the finding's Step and Text.
 	step, text string
 }
