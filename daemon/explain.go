@@ -55,7 +55,7 @@ func (r *localRank) holdsUp(peer int) string {
 	}
 	for _, w := range r.Engine.Waits(0) {
 		if w.HasDeferred && int(w.Remote) == peer {
-			return w.Text
+			return w.Text()
 		}
 	}
 	return r.kernel.Stats().Holds()

@@ -185,7 +185,7 @@ func TestAbandonedCall(t *testing.T) {
 				t.Errorf("%s: calls under way: %+v", algorithm, s.Calls)
 			}
 			time.Sleep(time.Second)
-			if waits := c.engines[1].Waits(time.Second); len(waits) == 0 || !strings.HasSuffix(waits[0].Text, ", in Bcast by "+algorithm) {
+			if waits := c.engines[1].Waits(time.Second); len(waits) == 0 || !strings.HasSuffix(waits[0].Text(), ", in Bcast by "+algorithm) {
 				t.Errorf("%s: waits: %+v", algorithm, waits)
 			}
 			for i, o := range ops {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/mpe/core"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Probe finds a message that a receive with these would get, without
@@ -61,7 +62,7 @@ func (e *Engine) Probe(ctx context.Context, m Match, wait bool) (Status, bool, e
 		if err != nil {
 			e.core.Probes.End(mine)
 			e.unlock()
-			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, core.DescribeMatch(m), err)
+			return Status{}, false, fmt.Errorf("rank %d waits for a message%s to probe: %w", e.rank, state.DescribeMatch(m.Source, m.Tag, m.Comm), err)
 		}
 	}
 }

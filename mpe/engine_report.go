@@ -18,8 +18,10 @@ func (e *Engine) Peer(rank int) (PeerInfo, error) {
 // Snapshot reports what the rank is doing.
 func (e *Engine) Snapshot() state.Engine {
 	e.lock()
-	defer e.unlock()
-	return e.core.Snapshot()
+	s := e.core.Snapshot()
+	e.unlock()
+	s.Describe()
+	return s
 }
 
 // Depths returns the lengths of the rank's queues. It costs little enough to be called a hundred times a second.

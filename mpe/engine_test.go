@@ -355,7 +355,7 @@ func TestSnapshotSaysWhoWaits(t *testing.T) {
 		if p := c.engines[1].Snapshot().Peers[0]; p.Deferred == nil || p.Deferred.Call != "SEND_INT" {
 			t.Errorf("the peer's deferred request: %+v", p)
 		}
-		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || ws[0].Text != "rank 0 waits for CLEAR_TO_SEND from rank 1" || ws[0].Elapsed != 4*time.Second {
+		if ws := c.engines[0].Waits(3 * time.Second); len(ws) != 2 || ws[0].Text() != "rank 0 waits for CLEAR_TO_SEND from rank 1" || ws[0].Elapsed != 4*time.Second {
 			t.Errorf("waits: %+v", ws)
 		}
 	})

@@ -447,10 +447,10 @@ func TestExtendedWaitsSayWhatFor(t *testing.T) {
 			"rank 0 waits for a message from any rank with tag 7 in communicator 2":                                                    true,
 		}
 		for _, w := range e.Waits(3 * time.Second) {
-			if !want[w.Text] {
-				t.Errorf("says %q", w.Text)
+			if !want[w.Text()] {
+				t.Errorf("says %q", w.Text())
 			}
-			delete(want, w.Text)
+			delete(want, w.Text())
 		}
 		for text := range want {
 			t.Errorf("does not say %q", text)

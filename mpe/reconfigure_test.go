@@ -70,7 +70,7 @@ func TestCutOff(t *testing.T) {
 			t.Fatalf("it ended with %v", err)
 		}
 		cut := c.engines[0].CutOff()
-		if len(cut) != 1 || cut[0].For != protocol.Ack || cut[0].Remote != 1 || !strings.Contains(cut[0].Text, "rank 0 waits for ACK from rank 1") {
+		if len(cut) != 1 || cut[0].For != protocol.Ack || cut[0].Remote != 1 || !strings.Contains(cut[0].Text(), "rank 0 waits for ACK from rank 1") {
 			t.Errorf("%+v", cut)
 		}
 	})

@@ -95,8 +95,8 @@ ranks:
 		t.Errorf("%q", &text)
 	}
 	for _, w := range d.Waits(0) {
-		if named := strings.Contains(w.Text, "before this process started"); named != (w.Remote == 1) {
-			t.Errorf("%q", w.Text)
+		if named := strings.Contains(w.Text(), "before this process started"); named != (w.Remote == 1) {
+			t.Errorf("%q", w.Text())
 		}
 	}
 }

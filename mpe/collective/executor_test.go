@@ -80,7 +80,8 @@ func TestRankMissing(t *testing.T) {
 		executions[rank], ends[rank] = w.start(t, rank, barrier)
 	}
 	w.run()
-	if s := (*w)[0].calls.Calls()[0]; s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; nothing has ever come from rank 3" {
+	s := (*w)[0].calls.Calls()[0]
+	if s.Describe(); s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; nothing has ever come from rank 3" {
 		t.Error(s.Text)
 	}
 	executions[0].Abort(errors.New("enough"))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -35,8 +36,14 @@ type Snapshot struct {
 	// Members are the ranks of the world that take part, by their number in the communicator; nil is all of them in order.
 	Members []int `json:"members,omitempty"`
 	// WaitsFor are the ranks of the world with which messages are under way, or the one that it waits for.
-	WaitsFor []int  `json:"waits_for,omitempty"`
-	Text     string `json:"text"`
+	WaitsFor []int `json:"waits_for,omitempty"`
+	// Text is set by Describe.
+	Text string `json:"text"`
+
+	// since is the age, silent the members from which nothing has ever come. computing: a user's operation computes.
+	since     time.Duration
+	silent    []int
+	computing bool
 }
 
 // counted is the count of a call's algorithm.
@@ -85,19 +92,13 @@ func (e *Executor) Calls() (list []Snapshot) {
 		if of != nil {
 			s.WaitsFor = of.partners()
 		}
-		s.Text = x.describe(&s, since)
+		if !x.begun && len(s.WaitsFor) > 0 {
+			s.silent = x.silent()
+		}
+		s.since, s.computing = since, x.computing > 0
 		list = append(list, s)
 	}
 	return list
-}
-
-// Of says which message it is, to follow the word.
-func (m *Message) Of() string {
-	x := m.x
-	if x.Request == nil {
-		return fmt.Sprintf(" with which it begins %s in communicator %d", x.firstCall(), m.Call.Comm)
-	}
-	return fmt.Sprintf(" of call %d in communicator %d", m.Call.Tag, m.Call.Comm)
 }
 
 // root returns the root as a rank of the world, or nil if the collective has none.
@@ -160,21 +161,6 @@ func (e *Executor) EndedCalls() (list []Ended) {
 	return list
 }
 
-// Collective returns the name of the collective and the number of the call that the message is of, and false for one by which
-// the members of a communicator agree.
-func (m *Message) Collective() (name string, number int, ok bool) {
-	return m.x.Call.Collective.String(), m.x.Tag, m.x.Request != nil
-}
-
-// OfCall says, to end a sentence with, which call the message is of.
-func (m *Message) OfCall() string {
-	x := m.x
-	if x.Request == nil {
-		return ", in " + x.firstCall()
-	}
-	return fmt.Sprintf(", in %v by %s", x.Call.Collective, x.algorithm.Name)
-}
-
 // silent returns the members from which nothing has ever come: a member that does not wait for
 // them itself cannot name them otherwise.
 func (x *Execution) silent() (ranks []int) {
@@ -186,14 +172,57 @@ func (x *Execution) silent() (ranks []int) {
 	return ranks
 }
 
-// firstCall names the first call of a communicator, before which its members agree. Programs know
-// of their own calls only.
-func (x *Execution) firstCall() string {
-	if first := x.e.waitsFor(x); first != nil {
-		return first.Call.Collective.String()
-	}
-	return "its first collective call"
+// Origin is the call that a message, or a wait by shared buffers, belongs to.
+type Origin struct {
+	// Collective and Number are the call; Algorithm is empty for an agreement.
+	Collective, Algorithm string
+	Number                int
+	Comm                  uint32
+	// Agreement: it is one by which the members of a communicator agree before their first call, which is Collective,
+	// or "" if the program has not made it.
+	Agreement bool
 }
+
+// Origin returns the call that the message belongs to.
+func (m *Message) Origin() Origin {
+	x := m.x
+	if x.Request != nil {
+		return x.origin()
+	}
+	o := Origin{Comm: m.Call.Comm, Agreement: true}
+	if first := x.e.waitsFor(x); first != nil {
+		o.Collective = first.Call.Collective.String()
+	}
+	return o
+}
+
+func (x *Execution) origin() Origin {
+	return Origin{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name, Number: x.Tag, Comm: x.Comm}
+}
+
+// Of says which message it is, to follow the word.
+func (o *Origin) Of() string {
+	if o.Agreement {
+		return fmt.Sprintf(" with which it begins %s in communicator %d", o.firstCall(), o.Comm)
+	}
+	return fmt.Sprintf(" of call %d in communicator %d", o.Number, o.Comm)
+}
+
+// OfCall says, to end a sentence with, which call a message belongs to.
+func (o *Origin) OfCall() string {
+	if o.Agreement {
+		return ", in " + o.firstCall()
+	}
+	return fmt.Sprintf(", in %s by %s", o.Collective, o.Algorithm)
+}
+
+// OfAwait says, to end a sentence with, which call waits by shared buffers.
+func (o *Origin) OfAwait() string {
+	return fmt.Sprintf(" in %s by %s, call %d in communicator %d", o.Collective, o.Algorithm, o.Number, o.Comm)
+}
+
+// firstCall names the first call of a communicator. Programs know of their own calls only.
+func (o *Origin) firstCall() string { return cmp.Or(o.Collective, "its first collective call") }
 
 // waitsFor returns the oldest call that waits until the members have agreed by x, or nil.
 func (e *Executor) waitsFor(x *Execution) *Execution {
@@ -223,30 +252,28 @@ func (x *Execution) awaits() (rank int, since handshake.Instant, waits bool) {
 	return x.share.members[x.share.await.rank], x.share.await.since, true
 }
 
-// EachAwait calls yield for each call by shared buffers that waits for a rank: which, since when, and of what that is.
-func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of string)) {
+// EachAwait calls yield for each call by shared buffers that waits for a rank: which, since when, and which call it is.
+func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of Origin)) {
 	for _, x := range e.calls {
 		if rank, since, waits := x.awaits(); waits {
-			yield(rank, since, fmt.Sprintf(" in %v by %s, call %d in communicator %d", x.Call.Collective, x.algorithm.Name, x.Tag, x.Comm))
+			yield(rank, since, x.origin())
 		}
 	}
 }
 
-func (x *Execution) describe(s *Snapshot, since handshake.Instant) string {
+// Describe sets Text.
+func (s *Snapshot) Describe() {
 	how := "by " + s.Algorithm
-	if !x.begun {
+	if s.Algorithm == "" {
 		how = "that not all ranks have begun"
 	}
-	text := fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(since))
+	s.Text = fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(s.since))
 	switch {
+	case len(s.silent) > 0:
+		s.Text += ", waits for " + describeRanks(s.WaitsFor) + "; nothing has ever come from " + describeRanks(s.silent)
 	case len(s.WaitsFor) > 0:
-		text += ", waits for " + describeRanks(s.WaitsFor)
-		if silent := x.silent(); !x.begun && len(silent) > 0 {
-			text += "; nothing has ever come from " + describeRanks(silent)
-		}
-		return text
-	case x.computing > 0:
-		return text + ", computes a user's operation"
+		s.Text += ", waits for " + describeRanks(s.WaitsFor)
+	case s.computing:
+		s.Text += ", computes a user's operation"
 	}
-	return text
 }

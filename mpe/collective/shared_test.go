@@ -371,11 +371,14 @@ func TestSharedReport(t *testing.T) {
 	w.start(t, 1, barrier)
 	w.run()
 	calls := (*w)[0].calls.Calls()
-	if len(calls) != 1 || !slices.Equal(calls[0].WaitsFor, []int{2}) || calls[0].Text != "Barrier by shared, begun 0s ago, waits for rank 2" {
+	if len(calls) != 1 || !slices.Equal(calls[0].WaitsFor, []int{2}) {
+		t.Fatalf("%+v", calls)
+	}
+	if calls[0].Describe(); calls[0].Text != "Barrier by shared, begun 0s ago, waits for rank 2" {
 		t.Errorf("%+v", calls)
 	}
 	var waits []string
-	(*w)[0].calls.EachAwait(func(rank int, _ handshake.Instant, of string) { waits = append(waits, fmt.Sprint(rank, of)) })
+	(*w)[0].calls.EachAwait(func(rank int, _ handshake.Instant, of Origin) { waits = append(waits, fmt.Sprint(rank, of.OfAwait())) })
 	if !slices.Equal(waits, []string{"2 in Barrier by shared, call 2 in communicator 1"}) {
 		t.Error(waits)
 	}

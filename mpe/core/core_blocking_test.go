@@ -280,7 +280,7 @@ func (s *Simulated) waits() string {
 	var texts []string
 	for _, e := range s.w.cores {
 		for _, w := range e.Waits(0) {
-			texts = append(texts, w.Text)
+			texts = append(texts, w.Text())
 		}
 	}
 	return strings.Join(texts, "; ")

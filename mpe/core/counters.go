@@ -56,25 +56,21 @@ func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 		return false
 	}
 	p.count(c)
-	for w := range p.sendWaits { // the first is the oldest that does not rest
-		if elapsed := e.at - w.Since; !c.OldestSend.Waits || elapsed > c.OldestSend.Elapsed {
-			c.OldestSend = state.OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
-		}
-		break
-	}
-	for w := range p.recvWaits {
-		if elapsed := e.at - w.Since; w.req != nil && (!c.OldestRecv.Waits || elapsed > c.OldestRecv.Elapsed) {
-			c.OldestRecv = state.OldestWait{Waits: true, For: w.For, Elapsed: elapsed}
-		}
-	}
 	return true
 }
 
-// count fills in what is counted of a peer, without what waits.
+// count fills in the counters of a peer.
 func (p *peer) count(c *state.PeerCounters) {
 	*c = state.PeerCounters{
 		Rank: p.rank, MessageCounts: state.MessageCounts{Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed},
 		SentBytes: p.sentBytes, ReceivedBytes: p.recvBytes, Drops: p.drops, Events: p.events, Silent: p.silent(),
 	}
 	p.counters(c)
+}
+
+// older sets *oldest to a wait that is older, or the first.
+func older(e *Core, oldest *state.OldestWait, waitsFor protocol.Type, since handshake.Instant) {
+	if elapsed := e.at - since; !oldest.Waits || elapsed > oldest.Elapsed {
+		*oldest = state.OldestWait{Waits: true, For: waitsFor, Elapsed: elapsed}
+	}
 }

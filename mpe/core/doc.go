@@ -23,8 +23,7 @@
 // a message that arrives, unexpected.go one that waits, placement.go where its payload
 // is placed, self.go what a rank sends to itself; timer.go acts on deadlines. cancel.go
 // cancels, probe.go probes, room.go refuses what a peer has no room for, and
-// restingsends.go keeps sends that libraries no longer follow. waits.go says what waits,
-// and waits_text.go how that reads; report.go, counters.go and status.go report.
-// collectives.go gives package collective what it needs to execute collective calls, and
+// restingsends.go keeps sends that libraries no longer follow. waits.go says what waits;
+// report.go, counters.go and status.go report. collectives.go gives package collective what it needs to execute collective calls, and
 // flow.go sends a message on while it arrives.
 package core

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 var (
@@ -61,14 +62,18 @@ type WaitError struct {
 	InTransfer bool
 	// Network is the last error of the network towards the peer, if any.
 	Network error
-	text    string
-	cause   error
-	open    string // what it leaves at its peer, or empty
+	// facts, as of at, are what Error makes its text of; nil if nothing is known.
+	facts *state.WaitFacts
+	at    handshake.Instant
+	cause error
 }
 
 // Error says who waited for what, from whom, since when, and why it ended.
 func (e *WaitError) Error() string {
-	s := e.text
+	s, open := "", ""
+	if e.facts != nil {
+		s, open = e.facts.TextAt(e.at), e.facts.LeavesOpen()
+	}
 	if e.InTransfer {
 		s += "; the transfer had begun and goes on without the caller"
 	}
@@ -76,8 +81,8 @@ func (e *WaitError) Error() string {
 		s += fmt.Sprintf("; the network says: %v", e.Network)
 	}
 	s = fmt.Sprintf("%s: %v", s, e.cause)
-	if e.open != "" {
-		s += "; " + e.open
+	if open != "" {
+		s += "; " + open
 	}
 	return s
 }

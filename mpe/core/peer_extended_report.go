@@ -10,7 +10,8 @@ import (
 func (l *extendedLink) load() (sends int, moving bool) { return l.conn.Sends(), l.conn.Busy() }
 
 func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
-	w, more := Waiting{Send: true, Moving: true, peer: l.p}, true
+	w, more := Waiting{Moving: true, peer: l.p}, true
+	w.Send = true
 	l.conn.EachSend(func(st extended.SendState) bool {
 		// One that was sent at a time that is not known yet has just been sent.
 		st.Since = min(st.Since, l.p.e.at)
@@ -74,7 +75,16 @@ func (l *extendedLink) counters(c *state.PeerCounters) {
 	c.QueuedSends, c.InFlight, c.InFlightPackets = st.Queued, st.Begun, st.InFlight
 	c.RoundTrip = st.RoundTrip
 	if w, ok := l.restWait(); ok {
-		c.OldestSend = state.OldestWait{Waits: true, For: w.For, Elapsed: l.p.e.at - w.Since}
+		older(l.p.e, &c.OldestSend, w.For, w.Since)
+	}
+	l.conn.EachSend(func(st extended.SendState) bool { // the first is the oldest that does not rest
+		older(l.p.e, &c.OldestSend, sendWait(&st).For, min(st.Since, l.p.e.at))
+		return false
+	})
+	for in := range l.ins.all {
+		if in.req != nil {
+			older(l.p.e, &c.OldestRecv, protocol.Data, in.phases.Start)
+		}
 	}
 }
 
@@ -87,4 +97,11 @@ func (l *extendedLink) snapshot(s *state.Peer, _ handshake.Instant) {
 		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.conn.Scarce(),
 		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
 	}
+}
+
+// collect copies what waits for the peer are put into words by.
+func (l *extendedLink) collect(w *Waiting, f *state.ExtendedFacts) {
+	_, remote := l.conn.Session()
+	f.Send, f.Connected, f.Version = w.send, remote != 0, l.conn.ForeignVersion()
+	f.NoCredit = l.conn.Stats().MessageCredit == 0
 }

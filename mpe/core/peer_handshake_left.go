@@ -1,10 +1,10 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // leftover describes what a program that is gone leaves at a deployed node. The node goes on with it: it asks for the
@@ -151,18 +151,15 @@ func (l *handshakeLink) programEnded(clean bool) {
 	l.perform(nil)
 }
 
-// leftText describes operations that a program that is gone left open, or returns "".
-func (l *handshakeLink) leftText() string {
-	switch rank := l.p.rank; {
+// leftOpen returns which operation a program that is gone left open, if any.
+func (l *handshakeLink) leftOpen() state.LeftOpen {
+	switch {
 	case l.sending != nil && l.sending.discards:
-		return fmt.Sprintf("a send of a program that has ended is open: rank %d may ask for its DATA, or has not "+
-			"acknowledged it", rank)
+		return state.LeftSend
 	case l.recving != nil && l.recving.discards:
-		return fmt.Sprintf("rank %d was cleared to send a message to an operation that was aborted: it is "+
-			"discarded", rank)
+		return state.LeftReceive
 	case l.isLeft():
-		return fmt.Sprintf("a message of rank %d that begins now is for a program that has ended: it is "+
-			"discarded", rank)
+		return state.LeftNext
 	}
-	return ""
+	return state.LeftNothing
 }

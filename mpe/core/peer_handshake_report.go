@@ -27,7 +27,8 @@ func (l *handshakeLink) sendWaits(yield func(*Waiting) bool) {
 	if !ok || l.pair.SendLeft() { // no caller waits for it
 		return
 	}
-	w := Waiting{Wait: wait, Send: true, Moving: sendMoves(wait), peer: l.p, req: l.sending}
+	w := Waiting{Moving: sendMoves(wait), peer: l.p, req: l.sending}
+	w.Wait, w.Send = wait, true
 	if !yield(&w) {
 		return
 	}
@@ -43,7 +44,9 @@ func (l *handshakeLink) sendWaits(yield func(*Waiting) bool) {
 
 func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
 	if wait, ok := l.pair.RecvWait(); ok {
-		yield(&Waiting{Wait: wait, Moving: recvMoves(wait), blocks: true, peer: l.p, req: l.recving})
+		w := Waiting{Moving: recvMoves(wait), blocks: true, peer: l.p, req: l.recving}
+		w.Wait = wait
+		yield(&w)
 	}
 }
 
@@ -60,6 +63,12 @@ func (l *handshakeLink) counters(c *state.PeerCounters) {
 	if l.sending != nil && !l.pair.SendLeft() {
 		c.InFlight = 1
 	}
+	if w, ok := l.pair.SendWait(); ok && !l.pair.SendLeft() {
+		older(p.e, &c.OldestSend, w.For, w.Since)
+	}
+	if w, ok := l.pair.RecvWait(); ok && l.recving != nil {
+		older(p.e, &c.OldestRecv, w.For, w.Since)
+	}
 }
 
 func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
@@ -69,8 +78,21 @@ func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 	if h, since, ok := l.pair.UnansweredClear(); ok {
 		s.UnansweredClear = &state.Deferred{Call: state.CallOf(h.Call), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
-	s.Left = l.leftText()
+	s.LeftOpen = l.leftOpen()
 	if err := l.pair.DeadEnd(); err != nil {
 		s.Refuses = err.Cause.Error()
+	}
+}
+
+// collect copies what waits for the peer are put into words by.
+func (l *handshakeLink) collect(f *state.HandshakeFacts) {
+	p := l.p
+	f.Profile, f.Address, f.Heard, f.Foreign = p.profile, p.cfg.Address, p.packetsIn > 0, l.foreign
+	f.AsksOnce = l.keeper != nil && p.cfg.Handshake.Peer.OneAtATime
+	f.Numbered = p.cfg.Handshake.Peer.Numbered
+	f.SendDiscarded = l.sending != nil && l.sending.discards
+	if f.Receiving = l.recving != nil; f.Receiving {
+		f.Ahead, _ = l.pair.RecvWait()
+		f.Discards = l.recving.discards
 	}
 }

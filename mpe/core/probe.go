@@ -1,9 +1,6 @@
 package core
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // Probe is a caller that waits for a message.
 type Probe struct {
@@ -80,21 +77,6 @@ func (s *Probes) End(mine *Probe) {
 			return
 		}
 	}
-}
-
-// DescribeMatch puts what a receive waits for into words.
-func DescribeMatch(m Match) string {
-	s := " from any rank"
-	if m.Source != AnySource {
-		s = fmt.Sprintf(" from rank %d", m.Source)
-	}
-	if m.Tag != AnyTag {
-		s += fmt.Sprintf(" with tag %d", m.Tag)
-	}
-	if m.Comm != 0 {
-		s += fmt.Sprintf(" in communicator %d", m.Comm)
-	}
-	return s
 }
 
 // Probes are the callers that wait for messages.

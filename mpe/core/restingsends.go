@@ -289,7 +289,8 @@ func (l *extendedLink) restWait() (w Waiting, ok bool) {
 		State: extended.WaitClear, Local: uint32(l.p.e.rank), Remote: uint32(l.p.rank),
 		Since: min(oldest.posted, l.p.e.at), Length: int64(oldest.length),
 	}}
-	w = Waiting{Wait: sendWait(&st), Send: true, Moving: true, peer: l.p, send: st}
+	w = Waiting{Moving: true, peer: l.p, send: st}
+	w.Wait, w.Send = sendWait(&st), true
 	w.req = &Request{kind: oldest.kind, peer: l.p.rank, p: l.p, posted: oldest.posted, tag: oldest.tag, comm: oldest.comm}
 	return w, true
 }

@@ -6,11 +6,12 @@ func (e *Core) Snapshot() state.Engine {
 	s := state.Engine{Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at), Ended: age(e.at, e.lastEnd)}
 	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
 	s.EndedCalls = e.calls.EndedCalls()
+	var counts state.PeerCounters
 	of := make([]*state.Peer, len(e.peers)) // by rank
 	s.Peers = make([]state.Peer, 0, len(e.peers))
 	for rank, p := range e.peers {
 		if p != nil {
-			s.Peers = append(s.Peers, p.common())
+			s.Peers = append(s.Peers, p.common(&counts))
 			of[rank] = &s.Peers[len(s.Peers)-1]
 			p.snapshot(of[rank], e.at)
 		}
@@ -19,7 +20,7 @@ func (e *Core) Snapshot() state.Engine {
 		switch {
 		case w.AnySource && w.Posted:
 			keepFirst(e, &s.AnySource, w, nil)
-		case w.peer == nil || w.req == nil && !w.Send && w.of == "": // of this rank, or detached
+		case w.peer == nil || w.req == nil && !w.Send && w.Call == nil: // of this rank, or detached
 		case w.Send:
 			p := of[w.Remote]
 			keepFirst(e, &p.Sending, w, &p.QueuedSends)
@@ -49,10 +50,11 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 		}
 		return
 	}
-	finishWait(e, w)
+	facts := new(state.WaitFacts)
+	w.collect(e, facts)
 	s := &state.Wait{
-		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got, Text: w.Text,
-		Cancelled: w.detached(), Envelope: envelope(w),
+		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got,
+		Facts: facts, Cancelled: facts.Detached, Envelope: envelope(w),
 	}
 	if w.HasDeferred {
 		s.Deferred = state.CallOf(w.Deferred)
@@ -60,10 +62,9 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	*first = s
 }
 
-// common is the snapshot of what every kind of peer has.
-func (p *peer) common() state.Peer {
-	var c state.PeerCounters
-	p.count(&c)
+// common is the snapshot of what every kind of peer has. Its counters are filled in as well.
+func (p *peer) common(c *state.PeerCounters) state.Peer {
+	p.count(c)
 	s := state.Peer{
 		Rank: p.rank, Kind: p.cfg.Kind, Address: p.cfg.Address, Profile: state.ProfileOf(p.profile), MessageCounts: c.MessageCounts,
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,

@@ -23,9 +23,10 @@ func envelope(w *Waiting) state.Envelope {
 	}
 	switch m := r.message; {
 	case m != nil:
-		var named bool
-		if v.Collective, v.Number, named = m.Collective(); !named {
-			v.Collective, v.Number, v.Agreement = "", 0, true
+		if o := m.Origin(); o.Agreement {
+			v.Agreement = true
+		} else {
+			v.Collective, v.Number = o.Collective, o.Number
 		}
 	case r.tag != AnyTag && !r.p.noTags():
 		v.Tag = new(int(r.tag))

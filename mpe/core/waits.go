@@ -1,36 +1,29 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // Waiting is an operation that has not ended, and what it waits for. Status, errors,
 // counters and warnings are made of it.
 type Waiting struct {
-	handshake.Wait
-	// Send is the direction. Posted: it is a receive that no message has matched;
-	// AnySource: from any source, and Remote is undefined.
-	Send, Posted, AnySource bool
-	// Queued is how many operations of the same pair and direction are ahead of one
-	// whose handshake has not begun. Behind: nothing of a send was sent, because of
-	// others or for want of credit.
-	Queued int
+	state.Pending
+	// Behind: nothing of a send was sent, because of others or for want of credit.
 	Behind bool
 	// Moving: data is on the move, so that Close waits for it.
 	Moving bool
-	// Elapsed is the time since Since, and Text the wait in words, without its age. They
-	// are set in what the engine returns.
+	// Elapsed is the time since Since. It and facts, for Text, are set in what the engine returns.
 	Elapsed time.Duration
-	Text    string
+	facts   *state.WaitFacts
 
 	// blocks: no other operation of the pair and direction begins before it has ended.
 	blocks bool
 	peer   *peer              // nil: none, or any
-	of     string             // which call by shared buffers it is of, to follow what waits for a rank
 	req    *Request           // nil if it is detached
 	send   extended.SendState // of a send of the extended profile
 }
@@ -55,10 +48,11 @@ func eachWait(e *Core, yield func(*Waiting)) {
 			yield(w)
 		}
 	}
-	e.calls.EachAwait(func(rank int, since handshake.Instant, of string) {
-		yield(&Waiting{
-			Wait: handshake.Wait{State: handshake.WaitRequest, Local: uint32(e.rank), Remote: uint32(rank), Since: since}, peer: e.peers[rank], of: of,
-		})
+	e.calls.EachAwait(func(rank int, since handshake.Instant, of collective.Origin) {
+		w := Waiting{peer: e.peers[rank]}
+		w.State, w.Local, w.Remote, w.Since = handshake.WaitRequest, uint32(e.rank), uint32(rank), since
+		w.Call = &of
+		yield(&w)
 	})
 }
 
@@ -75,12 +69,11 @@ func postedWaits(e *Core, m *matcher) func(yield func(*Waiting) bool) {
 }
 
 func postedWait(e *Core, r *Request) Waiting {
-	w := Waiting{
-		Wait: handshake.Wait{
-			ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank), Since: r.posted, Words: r.words(),
-		},
-		Posted: true, AnySource: r.peer == AnySource, peer: r.p, req: r,
+	w := Waiting{peer: r.p, req: r}
+	w.Wait = handshake.Wait{
+		ID: r.id, State: handshake.WaitRequest, For: handshake.WaitRequest.WaitsFor(), Local: uint32(e.rank), Since: r.posted, Words: r.words(),
 	}
+	w.Posted, w.AnySource = true, r.peer == AnySource
 	if r.peer >= 0 {
 		w.Remote = uint32(r.peer)
 	}
@@ -91,10 +84,10 @@ func postedWait(e *Core, r *Request) Waiting {
 func waitOf(e *Core, r *Request) Waiting {
 	switch {
 	case r.send() && r.p == nil: // to this rank
-		return Waiting{
-			Wait: handshake.Wait{ID: r.id, State: handshake.WaitClear, Local: uint32(e.rank), Remote: uint32(e.rank), Since: r.posted},
-			Send: true, req: r,
-		}
+		w := Waiting{req: r}
+		w.Wait = handshake.Wait{ID: r.id, State: handshake.WaitClear, Local: uint32(e.rank), Remote: uint32(e.rank), Since: r.posted}
+		w.Send = true
+		return w
 	case r.send():
 		for w := range r.p.sendWaits {
 			if w.req == r {
@@ -139,7 +132,8 @@ func postedBefore(e *Core, r *Request) int {
 // waitError is the error of a request whose caller's context has ended with cause.
 func waitError(e *Core, r *Request, cause error) *WaitError {
 	w := waitOf(e, r)
-	err := &WaitError{Wait: w.Wait, Queued: w.Queued, text: explain(e, &w, e.at), cause: cause, open: w.leavesOpen()}
+	err := &WaitError{Wait: w.Wait, Queued: w.Queued, facts: new(state.WaitFacts), at: e.at, cause: cause}
+	w.collect(e, err.facts)
 	if w.peer != nil {
 		err.Network = w.peer.sendErr
 	}
@@ -148,6 +142,35 @@ func waitError(e *Core, r *Request, cause error) *WaitError {
 
 // detached reports whether the caller of a send has ended it, and its transfer goes on.
 func (w *Waiting) detached() bool { return w.Send && (w.req == nil || w.req.detached) }
+
+// Text puts the wait into words, without its age. It is empty for a Waiting that is not an engine's.
+func (w *Waiting) Text() string {
+	if w.facts == nil {
+		return ""
+	}
+	return w.facts.Text()
+}
+
+// collect sets Elapsed, and copies what the wait is put into words by.
+func (w *Waiting) collect(e *Core, f *state.WaitFacts) {
+	w.Elapsed = e.at - w.Since
+	f.Pending, f.Detached = w.Pending, w.detached()
+	if r := w.req; r != nil {
+		f.Began, f.Tag, f.Comm, f.Discarded = r.posted, int(r.tag), r.comm, r.discards
+		if f.InCall = r.message != nil; f.InCall {
+			f.Of = r.message.Origin()
+		}
+	}
+	switch p := w.peer; {
+	case p == nil || w.Call != nil:
+	case p.extended != nil:
+		f.Link = state.ExtendedLink
+		p.extended.collect(w, &f.Extended)
+	default:
+		f.Link = state.HandshakeLink
+		p.handshake.collect(&f.Handshake)
+	}
+}
 
 // Waits is Engine.Waits.
 func (e *Core) Waits(atLeast time.Duration) []Waiting {
@@ -162,7 +185,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 				return
 			}
 			seen[from] = true
-		case w.of != "":
+		case w.Call != nil:
 		case w.req == nil && !w.Send, w.Queued > 0:
 			return
 		case w.Behind: // one speaks for those behind it
@@ -172,7 +195,8 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 			behind = w.peer
 		}
 		if e.at-w.Since >= atLeast {
-			finishWait(e, w)
+			w.facts = new(state.WaitFacts)
+			w.collect(e, w.facts)
 			ws = append(ws, *w)
 		}
 	})
@@ -186,16 +210,17 @@ func (e *Core) Moving() []Waiting {
 	eachWait(e, func(w *Waiting) {
 		if w.Moving {
 			named[w.peer] = true
-			finishWait(e, w)
+			w.facts = new(state.WaitFacts)
+			w.collect(e, w.facts)
 			ws = append(ws, *w)
 		}
 	})
 	for _, p := range e.peers {
 		if p != nil && p.busy() && !named[p] { // not of messages, but of what ends them
-			ws = append(ws, Waiting{
-				Wait: handshake.Wait{Local: uint32(e.rank), Remote: uint32(p.rank), Since: e.at},
-				Text: fmt.Sprintf("rank %d has sent rank %d what it has not acknowledged", e.rank, p.rank),
-			})
+			var w Waiting
+			w.Local, w.Remote, w.Since = uint32(e.rank), uint32(p.rank), e.at
+			w.facts = &state.WaitFacts{Pending: w.Pending, Unacknowledged: true}
+			ws = append(ws, w)
 		}
 	}
 	return ws

@@ -37,6 +37,26 @@ type Engine struct {
 	Ended *float64 `json:"ended_seconds"`
 }
 
+// Describe puts waits and calls into words: an engine leaves that to be done without its lock.
+func (e *Engine) Describe() {
+	e.AnySource.describe()
+	for i := range e.Peers {
+		p := &e.Peers[i]
+		p.Sending.describe()
+		p.Receiving.describe()
+		p.Left = p.LeftOpen.text(p.Rank)
+	}
+	for i := range e.Calls {
+		e.Calls[i].Describe()
+	}
+}
+
+func (w *Wait) describe() {
+	if w != nil {
+		w.Text, w.Facts = w.Facts.Text(), nil
+	}
+}
+
 // Peer is what a rank is doing with one peer.
 type Peer struct {
 	Rank    int     `json:"rank"`
@@ -83,8 +103,9 @@ type Peer struct {
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
 	// Extended is set for a peer of the extended profile.
 	Extended *Extended `json:"extended,omitempty"`
-	// Left describes operations with the peer that a program left open when it ended, if there are any.
-	Left string `json:"left,omitempty"`
+	// Left describes the operation with the peer that a program left open when it ended, LeftOpen.
+	Left     string   `json:"left,omitempty"`
+	LeftOpen LeftOpen `json:"-"`
 	// Refuses is the error that brought the peer into a dead end, if it is in one: operations with it are refused.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the last error of the network towards the peer.
@@ -173,7 +194,9 @@ type Wait struct {
 	Envelope Envelope `json:"envelope"`
 	// Deferred is the call of the peer's SEND_REQUEST that the posted receive does not match.
 	Deferred CallName `json:"deferred,omitempty"`
-	Text     string   `json:"text"`
+	// Text is made of Facts by Engine.Describe.
+	Text  string     `json:"text"`
+	Facts *WaitFacts `json:"-"`
 }
 
 // Deferred describes a SEND_REQUEST or CLEAR_TO_SEND that waits for the

@@ -97,6 +97,9 @@ func eachField(of reflect.Type, prefix string, visit func(name string)) {
 	}
 	for f := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" { // which JSON leaves out
+			continue
+		}
 		visit(prefix + name)
 		eachField(f.Type, prefix+name+".", visit)
 	}

@@ -1,0 +1,38 @@
+package mpe_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// TestCountersAllocations: a scrape does not allocate for each peer, whatever waits.
+func TestCountersAllocations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ranks = 64
+		c := newCluster(t, ranks, handshake.Rules{}, nil)
+		defer c.close()
+		e := c.engines[0]
+		for peer := 1; peer < ranks; peer++ {
+			start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: peer, Buf: make([]byte, 16)})
+			start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Buf: make([]byte, 16)})
+		}
+		synctest.Wait()
+		waiting := 0
+		allocations := testing.AllocsPerRun(10, func() {
+			waiting = 0
+			e.Counters(func(*state.RankCounters) {}, func(c *state.PeerCounters) {
+				if c.OldestSend.For == protocol.ClearToSend && c.OldestRecv.For == protocol.SendRequest {
+					waiting++
+				}
+			})
+		})
+		if waiting != ranks-1 || allocations > ranks/4 {
+			t.Errorf("%v allocations, and %d peers with waits", allocations, waiting)
+		}
+	})
+}
