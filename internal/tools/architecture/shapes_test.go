@@ -1,0 +1,110 @@
+package architecture
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// waitFields are names of fields: of a wait, one of each line says for whom, for what and since when.
+var waitFields = [][]string{
+	{"peer", "remote", "to", "on"},
+	{"for", "what", "state", "missing", "waitsfor"},
+	{"since", "seconds", "elapsed", "age"},
+}
+
+// eachFile calls visit for every file of the product that is no test and not generated.
+func eachFile(t *testing.T, visit func(folder string, fset *token.FileSet, f *ast.File)) {
+	t.Helper()
+	fset := token.NewFileSet()
+	for _, p := range list(t, "./...") {
+		if f, _ := floorOf(p.path()); f == outside {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(fset, file, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ast.IsGenerated(f) {
+				visit(p.path(), fset, f)
+			}
+		}
+	}
+}
+
+// TestWaits: no more types than before describe a wait. A type that embeds another is not one more.
+func TestWaits(t *testing.T) {
+	var found []string
+	eachFile(t, func(folder string, _ *token.FileSet, f *ast.File) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.TypeSpec); ok && describesWait(s) {
+				found = append(found, folder+"."+s.Name.Name)
+			}
+			return true
+		})
+	})
+	compare(t, "a type that describes a wait", found, waits)
+}
+
+// describesWait reports whether a type is a struct with a field of each line of waitFields, or of two and Wait in its
+// name.
+func describesWait(s *ast.TypeSpec) bool {
+	typ, ok := s.Type.(*ast.StructType)
+	if !ok {
+		return false
+	}
+	var names []string
+	for _, f := range typ.Fields.List {
+		for _, n := range f.Names {
+			names = append(names, strings.ToLower(n.Name))
+		}
+	}
+	fields := 0
+	for _, line := range waitFields {
+		if slices.ContainsFunc(line, func(name string) bool { return slices.Contains(names, name) }) {
+			fields++
+		}
+	}
+	return fields == len(waitFields) || fields == len(waitFields)-1 && strings.Contains(s.Name.Name, "Wait")
+}
+
+// TestSizes: no file, and no function, is longer than the longest one was, in tens of lines.
+func TestSizes(t *testing.T) {
+	var file, function size
+	eachFile(t, func(folder string, fset *token.FileSet, f *ast.File) {
+		start := fset.Position(f.FileStart)
+		file.note(filepath.Join(folder, filepath.Base(start.Filename)), fset.Position(f.FileEnd).Line-start.Line)
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok {
+				function.note(folder+"."+d.Name.Name, fset.Position(d.End()).Line-fset.Position(d.Pos()).Line+1)
+			}
+		}
+	})
+	bound(t, fmt.Sprintf("lines (in tens) of %s, the longest file", file.name), (file.lines+9)/10, fileTens)
+	bound(t, fmt.Sprintf("lines (in tens) of %s, the longest function", function.name), (function.lines+9)/10, functionTens)
+}
+
+// size is the longest of what was noted.
+type size struct {
+	name  string
+	lines int
+}
+
+func (s *size) note(name string, lines int) {
+	if lines > s.lines {
+		*s = size{name, lines}
+	}
+}
