@@ -70,6 +70,10 @@ func TestWaitText(t *testing.T) {
 			"rank 0 has waited 2s for DATA from rank 2, for an operation that was aborted: it is discarded"},
 		{pair(held, ahead), "rank 0 holds a send to rank 2 back, behind a message from it, for an operation that " +
 			"was aborted: it is discarded", ""},
+		{pair(held, HandshakeFacts{Address: "10.0.0.2:2718"}), "rank 0 holds a send to rank 2 back, behind a message " +
+			"from it", ""},
+		{pair(sends, HandshakeFacts{Heard: true, Address: "10.0.0.2:2718", SendDiscarded: true}),
+			"rank 0 waits for CLEAR_TO_SEND from rank 2", ""},
 		{conn(sends, extended.WaitClear, ExtendedFacts{}), "rank 0 waits for rank 2 to post the receive of 100 " +
 			"bytes with tag 5", ""},
 		{with(conn(sends, extended.WaitClear, ExtendedFacts{}), func(w *WaitFacts) { w.InCall, w.Of = true, call }),
