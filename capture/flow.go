@@ -113,7 +113,7 @@ func (f *flow) request(e *Event) {
 }
 
 // next begins a message with its SEND_REQUEST.
-func (f *flow) next(e *Event) *message {
+func (f *flow) next(e *Event) {
 	m := f.open(e)
 	m.request = e.Time
 	m.step(e, "SEND_REQUEST", true, false)
@@ -127,7 +127,6 @@ func (f *flow) next(e *Event) *message {
 			about(m, f.early.packets...)
 		f.takeEarly(m)
 	}
-	return m
 }
 
 // wasNext decides that a SEND_REQUEST which may have been a late copy was that of the next message, as the sender goes on
