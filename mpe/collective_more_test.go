@@ -226,6 +226,31 @@ func TestAbandonedCall(t *testing.T) {
 	}
 }
 
+// TestSilentMember: a first call that waits names the members from which nothing has ever come, and no others.
+func TestSilentMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 3, nil)
+		call := colltest.New(coll.Barrier, "", 3, 0, 0)
+		ops := []mpe.Op{begin(t, call, c.engines[0], 2), begin(t, call, c.engines[1], 2)}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for rank, e := range c.engines[:2] { // rank 1 has told rank 2 of the call, and got an ACK
+			s := e.Snapshot()
+			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text, "nothing has ever come from rank 2") != (rank == 0) {
+				t.Errorf("rank %d: %+v", rank, s.Calls)
+			}
+		}
+		for _, o := range ops {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := o.Await(ctx); err == nil {
+				t.Error("the call has ended without rank 2")
+			}
+			cancel()
+		}
+		c.close()
+	})
+}
+
 // Before the last rank is ready no byte of an atomic broadcast moves. When it is, all
 // get the data.
 func TestAtomicIsAllOrNothing(t *testing.T) {
