@@ -32,23 +32,22 @@ func TestSegments(t *testing.T) {
 		}
 		return path
 	}
-	values := func(together int, field string) (all []string, frames int) {
-		for _, f := range dissect(t, record(together)) {
-			if names := f.experts(); len(names) > 0 {
-				t.Errorf("frame %s: %v", f.one(t, "frame.number"), names)
-			}
-			all, frames = append(all, f[field]...), frames+1
-		}
-		return all, frames
+	wire, host := dissect(t, record(1)), dissect(t, record(capturetest.MaxOffload))
+	if len(host) >= len(wire) {
+		t.Fatalf("%d frames, and %d on the wire: nothing is in one piece", len(host), len(wire))
 	}
 	for _, field := range []string{"zrlmpi.type", "zrlmpi.data.offset", "zrlmpi.data.bytes", "zrlmpi.data.complete", "zrlmpi.message"} {
-		want, on := values(1, field)
-		got, before := values(capturetest.MaxOffload, field)
-		if before >= on {
-			t.Fatalf("%d frames, and %d on the wire: nothing is in one piece", before, on)
-		}
-		if !slices.Equal(got, want) {
+		if got, want := values(host, field), values(wire, field); !slices.Equal(got, want) {
 			t.Errorf("%s: %s\nwant %s", field, strings.Join(got, " "), strings.Join(want, " "))
 		}
 	}
+	expectExperts(t, host, nil)
+}
+
+// values returns those of a field in all frames.
+func values(frames []frame, field string) (all []string) {
+	for _, f := range frames {
+		all = append(all, f[field]...)
+	}
+	return all
 }
