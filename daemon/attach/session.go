@@ -135,7 +135,7 @@ func (s *session) run(ctx context.Context) (why error) {
 
 	gone := fmt.Errorf("the program with pid %d that had attached to rank %d has gone: %w", s.who.PID, s.rank, mpe.ErrCancelled)
 	// What ends from here on ends because the session does, which the last frame says.
-	s.out.Seal()
+	s.out.Close()
 	cancel(gone)
 	// A goroutine that writes to a program that does not read is stuck until then.
 	stopHangUp := s.stream.After(wire.FarewellTime, s.stream.HangUp)

@@ -40,7 +40,6 @@ type Outbox struct {
 	since  int  // bytes of fresh items since one of begun was written
 	busy   bool // a goroutine writes, or run has been woken to do it
 	closed bool
-	sealed bool // nothing but the last item is taken
 	last   bool // drained is to be closed when all is written
 	wake   chan struct{}
 	// Rings is where to, if it is polled: then what there is no room for is written by
@@ -71,33 +70,34 @@ func (o *Outbox) toRun() { o.wake <- struct{}{} }
 // PutNow writes an item, if no other goroutine is writing, and others that were put meanwhile. It never waits either:
 // what the kernel has no room for is left to run, and so are large payloads.
 func (o *Outbox) PutNow(it Item) {
-	if o.push(it) {
+	if o.push(it, true) {
 		o.writeNow()
 	}
 }
 
 // PutOff queues an item for the next writer. The caller ensures that a goroutine does, by flush at the latest.
-func (o *Outbox) PutOff(it Item) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.closed && !o.sealed {
-		o.fresh.push(it)
-	}
-}
+func (o *Outbox) PutOff(it Item) { o.push(it, false) }
 
 // Flush is putNow for items that were put off.
-func (o *Outbox) Flush() {
+func (o *Outbox) Flush() { o.PutNow(nil) }
+
+// push queues an item, unless that is nil. It reports whether the caller is to write: it would, and no other goroutine
+// does.
+func (o *Outbox) push(it Item, writes bool) bool {
 	o.mu.Lock()
-	idle := !o.busy && o.fresh.len() > 0
-	o.busy = o.busy || idle
-	o.mu.Unlock()
-	if idle {
-		o.writeNow()
+	defer o.mu.Unlock()
+	if it != nil && !o.closed {
+		o.fresh.push(it)
 	}
+	if !writes || o.busy || o.fresh.len() == 0 {
+		return false
+	}
+	o.busy = true
+	return true
 }
 
 func (o *Outbox) writeNow() {
-	for !o.writeSome() {
+	for !o.write(false) {
 		if !o.stall() {
 			o.toRun()
 			return
@@ -109,42 +109,50 @@ func (o *Outbox) writeNow() {
 	}
 }
 
-// writeSome writes what there is room for, but not too much, and reports whether there is nothing left.
-func (o *Outbox) writeSome() bool {
+// Run writes until ctx is done.
+func (o *Outbox) Run(ctx context.Context) {
+	for o.to.Await(ctx, o.wake) == nil {
+		o.write(true)
+	}
+}
+
+// write writes all that is queued, if it may wait. Otherwise it writes what there is room for, but not too much, and
+// reports whether there is nothing left.
+func (o *Outbox) write(wait bool) bool {
 	most := BatchLen
 	if o.Rings != nil {
 		most = RingLen
 	}
-	for total := 0; total < most; {
+	for total := 0; wait || total < most; {
 		n := 0
-		if o.owner == nil {
+		if o.owner == nil && len(o.buf) < BatchLen-CopyLen {
 			n = o.gather()
 		}
 		total += n
-		if o.owner != nil && o.Rings == nil {
-			break
-		}
-		if n > 0 && o.owner == nil && len(o.buf) < BatchLen-CopyLen {
-			continue
-		}
-		if !o.tryOut() {
-			break
-		}
-		if n == 0 && o.rest() {
+		switch {
+		case o.owner != nil && o.Rings == nil && !wait:
+			return false
+		case n > 0 && o.owner == nil && len(o.buf) < BatchLen-CopyLen: // there may be more to be gathered
+		case !o.emit(wait):
+			return false
+		case n == 0 && o.rest():
 			return true
 		}
 	}
 	return false
 }
 
-// tryOut writes of what was gathered what there is room for, and reports whether that was all.
-func (o *Outbox) tryOut() bool {
-	o.buf = o.buf[:copy(o.buf, o.buf[o.to.TryWrite(o.buf):])]
+// emit writes what was gathered, or what there is room for, and reports whether that was all.
+func (o *Outbox) emit(wait bool) bool {
+	o.buf = o.buf[:copy(o.buf, o.buf[o.send(o.buf, wait):])]
 	if len(o.buf) > 0 {
 		return false
 	}
+	if cap(o.buf) > 2*BatchLen {
+		o.buf = make([]byte, 0, BatchLen)
+	}
 	if o.owner != nil {
-		o.payload = o.payload[o.to.TryWrite(o.payload):]
+		o.payload = o.payload[o.send(o.payload, wait):]
 		if len(o.payload) > 0 {
 			return false
 		}
@@ -152,6 +160,21 @@ func (o *Outbox) tryOut() bool {
 		o.payload, o.owner = nil, nil
 	}
 	return true
+}
+
+// send writes b, or what there is room for, and returns how much that was. After an error there is nothing to write any
+// longer.
+func (o *Outbox) send(b []byte, wait bool) int {
+	if !wait {
+		return o.to.TryWrite(b)
+	}
+	if len(b) > 0 {
+		if _, err := o.to.Write(b); err != nil {
+			o.Close()
+			o.Failed()
+		}
+	}
+	return len(b)
 }
 
 // stall leaves the rest to advance, if that is called.
@@ -169,45 +192,6 @@ func (o *Outbox) stall() bool {
 func (o *Outbox) Advance() {
 	if o.Stalled.Load() && o.Stalled.CompareAndSwap(true, false) {
 		o.writeNow()
-	}
-}
-
-// push queues an item and reports whether the caller is to see to the writing.
-func (o *Outbox) push(it Item) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed || o.sealed {
-		return false
-	}
-	o.fresh.push(it)
-	if o.busy {
-		return false
-	}
-	o.busy = true
-	return true
-}
-
-// Run writes until ctx is done.
-func (o *Outbox) Run(ctx context.Context) {
-	for o.to.Await(ctx, o.wake) == nil {
-		o.write()
-	}
-}
-
-// write writes until there is nothing left.
-func (o *Outbox) write() {
-	for {
-		n := 0
-		if o.owner == nil && len(o.buf) < BatchLen-CopyLen {
-			n = o.gather()
-		}
-		switch {
-		case o.owner == nil && n > 0:
-		case len(o.buf) > 0 || o.owner != nil:
-			o.writeOut()
-		case o.rest():
-			return
-		}
 	}
 }
 
@@ -229,31 +213,6 @@ func (o *Outbox) gather() int {
 	}
 	o.account(it, n, fresh, more)
 	return max(n, 1) // an item may have nothing to say any longer
-}
-
-// writeOut writes what was gathered, and waits for it.
-func (o *Outbox) writeOut() {
-	o.send(o.buf)
-	if cap(o.buf) > 2*BatchLen {
-		o.buf = make([]byte, 0, BatchLen)
-	}
-	o.buf = o.buf[:0]
-	if o.owner != nil {
-		o.send(o.payload)
-		o.owner.Written()
-		o.payload, o.owner = nil, nil
-	}
-}
-
-// send writes b. After an error there is nothing to write any longer.
-func (o *Outbox) send(b []byte) {
-	if len(b) == 0 {
-		return
-	}
-	if _, err := o.to.Write(b); err != nil {
-		o.Close()
-		o.Failed()
-	}
 }
 
 // next takes the item that is next.
@@ -302,20 +261,9 @@ func (o *Outbox) Close() {
 	o.fresh, o.begun = fifo{}, fifo{}
 }
 
-// Seal takes no more items but the last.
-func (o *Outbox) Seal() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.sealed = true
-}
-
 // CloseWith drops what is queued but for one last item, and waits until run has written it, or failed to.
 func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
-	if o.closed {
-		o.mu.Unlock()
-		return
-	}
 	o.closed, o.last = true, true
 	o.begun, o.fresh = fifo{}, fifo{}
 	o.fresh.push(last)

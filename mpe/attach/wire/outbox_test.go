@@ -135,8 +135,8 @@ func TestOutboxStarves(t *testing.T) {
 
 func TestOutboxFails(t *testing.T) {
 	o, w := newGated(t)
-	failed := make(chan struct{})
-	o.Failed = func() { close(failed) }
+	failed := make(chan struct{}, 2)
+	o.Failed = func() { failed <- struct{}{} }
 	w.err = errors.New("gone")
 	close(w.gate)
 	o.put(Raw("x"))
@@ -197,7 +197,7 @@ func TestFIFO(t *testing.T) {
 
 // put hands an item to run. It never waits.
 func (o *Outbox) put(it Item) {
-	if o.push(it) {
+	if o.push(it, true) {
 		o.toRun()
 	}
 }
