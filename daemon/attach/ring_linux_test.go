@@ -355,11 +355,11 @@ func TestFramesBeforePackets(t *testing.T) {
 		return wire.NewRingLink(l, mem, wire.MinRing, program)
 	}
 	program, daemon := end(dialled, true), end(accepted, false)
-	from := &wire.Source{Reader: daemon}
-	s := newSession(NewServer(newWorld(2, 0), Options{}), wire.NewReader(from), wire.Credentials{})
+	s := newSession(NewServer(newWorld(2, 0), Options{}), wire.NewReader(daemon), wire.Credentials{})
 	dev := new(askedDevice)
 	s.polling = &polling{s: s, rings: daemon, dev: dev, wake: make(chan struct{}, 1)}
-	s.open(daemon, from)
+	s.stream = daemon
+	s.open()
 	for i, tt := range []struct {
 		frames, asked int
 	}{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {0, 5}} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net"
@@ -170,168 +171,140 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	// It cannot fail on a socket that is open.
 	_ = conn.SetDeadline(time.Now().Add(s.opts.HelloTime))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
-	from := &wire.Source{Reader: conn}
-	ses, stream, err := s.admit(conn, from)
+	var ses *session
+	who, err := wire.CredentialsOf(conn)
+	if err != nil {
+		err = wire.Refuse(wire.Permission, "%v", err)
+	} else {
+		ses, err = s.greet(conn, who, func(ses *session, w wire.Welcome, peers []byte) error {
+			return s.welcome(ses, w, peers, conn)
+		})
+	}
 	stop()
 	<-s.greeting
 	if err != nil {
 		if ctx.Err() != nil {
 			err = wire.Refuse(wire.Closing, "the daemon is shutting down")
 		}
-		if answer := s.refusal(err); answer != nil {
-			_ = conn.SetWriteDeadline(time.Now().Add(wire.FarewellTime))
-			// It may have gone, and then it need not know.
-			_, _ = conn.Write(wire.RefusedFrame(answer))
-		}
+		_ = conn.SetWriteDeadline(time.Now().Add(wire.FarewellTime))
+		s.refuse(conn, err)
 		return
 	}
-	s.run(ctx, ses, stream, from)
+	s.run(ctx, ses)
 }
 
-// admit gives a program its rank, and returns the stream of its connection from then on.
-func (s *Server) admit(conn *net.UnixConn, from *wire.Source) (*session, wire.Stream, error) {
-	who, err := wire.CredentialsOf(conn)
-	if err != nil {
-		return nil, nil, wire.Refuse(wire.Permission, "%v", err)
-	}
-	ses, flags, err := s.greet(from, who)
-	if err != nil {
-		return nil, nil, err
-	}
-	stream, err := s.welcome(ses, conn, flags)
-	if err != nil {
-		s.release(ses, true)
-	}
-	return ses, stream, err
-}
-
-// welcome answers a program that has a rank, and hands memory over if it is asked for, and there is some: otherwise
-// frames go through the socket. It closes conn unless it fails.
-func (s *Server) welcome(ses *session, conn *net.UnixConn, flags uint32) (wire.Stream, error) {
-	b, err := s.describe(ses, flags, true)
-	if err != nil {
-		return nil, err
-	}
-	if flags&wire.FlagRings != 0 {
-		arena := 0
-		if flags&wire.FlagArena != 0 {
-			arena = wire.ArenaLen
-		}
-		if o, err := wire.NewOffer(arena); err == nil {
-			r, err := o.Stream(conn, b)
+// welcome answers a program, and hands memory over if it is asked for, and there is some: otherwise frames go through
+// the socket. It closes conn unless it fails.
+func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
+	if w.Ring > 0 {
+		if o, err := wire.NewOffer(int(w.Arena)); err == nil {
+			r, err := o.Stream(conn, append(wire.AppendWelcome(nil, w), peers...))
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if ses.polling, err = newPolling(r, ses, s.opts.Oversubscribed); err != nil {
 				r.Close()
 			}
-			return r, err
+			ses.stream = r
+			return err
 		}
-		if b, err = s.describe(ses, flags, false); err != nil {
-			return nil, err
-		}
+		w.Ring, w.Arena = 0, 0
 	}
-	if _, err := conn.Write(b); err != nil {
-		return nil, err
+	if _, err = conn.Write(append(wire.AppendWelcome(nil, w), peers...)); err == nil {
+		ses.stream, err = newSocket(conn, s.opts.Oversubscribed)
 	}
-	return newSocket(conn, s.opts.Oversubscribed)
+	return err
 }
 
 // ServeStream serves one program, of which the caller knows who runs it, until it is gone or ctx is done.
 func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.Credentials) {
 	s.begun.Do(s.begin)
-	from := &wire.Source{Reader: stream}
-	ses, flags, err := s.greet(from, who)
-	if err == nil {
-		var b []byte
-		if b, err = s.describe(ses, flags, false); err == nil {
-			_, err = stream.Write(b)
-		}
-		if err != nil {
-			s.release(ses, true)
-		}
-	}
+	ses, err := s.greet(stream, who, func(ses *session, w wire.Welcome, peers []byte) error {
+		w.Ring, w.Arena, ses.stream = 0, 0, stream
+		_, err := stream.Write(append(wire.AppendWelcome(nil, w), peers...))
+		return err
+	})
 	if err != nil {
-		if answer := s.refusal(err); answer != nil {
-			_, _ = stream.Write(wire.RefusedFrame(answer)) // it may have gone
-		}
+		s.refuse(stream, err)
 		stream.Close()
 		return
 	}
-	s.run(ctx, ses, stream, from)
+	s.run(ctx, ses)
 }
 
 // run serves a program that has a rank.
-func (s *Server) run(ctx context.Context, ses *session, stream wire.Stream, from *wire.Source) {
-	ses.open(stream, from)
+func (s *Server) run(ctx context.Context, ses *session) {
+	ses.open()
 	s.opts.Log(ses.event(EventAttached, nil))
 	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
 }
 
-// refusal logs and returns what a program is sent that may not attach, if it has not gone.
-func (s *Server) refusal(err error) (answer *wire.RefusedError) {
-	_, broken := errors.AsType[*wire.ProtocolError](err)
+// refuse answers a program that may not attach, if it has not gone, and logs that.
+func (s *Server) refuse(to io.Writer, err error) {
+	answer, ok := asRefusal(err)
 	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
 	switch {
-	case errors.As(err, &answer):
+	case ok:
 	case limited:
 		answer = wire.Refuse(wire.Failed, "%v", limit)
-	case broken:
-		answer = wire.Refuse(wire.Violation, "%v", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		answer = wire.Refuse(wire.Late, "no HELLO came within %v", s.opts.HelloTime)
 	default: // it has closed the connection
-		return nil
+		return
 	}
 	s.opts.Log(Event{Kind: EventRefused, Rank: wire.AnyRank, Err: answer})
-	return answer
+	_, _ = to.Write(wire.RefusedFrame(answer)) // it may have gone, and then it need not know
 }
 
-// greet reads HELLO, whose flags it returns, and gives a program its rank.
-func (s *Server) greet(from *wire.Source, who wire.Credentials) (ses *session, flags uint32, err error) {
+// asRefusal returns an error as a program is sent it, if it is its own fault, or is sent as it is.
+func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
+	if broken, ok := errors.AsType[*wire.ProtocolError](err); ok {
+		return wire.Refuse(wire.Violation, "%v", broken), true
+	}
+	return errors.AsType[*wire.RefusedError](err)
+}
+
+// greet reads HELLO, gives a program its rank, and has it welcomed: by WELCOME, with the memory that it asks for, and
+// the PEERs.
+func (s *Server) greet(from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error) (*session, error) {
 	hosts := s.ranks.Hosts()
 	// Without a host rank the answer to HELLO says so.
 	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
-		return nil, 0, s.denied(who, wire.AnyRank)
+		return nil, s.denied(who, wire.AnyRank)
 	}
 	in := wire.NewReader(from)
 	h, err := in.ReadHello()
 	switch {
 	case err != nil:
-		return nil, 0, err
+		return nil, err
 	case h.Flags&^(wire.FlagRings|wire.FlagArena) != 0:
-		return nil, 0, wire.Violationf("HELLO with flags %#x: there are bits 0 and 1", h.Flags)
+		return nil, wire.Violationf("HELLO with flags %#x: there are bits 0 and 1", h.Flags)
 	}
-	ses = newSession(s, in, who)
-	return ses, h.Flags, s.claim(ses, int(h.Rank))
-}
-
-// describe returns WELCOME, the answer to HELLO with those flags, and the PEERs. rings says whether there is memory.
-func (s *Server) describe(ses *session, flags uint32, rings bool) ([]byte, error) {
-	size := ses.dev.Size()
-	w := wire.Welcome{Version: wire.Version, Rank: uint32(ses.rank), Size: uint32(size), Chunk: wire.ChunkLen, Limits: s.opts.Limits, Asked: flags&wire.FlagArena != 0}
+	ses := newSession(s, in, who)
+	if err := s.claim(ses, int(h.Rank)); err != nil {
+		return nil, err
+	}
+	w := wire.Welcome{
+		Version: wire.Version, Rank: uint32(ses.rank), Size: uint32(ses.dev.Size()), Chunk: wire.ChunkLen, Limits: s.opts.Limits,
+		Asked: h.Flags&wire.FlagArena != 0,
+	}
 	if s.opts.Oversubscribed {
 		w.Flags |= wire.FlagOversubscribed
 	}
-	if rings && flags&wire.FlagRings != 0 {
+	if h.Flags&wire.FlagRings != 0 {
 		w.Ring = wire.RingLen
 		if w.Asked {
 			w.Arena = wire.ArenaLen
 		}
 	}
-	ses.queues = queues{of: make([][]*operation, size+1)}
-	b := wire.AppendWelcome(nil, w)
-	for rank := range size {
-		p, err := ses.dev.Peer(rank)
-		if err != nil {
-			return nil, wire.Refuse(wire.Failed, "rank %d: %v", rank, err)
-		}
-		if p.NoComms && rank != ses.rank {
-			ses.queues.byOrder = append(ses.queues.byOrder, rank)
-		}
-		b = wire.AppendPeer(b, rank, p)
+	peers, err := ses.describePeers()
+	if err == nil {
+		err = welcome(ses, w, peers)
 	}
-	return b, nil
+	if err != nil {
+		s.release(ses, true)
+	}
+	return ses, err
 }
 
 // allowed returns those of the ranks that a program may attach to.

@@ -65,18 +65,34 @@ func newSession(s *Server, in *wire.Reader, who wire.Credentials) *session {
 	}
 }
 
-// open uses the connection from now on as a Stream, whose frames have come from from until now.
-func (s *session) open(stream wire.Stream, from *wire.Source) {
-	s.stream = stream
-	from.Reader = (*incoming)(s)
-	s.out = wire.NewOutbox(stream)
+// describePeers returns the PEERs, and makes a queue of sends for each.
+func (s *session) describePeers() (peers []byte, err error) {
+	size := s.dev.Size()
+	s.queues = queues{of: make([][]*operation, size+1)}
+	for rank := range size {
+		p, err := s.dev.Peer(rank)
+		if err != nil {
+			return nil, wire.Refuse(wire.Failed, "rank %d: %v", rank, err)
+		}
+		if p.NoComms && rank != s.rank {
+			s.queues.byOrder = append(s.queues.byOrder, rank)
+		}
+		peers = wire.AppendPeer(peers, rank, p)
+	}
+	return peers, nil
+}
+
+// open uses the connection from now on as its Stream.
+func (s *session) open() {
+	s.in.From((*incoming)(s))
+	s.out = wire.NewOutbox(s.stream)
 	s.ends.added = func() { wire.Notify(s.ended) }
 	if p := s.polling; p != nil {
 		s.out.Rings, s.arena, s.ends.added = p.rings, p.rings.Arena(), p.ended
 		s.in.FromRings(p.rings)
 	}
 	s.out.Failed = func() {
-		stream.HangUp()
+		s.stream.HangUp()
 		s.wakeReader()
 	}
 }
@@ -161,18 +177,13 @@ func (s *session) run(ctx context.Context) (why error) {
 
 // farewell is the last frame, if the program may still read it.
 func farewell(why error) wire.Item {
-	var refusal *wire.RefusedError
-	broken, ok := errors.AsType[*wire.ProtocolError](why)
-	switch {
-	case errors.Is(why, wire.ErrBye):
+	if errors.Is(why, wire.ErrBye) {
 		return wire.Raw(wire.AppendHeader(nil, wire.FrameBye, 0))
-	case errors.As(why, &refusal):
-	case ok:
-		refusal = wire.Refuse(wire.Violation, "%v", broken)
-	default:
-		return nil
 	}
-	return wire.Raw(wire.RefusedFrame(refusal))
+	if refusal, ok := asRefusal(why); ok {
+		return wire.Raw(wire.RefusedFrame(refusal))
+	}
+	return nil
 }
 
 // wakeReader wakes the reading goroutine, if it waits for room.

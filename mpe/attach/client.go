@@ -92,8 +92,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 		return nil, fmt.Errorf("attaching to %s: %w", rankName(rank), err)
 	}
 	greeting := wire.NewGreeting(conn.(*net.UnixConn))
-	from := &wire.Source{Reader: greeting}
-	c := newClient(socket, from)
+	c := newClient(socket, greeting)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = c.greet(conn, rank, flags)
 	if !stop() { // the deadline is set, or will be
@@ -104,7 +103,7 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 		stream, err = greeting.Stream(c.ring, c.placed)
 	}
 	if err == nil {
-		if err = c.open(stream, from, stream); err != nil {
+		if err = c.open(stream, stream); err != nil {
 			stream.Close()
 		}
 	}
@@ -117,11 +116,10 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 
 // DialStream attaches through a connection to a daemon's ServeStream, which it closes if it fails.
 func DialStream(stream wire.Stream, rank int) (*Client, error) {
-	from := &wire.Source{Reader: stream}
-	c := newClient("a stream", from)
+	c := newClient("a stream", stream)
 	err := c.greet(stream, rank, 0)
 	if err == nil {
-		err = c.open(stream, from, nil)
+		err = c.open(stream, nil)
 	}
 	if err != nil {
 		stream.Close()
@@ -130,14 +128,14 @@ func DialStream(stream wire.Stream, rank int) (*Client, error) {
 	return c, nil
 }
 
-func newClient(socket string, from *wire.Source) *Client {
+func newClient(socket string, from io.Reader) *Client {
 	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1), spin: answerTime}
 }
 
-// open uses the connection from now on as a Stream, which is source as well if it can be
-// polled, and whose frames have come from from until now.
-func (c *Client) open(stream wire.Stream, from *wire.Source, source wire.Polled) error {
-	c.stream, from.Reader, c.out = stream, stream, wire.NewOutbox(stream)
+// open uses the connection from now on as a Stream, which is source as well if it can be polled.
+func (c *Client) open(stream wire.Stream, source wire.Polled) error {
+	c.stream, c.out = stream, wire.NewOutbox(stream)
+	c.in.From(stream)
 	if r, ok := stream.(wire.Rings); ok {
 		c.out.Rings = r
 		c.in.FromRings(r)
@@ -239,27 +237,6 @@ func (c *Client) Close(ctx context.Context) error {
 	c.stream.HangUp()
 	c.wait(c.ended)
 	return ctxerr.Of(ctx)
-}
-
-// fail ends everything because the connection has ended with err.
-func (c *Client) fail(err error) {
-	var refusal *wire.RefusedError
-	why := fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
-	switch {
-	case errors.Is(err, wire.ErrBye):
-		why = fmt.Errorf("rank %d: %w: the program has given it back", c.rank, mpe.ErrClosed)
-	case errors.As(err, &refusal):
-		why = fmt.Errorf("rank %d: %w: disconnected: %w", c.rank, mpe.ErrClosed, err)
-	}
-	c.out.Close()
-	c.mu.Lock()
-	c.err, c.leaving = why, true
-	ops := c.ops.drop()
-	wire.Notify(c.fewer)
-	c.mu.Unlock()
-	for _, op := range ops {
-		op.reply(&wire.Done{Err: why})
-	}
 }
 
 // enter makes an operation: of a send or a receive, a probe, or a collective call.

@@ -184,20 +184,14 @@ func (op *Op) complete() {
 
 // Test reports whether the operation has ended, and how.
 func (op *Op) Test() (mpe.Status, bool, error) {
-	if st, ended, err := op.test(); ended {
-		return st, ended, err
+	st, err := op.Ended()
+	if st == nil {
+		op.c.group.PollOnce()
+		if st, err = op.Ended(); st == nil {
+			return mpe.Status{}, false, nil
+		}
 	}
-	op.c.group.PollOnce()
-	return op.test()
-}
-
-func (op *Op) test() (mpe.Status, bool, error) {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	if !op.ended {
-		return mpe.Status{}, false, nil
-	}
-	return op.outcome.Status, true, op.outcome.Err
+	return *st, true, err
 }
 
 // Notify sends a value to n when the operation ends, if n has room.

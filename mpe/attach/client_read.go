@@ -136,7 +136,16 @@ func (op *Op) room() int {
 
 // end ends everything because the connection has ended with err.
 func (c *Client) end(err error) {
-	c.fail(c.broken(err))
+	c.out.Close()
+	c.mu.Lock()
+	why := c.broken(err)
+	c.err, c.leaving = why, true
+	ops := c.ops.drop()
+	wire.Notify(c.fewer)
+	c.mu.Unlock()
+	for _, op := range ops {
+		op.reply(&wire.Done{Err: why})
+	}
 	c.group.Remove()
 	c.stop()
 	c.arena.close()
@@ -154,17 +163,20 @@ func (c *Client) hangUp(why error) {
 	c.stream.HangUp()
 }
 
-// broken returns the error with which the connection ended.
+// broken returns the error of operations after the connection has ended with err. The client is locked.
 func (c *Client) broken(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	var refusal *wire.RefusedError
 	switch {
 	case c.hung != nil:
-		return c.hung
+		err = c.hung
+	case errors.Is(err, wire.ErrBye):
+		return fmt.Errorf("rank %d: %w: the program has given it back", c.rank, mpe.ErrClosed)
+	case errors.As(err, &refusal):
+		return fmt.Errorf("rank %d: %w: disconnected: %w", c.rank, mpe.ErrClosed, err)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("it went away (%w)", err)
+		err = fmt.Errorf("it went away (%w)", err)
 	}
-	return err
+	return fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
 }
 
 // A goroutine that waits for an operation reads the daemon's frames meanwhile: see package progress.

@@ -142,6 +142,9 @@ func (r *Reader) Next() error {
 	return err
 }
 
+// From has what follows read from another stream.
+func (r *Reader) From(from io.Reader) { r.from = from }
+
 // FromRings has frames read from memory, where they are left until they have come as a whole.
 func (r *Reader) FromRings(from Rings) { r.ready, r.ahead = from.Ready, directLen }
 

@@ -16,9 +16,8 @@ const (
 	// socketPolls is after how many polls of an empty ring the socket is examined, which is
 	// how the end of the other side is noticed while this one does not sleep.
 	socketPolls = 64
-	// roomTime is how long a writer waits at most before it polls for room itself: when a
-	// session ends, nothing reads the socket any longer.
-	roomTime = 5 * time.Millisecond
+	// roomTime is how long Write waits before it polls for room again.
+	roomTime = time.Millisecond
 )
 
 // RingLink is a connection whose frames go through rings. Its Read does not wait. The socket
@@ -35,10 +34,7 @@ type RingLink struct {
 	over  error
 	// broken is the rule that the other side has broken, as far as writing shows it.
 	broken atomic.Pointer[error]
-	// wanting is set while Write waits for a value on room, and hung after HangUp.
-	wanting, hung atomic.Bool
-	room          chan struct{}
-	timer         *time.Timer
+	hung   atomic.Bool // after HangUp
 }
 
 // NewRingLink makes a connection of a socket and the memory that goes with it, with rings of n
@@ -48,7 +44,7 @@ func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	if program {
 		read, written = written, read
 	}
-	r := &RingLink{Link: l, mem: mem, room: make(chan struct{}, 1), timer: time.NewTimer(roomTime)}
+	r := &RingLink{Link: l, mem: mem}
 	r.in.Ring, r.out.Ring = read, written
 	return r
 }
@@ -88,9 +84,6 @@ func (r *RingLink) Ready(n int) error {
 // nothing is called when too little is in the ring. It returns why Read does not wait for
 // more, or nil if the other side has just ended, and may have written more before.
 func (r *RingLink) nothing() error {
-	if r.wanting.Load() {
-		Notify(r.room)
-	}
 	if r.over != nil {
 		return r.over
 	}
@@ -153,27 +146,17 @@ func (r *RingLink) write(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes all of b, and waits for room.
+// Write writes all of b, and waits for room. It polls for that: it is for what is written when a session ends, and
+// nothing reads the socket any longer.
 func (r *RingLink) Write(b []byte) (done int, err error) {
-	r.wanting.Store(true)
-	defer r.wanting.Store(false)
-	for {
+	for !r.hung.Load() {
 		n, err := r.write(b[done:])
 		if done += n; done == len(b) || err != nil {
 			return done, err
 		}
-		if !r.Waits() {
-			continue
-		}
-		r.timer.Reset(roomTime)
-		select {
-		case <-r.room:
-		case <-r.timer.C:
-		}
-		if r.hung.Load() {
-			return done, net.ErrClosed
-		}
+		time.Sleep(roomTime)
 	}
+	return done, net.ErrClosed
 }
 
 // Waits reports false if there is room, and otherwise has the other side wake this one when
@@ -194,7 +177,6 @@ func (r *RingLink) wake() { _, _ = transmit(r.fd, awake) }
 // HangUp implements Stream.
 func (r *RingLink) HangUp() {
 	r.hung.Store(true)
-	Notify(r.room)
 	r.Link.HangUp()
 }
 

@@ -72,9 +72,6 @@ func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// Source is what is read, by whichever way.
-type Source struct{ io.Reader }
-
 // Notify sends a value to n, if it has room.
 func Notify(n chan<- struct{}) {
 	select {
