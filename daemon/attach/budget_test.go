@@ -61,7 +61,7 @@ func TestBudgetOfProbes(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	for id := range uint64(maxProbes + 1) {
-		c.Write(wire.AppendProbe(nil, &wire.Probe{ID: id, Match: mpe.Match{Source: 1}, Wait: true}))
+		c.Write(wire.AppendProbe(nil, &wire.Start{ID: id, Operation: mpe.Operation{Peer: 1}, Wait: true}))
 	}
 	if d := c.Done(); d.ID != maxProbes || !errors.Is(d.Err, mpe.ErrFull) {
 		t.Errorf("%+v", d)
@@ -70,7 +70,7 @@ func TestBudgetOfProbes(t *testing.T) {
 	if d := c.Done(); d.ID != 5 || !errors.Is(d.Err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}
-	c.Write(wire.AppendProbe(nil, &wire.Probe{ID: 5, Match: mpe.Match{Source: 1}, Wait: true}))
+	c.Write(wire.AppendProbe(nil, &wire.Start{ID: 5, Operation: mpe.Operation{Peer: 1}, Wait: true}))
 	c.Write(wire.CancelFrame(5))
 	if d := c.Done(); d.ID != 5 || !errors.Is(d.Err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)

@@ -21,8 +21,8 @@ func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 	f.Add(join(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.CancelFrame(1)))
 	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), []byte("abcd")), attachtest.DataFrame(2, []byte("efgh")), wire.AppendHeader(nil, wire.FrameBye, 0)))
-	f.Add(join(wire.AppendProbe(nil, &wire.Probe{ID: 3, Match: mpe.Match{Source: 1}, Wait: true}), wire.AbortFrame(3, io.EOF)))
-	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendProbe(nil, &wire.Probe{ID: 3, Match: mpe.Match{Source: -1, Tag: -1, Claim: true}}), wire.AppendProbe(nil, &wire.Probe{ID: 4, Match: mpe.Match{Claim: true}, Wait: true}),
+	f.Add(join(wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: 1}, Wait: true}), wire.AbortFrame(3, io.EOF)))
+	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: -1, Tag: -1}, Claim: true}), wire.AppendProbe(nil, &wire.Start{ID: 4, Claim: true, Wait: true}),
 		attachtest.StartFrame(wire.Start{ID: 5, Operation: mpe.Operation{Kind: mpe.OpRecv, Tag: 1, Comm: mpe.ClaimComm}, Length: 4}, nil), wire.CancelFrame(4)))
 	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), nil), wire.AbortFrame(2, context.Canceled), attachtest.DataFrame(2, []byte("x"))))
 	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), attachtest.DataFrame(2, []byte("cd")), wire.CancelFrame(1), wire.AbortFrame(2, io.EOF)))

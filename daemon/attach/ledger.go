@@ -119,14 +119,9 @@ func (l *ledger) release(op *operation, payload bool, buffer []byte) {
 		l.bytes, op.charged = l.bytes-op.charged, 0
 	}
 	l.uncharge()
-	kept := l.mayKeep(buffer)
-	if kept {
-		l.kept = append(l.kept, buffer)
-	}
+	keep := l.mayKeep(buffer)
 	l.mu.Unlock()
-	if !kept {
-		anonmem.Put(buffer)
-	}
+	l.keep(buffer, keep)
 }
 
 // forget gives back what an operation took whose answer is complete. keep reports whether its memory is charged to the
@@ -268,17 +263,17 @@ func (l *ledger) mayKeep(b []byte) bool {
 	return true
 }
 
-// keep takes over a buffer that the program is charged with.
-func (l *ledger) keep(b []byte) {
-	l.mu.Lock()
-	kept := !l.ending
-	if kept {
-		l.kept = append(l.kept, b)
+// keep takes over a buffer, for later operations if the program is charged with it.
+func (l *ledger) keep(b []byte, charged bool) {
+	if charged {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.ending {
+			l.kept = append(l.kept, b)
+			return
+		}
 	}
-	l.mu.Unlock()
-	if !kept {
-		anonmem.Put(b)
-	}
+	anonmem.Put(b)
 }
 
 // takeKept returns a buffer of n bytes that was kept and is not much larger, or nil.

@@ -158,11 +158,7 @@ func (op *operation) Written() {
 	if !op.answered {
 		return
 	}
-	if memory := op.detachMemory(); op.keep {
-		op.s.ledger.keep(memory)
-	} else {
-		anonmem.Put(memory)
-	}
+	op.s.ledger.keep(op.detachMemory(), op.keep)
 	op.s.spare[bits.Len(uint(cap(op.memory)))].Put(op)
 }
 

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// handle reads the body of a frame and does what it asks for.
+// frame reads a frame and does what it asks for.
+func (s *session) frame() error {
+	err := s.in.Next()
+	if err == nil {
+		err = s.handle(s.in.Type)
+	}
+	return cmp.Or(err, s.in.End())
+}
+
 func (s *session) handle(t wire.FrameType) error {
 	switch t {
 	case wire.FrameStart:
@@ -228,7 +237,7 @@ func (s *session) readProbe() error {
 	if err != nil {
 		return err
 	}
-	op := s.operation(wire.Start{ID: p.ID, Operation: mpe.Operation{Kind: wire.OpProbe}}, 0)
+	op, match := s.operation(p, 0), mpe.Match{Source: p.Peer, Tag: p.Tag, Comm: p.Comm, Claim: p.Claim}
 	if ok, err := s.admit(op, 0, 0, 0, 0); !ok {
 		return err
 	}
@@ -238,7 +247,7 @@ func (s *session) readProbe() error {
 			return nil
 		}
 	}
-	st, found, err := s.dev.Probe(s.ctx, p.Match, false)
+	st, found, err := s.dev.Probe(s.ctx, match, false)
 	s.claim(&st)
 	if !p.Wait || found || err != nil {
 		op.end(&st, found, err)
@@ -252,7 +261,7 @@ func (s *session) readProbe() error {
 	op.stop = stop
 	s.spawn(func() {
 		defer stop(nil)
-		st, found, err := s.dev.Probe(ctx, p.Match, true)
+		st, found, err := s.dev.Probe(ctx, match, true)
 		s.claim(&st)
 		_ = s.probing(-1)
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {

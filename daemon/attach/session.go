@@ -228,17 +228,6 @@ func (s *session) read() (err error) {
 	return err
 }
 
-// frame handles a frame.
-func (s *session) frame() error {
-	if err := s.in.Next(); err != nil {
-		return err
-	}
-	if err := s.handle(s.in.Type); err != nil {
-		return err
-	}
-	return s.in.End()
-}
-
 // cancelAll ends everything that is under way for a program that has gone.
 func (s *session) cancelAll(cause error) {
 	s.mu.Lock()

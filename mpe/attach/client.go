@@ -240,7 +240,7 @@ func (c *Client) Close(ctx context.Context) error {
 }
 
 // enter makes an operation: of a send or a receive, a probe, or a collective call.
-func (c *Client) enter(req mpe.Operation, p wire.Probe, call *collective.Operation) (*Op, error) {
+func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil && c.ops.len() >= c.limits.Operations {
@@ -255,14 +255,13 @@ func (c *Client) enter(req mpe.Operation, p wire.Probe, call *collective.Operati
 	op := spareOps.Get().(*Op)
 	op.mu.Lock() // the outbox may just be leaving the old one
 	defer op.mu.Unlock()
-	id := c.ops.add(op)
-	op.c, op.req, op.probe, op.got, op.opState = c, wire.Start{ID: id, Operation: req, Length: uint64(len(req.Buf))}, p, 0, opState{queued: true}
-	op.probe.ID, op.block = id, span{}
+	req.ID, req.Length = c.ops.add(op), uint64(len(req.Buf))
+	op.c, op.req, op.block, op.got, op.opState = c, req, span{}, 0, opState{queued: true}
 	if call != nil {
 		if op.call == nil {
 			op.call = new(collectiveOp)
 		}
-		op.call.begin(id, call, len(c.peers))
+		op.call.begin(req.ID, call, len(c.peers))
 	}
 	if n := len(req.Buf); n >= arenaLeast {
 		op.block = c.arena.take(n)

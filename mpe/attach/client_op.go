@@ -21,10 +21,9 @@ const answerTime = 10 * time.Second
 // Op is an operation of a Client. When it has been freed it becomes another one.
 type Op struct {
 	c *Client
-	// req is what was posted, whose kind says whether probe or call has the rest. call is kept for the next one.
-	req   wire.Start
-	probe wire.Probe
-	call  *collectiveOp
+	// req is what was posted; call has the rest of a collective call, and is kept for the next one.
+	req  wire.Start
+	call *collectiveOp
 	// block is where in the arena its payload is, if there is one.
 	block span
 	// got is how much of a receive's payload, or of a call's result, has arrived, or is about to. It belongs to the
@@ -69,7 +68,7 @@ func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	case req.Tag < mpe.AnyTag || req.Tag > math.MaxInt32:
 		return nil, fmt.Errorf("tag %d: %w", req.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(req, wire.Probe{}, nil)
+	op, err := c.enter(wire.Start{Operation: req}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +87,8 @@ func (c *Client) Probe(ctx context.Context, m mpe.Match, wait bool) (mpe.Status,
 	case m.Tag != int(int32(m.Tag)):
 		return mpe.Status{}, false, fmt.Errorf("tag %d: %w", m.Tag, mpe.ErrTag)
 	}
-	op, err := c.enter(mpe.Operation{Kind: wire.OpProbe}, wire.Probe{Match: m, Wait: wait}, nil)
+	req := mpe.Operation{Kind: wire.OpProbe, Peer: m.Source, Tag: m.Tag, Comm: m.Comm}
+	op, err := c.enter(wire.Start{Operation: req, Wait: wait, Claim: m.Claim}, nil)
 	if err != nil {
 		return mpe.Status{}, false, err
 	}
@@ -130,7 +130,7 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 	}
 	switch op.begun = true; {
 	case r.Kind == wire.OpProbe:
-		return wire.AppendProbe(b, &op.probe), nil, false
+		return wire.AppendProbe(b, r), nil, false
 	case r.Kind == wire.OpCall:
 		op.writing = true
 		return op.call.next(b, begun, op.c.chunk)

@@ -68,7 +68,7 @@ func (c *Client) readDone() error {
 		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, where there is room for %d", d.ID, d.Stored, most)
 	case op.req.Placed:
 		copy(op.req.Buf[:d.Stored], c.arena.mem[op.req.Place:])
-	case op.req.Kind == wire.OpProbe && op.probe.Claim:
+	case op.req.Claim:
 		if d.Stored > math.MaxInt32 {
 			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", d.ID, d.Stored)
 		}

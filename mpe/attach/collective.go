@@ -28,7 +28,7 @@ func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	if err := c.check(m); err != nil {
 		return nil, err
 	}
-	op, err := c.enter(mpe.Operation{Kind: wire.OpCall}, wire.Probe{}, m)
+	op, err := c.enter(wire.Start{Operation: mpe.Operation{Kind: wire.OpCall}}, m)
 	if err != nil {
 		return nil, err
 	}
@@ -174,24 +174,20 @@ func (p *pieces) add(b []byte) {
 
 // addBlock adds a rank's block of a buffer.
 func (p *pieces) addBlock(buf []byte, c *coll.Call, l *coll.Layout, i int) {
-	off, size := wire.Block(c, l, i)
-	if c.Vector && l.Offsets != nil {
-		off = l.Offsets[i]
-	}
-	if size > 0 {
+	if off, size := c.Block(l, i); size > 0 {
 		p.add(buf[off : off+size])
 	}
 }
 
 // addBlocks adds all blocks of a buffer. Those that lie one after another are one piece.
 func (p *pieces) addBlocks(buf []byte, c *coll.Call, l *coll.Layout) {
-	if !c.Vector || l.Offsets == nil {
-		p.add(buf[:wire.Extent(c, l)])
+	if !c.Vector {
+		p.add(buf[:c.Ranks*c.Bytes])
 		return
 	}
 	begin, end := 0, 0
 	for i, size := range l.Sizes {
-		switch off := l.Offsets[i]; {
+		switch off, _ := c.Block(l, i); {
 		case size == 0:
 		case off == end:
 			end += size

@@ -209,12 +209,12 @@ func toRecv(c *Call, s *Schedule) {
 	if c.Vector {
 		switch c.Collective {
 		case Scatter:
-			from, n = c.block(&c.Send, 0)
+			from, n = c.Block(&c.Send, 0)
 		case Alltoall:
-			from, _ = c.block(&c.Send, 0)
-			into, n = c.block(&c.Recv, 0)
+			from, _ = c.Block(&c.Send, 0)
+			into, n = c.Block(&c.Recv, 0)
 		default:
-			into, n = c.block(&c.Recv, 0)
+			into, n = c.Block(&c.Recv, 0)
 		}
 	}
 	s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)

@@ -11,7 +11,7 @@ var allgatherRing = &Algorithm{
 		p := c.Ranks
 		s.Window = 3
 		left, right := (c.Rank-1+p)%p, (c.Rank+1)%p
-		off, n := c.block(&c.Recv, c.Rank)
+		off, n := c.Block(&c.Recv, c.Rank)
 		from := Loc{RecvBuf, off}
 		if !c.InPlace {
 			from = Loc{Buf: SendBuf}
@@ -20,7 +20,7 @@ var allgatherRing = &Algorithm{
 		last := 0
 		s.rounds(p-1, func(i int) {
 			s.send(right, from, n, last)
-			off, n = c.block(&c.Recv, (c.Rank-i-1+p)%p)
+			off, n = c.Block(&c.Recv, (c.Rank-i-1+p)%p)
 			from = Loc{RecvBuf, off}
 			last = s.recv(left, from, n)
 		})

@@ -24,22 +24,22 @@ var alltoallPairwise = &Algorithm{
 			layout = &c.Recv
 			end := 0
 			for i := range p {
-				off, n := c.block(layout, i)
+				off, n := c.Block(layout, i)
 				end = max(end, off+n)
 			}
 			buf = s.reserve(end)
 			ready = s.copy(buf, Loc{Buf: RecvBuf}, end)
 		} else {
-			from, n := c.block(&c.Send, r)
-			into, _ := c.block(&c.Recv, r)
+			from, n := c.Block(&c.Send, r)
+			into, _ := c.Block(&c.Recv, r)
 			s.copy(Loc{RecvBuf, into}, Loc{SendBuf, from}, n)
 		}
 		got := make([]int, p-1)
 		s.rounds(p-1, func(i int) {
 			to, of := (r+i+1)%p, (r-i-1+p)%p
-			off, n := c.block(layout, to)
+			off, n := c.Block(layout, to)
 			s.send(to, buf.at(off), n, ready, earlier(got[:i], n))
-			off, n = c.block(&c.Recv, of)
+			off, n = c.Block(&c.Recv, of)
 			got[i] = s.recv(of, Loc{RecvBuf, off}, n, ready, earlier(got[:i], n))
 		})
 	},

@@ -178,30 +178,47 @@ func (c *Call) Check() error {
 }
 
 func (c *Call) checkLayouts(bad func(string, ...any) error) error {
-	var send, recv bool
 	switch c.Collective {
-	case Gather:
-		recv = c.Rank == c.Root
-	case Scatter:
-		send = c.Rank == c.Root
-	case Allgather, ReduceScatter:
-		recv = true
-	case Alltoall:
-		send, recv = !c.InPlace, true
+	case Gather, Scatter, Allgather, ReduceScatter, Alltoall:
 	default:
 		return bad("it has no layouts")
 	}
-	if send {
-		if err := c.Send.check(c, bad); err != nil {
-			return err
+	list := c.Layouts()
+	for _, l := range slices.Backward(list[:]) {
+		if l == nil {
+			continue
 		}
-	}
-	if recv {
-		if err := c.Recv.check(c, bad); err != nil {
+		if err := l.check(c, bad); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Layouts returns the layouts that mean something for the caller, and nil for others: the one of the receive buffer
+// comes first.
+func (c *Call) Layouts() (list [2]*Layout) {
+	if !c.Vector {
+		return list
+	}
+	switch root := c.Rank == c.Root; c.Collective {
+	case Gather:
+		if root {
+			list[0] = &c.Recv
+		}
+	case Scatter:
+		if root {
+			list[0] = &c.Send
+		}
+	case Allgather, ReduceScatter:
+		list[0] = &c.Recv
+	case Alltoall:
+		list[0] = &c.Recv
+		if !c.InPlace {
+			list[1] = &c.Send
+		}
+	}
+	return list
 }
 
 func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
@@ -229,16 +246,27 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 	return nil
 }
 
-// block gives where block i of a buffer with layout l begins, and its size.
-func (c *Call) block(l *Layout, i int) (off, size int) {
+// Block gives where block i of a buffer with layout l begins, and its size.
+func (c *Call) Block(l *Layout, i int) (off, size int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
+	}
+	if l.Offsets == nil {
+		return l.before(i), l.Sizes[i]
 	}
 	return l.Offsets[i], l.Sizes[i]
 }
 
+// before is how long the blocks before i are together.
+func (l *Layout) before(i int) (n int) {
+	for _, size := range l.Sizes[:i] {
+		n += size
+	}
+	return n
+}
+
 // Lengths returns how long the caller's buffers have to be, in bytes. The call must have
-// passed Check.
+// passed Check; its blocks may lie one after another.
 func (c *Call) Lengths() (send, recv int) {
 	root, own := c.Rank == c.Root, c.Bytes
 	switch c.Collective {
@@ -258,20 +286,20 @@ func (c *Call) Lengths() (send, recv int) {
 		send = own
 		if root {
 			recv = c.extent(&c.Recv)
-			_, send = c.block(&c.Recv, c.Rank)
+			_, send = c.Block(&c.Recv, c.Rank)
 		}
 	case Scatter:
 		recv = own
 		if root {
 			send = c.extent(&c.Send)
-			if _, recv = c.block(&c.Send, c.Rank); c.InPlace {
+			if _, recv = c.Block(&c.Send, c.Rank); c.InPlace {
 				recv = 0
 			}
 		}
 		return send, recv
 	case Allgather:
 		recv = c.extent(&c.Recv)
-		_, send = c.block(&c.Recv, c.Rank)
+		_, send = c.Block(&c.Recv, c.Rank)
 	case Alltoall:
 		recv = c.extent(&c.Recv)
 		if !c.InPlace {
@@ -279,7 +307,7 @@ func (c *Call) Lengths() (send, recv int) {
 		}
 	case ReduceScatter:
 		send = c.extent(&c.Recv)
-		if _, recv = c.block(&c.Recv, c.Rank); c.InPlace {
+		if _, recv = c.Block(&c.Recv, c.Rank); c.InPlace {
 			recv = send
 		}
 	}
@@ -293,6 +321,9 @@ func (c *Call) Lengths() (send, recv int) {
 func (c *Call) extent(l *Layout) (end int) {
 	if !c.Vector {
 		return c.Ranks * c.Bytes
+	}
+	if l.Offsets == nil {
+		return l.before(c.Ranks)
 	}
 	for i, size := range l.Sizes {
 		if size > 0 {

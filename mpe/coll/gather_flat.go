@@ -15,7 +15,7 @@ var gatherFlat = &Algorithm{
 			return
 		}
 		for r := range c.Ranks {
-			off, n := c.block(&c.Recv, r)
+			off, n := c.Block(&c.Recv, r)
 			switch {
 			case r != c.Root:
 				s.recv(r, Loc{RecvBuf, off}, n)
@@ -36,7 +36,7 @@ var scatterFlat = &Algorithm{
 			return
 		}
 		for r := range c.Ranks {
-			off, n := c.block(&c.Send, r)
+			off, n := c.Block(&c.Send, r)
 			switch {
 			case r != c.Root:
 				s.send(r, Loc{SendBuf, off}, n)
@@ -53,7 +53,7 @@ var scatterFlat = &Algorithm{
 func (c *Call) fromRoot(l *Layout) Cost {
 	var cost Cost
 	for r := range c.Ranks {
-		if _, n := c.block(l, r); r != c.Root && n > 0 {
+		if _, n := c.Block(l, r); r != c.Root && n > 0 {
 			cost.Rounds++
 			cost.Bytes += n
 		}

@@ -29,10 +29,10 @@ var reduceScatterHalving = &Algorithm{
 			if first == c.Ranks {
 				return total
 			}
-			off, _ := c.block(&c.Recv, first)
+			off, _ := c.Block(&c.Recv, first)
 			return off
 		}
-		off, n := c.block(&c.Recv, c.Rank)
+		off, n := c.Block(&c.Recv, c.Rank)
 		acc, tmp := s.reserve(total), s.reserve(total)
 		ready := f.in(c, s, acc, tmp, total, start(c, s, acc, total))
 		me, on := f.number(c.Rank)
@@ -58,7 +58,7 @@ var reduceScatterHalving = &Algorithm{
 			}
 		}
 		if f.folds(c.Rank) {
-			there, size := c.block(&c.Recv, c.Rank^1)
+			there, size := c.Block(&c.Recv, c.Rank^1)
 			s.send(c.Rank^1, acc.at(there), size, ready)
 		}
 		s.copy(Loc{Buf: RecvBuf}, acc.at(off), n, ready)
@@ -97,10 +97,10 @@ func (c *Call) greaterHalves(f fold) (bytes int) {
 // groupBlocks is how many bytes the blocks of numbers lo to hi−1 of a group have.
 func (c *Call) groupBlocks(f fold, lo, hi int) (n int) {
 	for i := lo; i < hi; i++ {
-		_, size := c.block(&c.Recv, f.actual(i))
+		_, size := c.Block(&c.Recv, f.actual(i))
 		n += size
 		if i < f.extra {
-			_, size = c.block(&c.Recv, f.actual(i)^1)
+			_, size = c.Block(&c.Recv, f.actual(i)^1)
 			n += size
 		}
 	}

@@ -12,7 +12,7 @@ var reduceScatterPairwise = &Algorithm{
 	build: func(c *Call, s *Schedule) {
 		p, r := c.Ranks, c.Rank
 		own, acc := c.input(), Loc{Buf: RecvBuf}
-		off, n := c.block(&c.Recv, r)
+		off, n := c.Block(&c.Recv, r)
 		if c.InPlace { // blocks that are still to be sent lie where the result goes
 			acc = s.reserve(n)
 		}
@@ -26,7 +26,7 @@ var reduceScatterPairwise = &Algorithm{
 		ready := s.copy(acc, own.at(off), n)
 		s.rounds(p-1, func(i int) {
 			to, of, t := (r+i+1)%p, (r-i-1+p)%p, i%2
-			there, size := c.block(&c.Recv, to)
+			there, size := c.Block(&c.Recv, to)
 			s.send(to, own.at(there), size)
 			got := s.recv(of, tmp[t], n, free[t])
 			ready = s.reduce(acc, tmp[t], n, got, ready)
@@ -44,7 +44,7 @@ var reduceScatterPairwise = &Algorithm{
 // first, so that what is combined with is always of lower ranks.
 func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 	p, r := c.Ranks, c.Rank
-	off, n := c.block(&c.Recv, r)
+	off, n := c.Block(&c.Recv, r)
 	kept := s.reserve((p - 1) * n)
 	place := func(rank int) Loc {
 		if rank == p-1 {
@@ -55,7 +55,7 @@ func reduceScatterInOrder(c *Call, s *Schedule, own, acc Loc) {
 	s.copy(place(r), own.at(off), n)
 	s.rounds(p-1, func(i int) {
 		to, of := (r+i+1)%p, (r-i-1+p)%p
-		there, size := c.block(&c.Recv, to)
+		there, size := c.Block(&c.Recv, to)
 		s.send(to, own.at(there), size)
 		s.recv(of, place(of), n)
 	})

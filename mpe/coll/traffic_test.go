@@ -54,7 +54,7 @@ func (a *Algorithm) Traffic(c Call) (messages, volume int, bound bool) {
 	case allgatherRing, reduceScatterPairwise:
 		sum, _ := c.vector(&c.Recv)
 		for r := range p {
-			if _, size := c.block(&c.Recv, r); size > 0 || !c.Vector {
+			if _, size := c.Block(&c.Recv, r); size > 0 || !c.Vector {
 				messages += p - 1
 			}
 		}
@@ -89,7 +89,7 @@ func (c *Call) halvingTraffic(f fold) (messages, volume int, bound bool) {
 	}
 	for i := range f.extra {
 		count(1, c.groupBlocks(f, 0, f.group))
-		_, size := c.block(&c.Recv, 2*i)
+		_, size := c.Block(&c.Recv, 2*i)
 		count(1, size)
 	}
 	for width := f.group; width > 1; width /= 2 {

@@ -131,31 +131,6 @@ func (c *Call) Asked() coll.Call {
 // number is n, or the largest number there is.
 func number(n uint64) int { return int(min(n, math.MaxInt)) }
 
-// layouts gives the layouts of a call whose sizes are described, in their order.
-func layouts(c *coll.Call) (list [2]*coll.Layout) {
-	if !c.Vector {
-		return list
-	}
-	switch c.Collective {
-	case coll.Gather:
-		if c.Rank == c.Root {
-			list[0] = &c.Recv
-		}
-	case coll.Scatter:
-		if c.Rank == c.Root {
-			list[0] = &c.Send
-		}
-	case coll.Allgather, coll.ReduceScatter:
-		list[0] = &c.Recv
-	case coll.Alltoall:
-		list[0] = &c.Recv
-		if !c.InPlace {
-			list[1] = &c.Send
-		}
-	}
-	return list
-}
-
 const (
 	sizeLen   = 8
 	MemberLen = 4
@@ -171,7 +146,7 @@ func (c *Call) Description() uint64 {
 		n += MemberLen * uint64(c.Ranks)
 	}
 	x := c.Asked()
-	for _, l := range layouts(&x) {
+	for _, l := range x.Layouts() {
 		if l != nil {
 			n += sizeLen * uint64(c.Ranks)
 		}
@@ -182,7 +157,7 @@ func (c *Call) Description() uint64 {
 // AppendDescription appends the description of a call whose layouts are those of x.
 func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorithm string) []byte {
 	begin := len(b)
-	for _, l := range layouts(x) {
+	for _, l := range x.Layouts() {
 		if l != nil {
 			for _, n := range l.Sizes {
 				b = Order.AppendUint64(b, uint64(n))
@@ -212,7 +187,7 @@ type description struct {
 // and blocks one after another, in the memory of ints, which it returns. ok is false if what should be zero is not.
 func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (d description, _ []int, ok bool) {
 	n := int(c.Ranks)
-	for _, l := range layouts(x) {
+	for _, l := range x.Layouts() {
 		if l == nil {
 			continue
 		}

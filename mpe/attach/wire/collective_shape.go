@@ -22,88 +22,35 @@ type Shape struct {
 }
 
 // ShapeOf gives the shape of a call that can be.
-func ShapeOf(c *coll.Call) (s Shape) {
-	root, n := c.Rank == c.Root, c.Bytes
-	inPlace := c.InPlace
-	switch c.Collective {
-	case coll.Bcast:
-		s.Recv = n
-		if root {
-			s.Payload, s.InRecv = n, true
-		} else {
-			s.Result = n
+func ShapeOf(call *coll.Call) (s Shape) {
+	c := *call
+	c.Send.Offsets, c.Recv.Offsets = nil, nil // its blocks lie one after another
+	s.Payload, s.Recv = c.Lengths()
+	s.Result = s.Recv
+	root := c.Rank == c.Root
+	switch {
+	case c.Collective == coll.Bcast:
+		if s.InRecv = root; root {
+			s.Payload, s.Result = c.Bytes, 0
 		}
-		return s
-	case coll.Reduce:
-		s.Payload = n
-		if root {
-			s.Recv, s.Result = n, n
-		}
-		inPlace = inPlace && root
-	case coll.Allreduce, coll.Scan, coll.Exscan:
-		s.Payload, s.Recv, s.Result = n, n, n
-		if c.Collective == coll.Exscan && c.Rank == 0 {
-			s.Recv, s.Result = 0, 0 // it gets nothing
-			if inPlace {
-				s.Recv = n
-			}
-		}
-	case coll.Gather:
-		s.Payload = n
-		if root {
-			s.Recv = Extent(c, &c.Recv)
-			s.Result = s.Recv
-			s.At, s.Payload = Block(c, &c.Recv, c.Rank)
-		}
-		inPlace = inPlace && root
-	case coll.Scatter:
-		s.Recv = n
-		if root {
-			s.Payload = Extent(c, &c.Send)
-			_, s.Recv = Block(c, &c.Send, c.Rank)
-			if inPlace {
-				s.Recv = 0
-			}
-		}
-		s.Result, inPlace = s.Recv, false
-	case coll.Allgather:
-		s.Recv = Extent(c, &c.Recv)
-		s.Result = s.Recv
-		s.At, s.Payload = Block(c, &c.Recv, c.Rank)
-	case coll.Alltoall:
-		s.Recv = Extent(c, &c.Recv)
-		s.Result, s.Payload = s.Recv, s.Recv
-		if !inPlace {
-			s.Payload = Extent(c, &c.Send)
-		}
-	case coll.ReduceScatter:
-		s.Payload = Extent(c, &c.Recv)
-		_, s.Result = Block(c, &c.Recv, c.Rank)
-		if s.Recv = s.Result; inPlace {
-			s.Recv = s.Payload
+	case c.InPlace && c.Collective != coll.Scatter && (root || !c.Collective.Rooted()):
+		s.InRecv = true
+		switch c.Collective {
+		case coll.Gather, coll.Allgather:
+			s.At, s.Payload = c.Block(&c.Recv, c.Rank)
+		case coll.ReduceScatter:
+			_, s.Result = c.Block(&c.Recv, c.Rank)
+			fallthrough
+		case coll.Alltoall:
+			s.Payload = s.Recv
+		case coll.Reduce, coll.Allreduce, coll.Scan, coll.Exscan:
+			s.Payload = c.Bytes
 		}
 	}
-	if s.InRecv = inPlace; !inPlace {
-		s.At = 0
+	if c.Collective == coll.Exscan && c.Rank == 0 {
+		s.Result = 0 // it gets nothing
 	}
 	return s
-}
-
-// Block gives where block i begins if blocks lie one after another, and its size.
-func Block(c *coll.Call, l *coll.Layout, i int) (off, size int) {
-	if !c.Vector {
-		return i * c.Bytes, c.Bytes
-	}
-	for _, n := range l.Sizes[:i] {
-		off += n
-	}
-	return off, l.Sizes[i]
-}
-
-// Extent is how long all blocks are together.
-func Extent(c *coll.Call, l *coll.Layout) int {
-	off, size := Block(c, l, c.Ranks-1)
-	return off + size
 }
 
 // Work is the memory in bytes that the daemon may need to execute a call, besides what crosses

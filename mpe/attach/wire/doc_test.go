@@ -106,7 +106,7 @@ func TestDocumentFields(t *testing.T) {
 			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53), "retransmissions": le(4, 0x5b),
 			"start": le(8, 0x56), "request": le(8, 0x57), "clear": le(8, 0x58), "data": le(8, 0x59), "ack": le(8, 0x5a)}},
 		{"**CANCEL**", abort[FrameHeaderLen:], map[string]string{"id": le(8, 0x61), "set": le(8, 1<<6), "text": mpe.ErrCancelled.Error()}},
-		{"**PROBE**", AppendProbe(nil, &Probe{ID: 0x71, Match: mpe.Match{Claim: true, Source: 0x72, Tag: 0x73, Comm: 0x74}, Wait: true})[FrameHeaderLen:], map[string]string{
+		{"**PROBE**", AppendProbe(nil, &Start{ID: 0x71, Operation: mpe.Operation{Peer: 0x72, Tag: 0x73, Comm: 0x74}, Claim: true, Wait: true})[FrameHeaderLen:], map[string]string{
 			"id": le(8, 0x71), "flags": "\x03", "": "\x00\x00\x00", "source": le(4, 0x72), "tag": le(4, 0x73), "comm": le(4, 0x74)}},
 		{"**CALL**", append(AppendCall(nil, &c, 2), "ab"...)[FrameHeaderLen:], map[string]string{
 			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x3f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),

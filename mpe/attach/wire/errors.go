@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 
 	"github.com/zrlmpi/zrlmpid/extended"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -183,7 +184,8 @@ func (r *Reader) ReadRefused() error {
 	return e
 }
 
-// details are the structured errors in an error, as JSON. Errors are rare, so this may be slow.
+// details are the structured errors in an error, as JSON. Those that are errors themselves travel as they are: see plain.
+// Errors are rare, so this may be slow.
 type details struct {
 	Wait           *waitDetails              `json:"wait,omitempty"`
 	Truncated      *mpe.TruncatedError       `json:"truncated,omitempty"`
@@ -234,6 +236,16 @@ type waitDetails struct {
 // maxDetails is the longest details, in bytes. Longer ones are left out.
 const maxDetails = 32 << 10
 
+// plain are the fields that are errors.
+func (d *details) plain() (fields []reflect.Value) {
+	for _, field := range reflect.ValueOf(d).Elem().Fields() {
+		if _, ok := field.Interface().(error); ok {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
 func detailsOf(err error) (d details) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		d.Wait = &waitDetails{Wait: e.Wait, Queued: e.Queued, InTransfer: e.InTransfer}
@@ -241,19 +253,13 @@ func detailsOf(err error) (d details) {
 			d.Wait.Network = Clip(e.Network.Error())
 		}
 	}
-	d.Timeout, _ = errors.AsType[*handshake.TimeoutError](err)
-	d.Partial, _ = errors.AsType[*handshake.PartialError](err)
-	d.Truncated, _ = errors.AsType[*mpe.TruncatedError](err)
-	d.Lost, _ = errors.AsType[*mpe.PeerLostError](err)
-	d.TruncatedWords, _ = errors.AsType[*handshake.TruncatedError](err)
-	d.Remote, _ = errors.AsType[*handshake.RemoteError](err)
-	d.Restart, _ = errors.AsType[*handshake.RestartError](err)
+	for _, field := range d.plain() {
+		errors.As(err, field.Addr().Interface())
+	}
 	if e, ok := errors.AsType[*handshake.DeadEndError](err); ok && e.Cause != nil {
 		d.DeadEnd = &deadEndDetails{Local: e.Local, Remote: e.Remote, Cause: Clip(e.Cause.Error()),
 			Set: sentinelSet(e.Cause)}
 	}
-	d.Call, _ = errors.AsType[*coll.CallError](err)
-	d.Failed, _ = errors.AsType[*collective.CallFailedError](err)
 	if e, ok := errors.AsType[*collective.StepError](err); ok && e.Err != nil {
 		d.Step = &stepDetails{
 			Collective: e.Collective, Algorithm: e.Algorithm, Number: e.Number, Kind: e.Kind, Peer: e.Peer, Bytes: e.Bytes,
@@ -272,25 +278,16 @@ func (d *details) errors() (list []error) {
 		}
 		list = append(list, e)
 	}
-	add := func(is bool, err error) {
-		if is {
-			list = append(list, err)
+	for _, field := range d.plain() {
+		if !field.IsNil() {
+			list = append(list, field.Interface().(error))
 		}
 	}
-	add(d.Timeout != nil, d.Timeout)
-	add(d.Partial != nil, d.Partial)
-	add(d.Truncated != nil, d.Truncated)
-	add(d.Lost != nil, d.Lost)
-	add(d.TruncatedWords != nil, d.TruncatedWords)
-	add(d.Remote != nil, d.Remote)
-	add(d.Restart != nil, d.Restart)
 	if e := d.DeadEnd; e != nil {
 		list = []error{&handshake.DeadEndError{
 			Local: e.Local, Remote: e.Remote, Cause: &Error{Text: e.Cause, Set: e.Set, Parts: list},
 		}}
 	}
-	add(d.Call != nil, d.Call)
-	add(d.Failed != nil, d.Failed)
 	if s := d.Step; s != nil {
 		list = []error{&collective.StepError{
 			Collective: s.Collective, Algorithm: s.Algorithm, Number: s.Number, Kind: s.Kind, Peer: s.Peer, Bytes: s.Bytes,

@@ -228,6 +228,9 @@ type Start struct {
 	Length uint64
 	Placed bool
 	Place  uint64
+	// Wait and Claim are of PROBE, which has the operation's peer, tag and communicator too: it waits for a message, and takes
+	// it out of the matching.
+	Wait, Claim bool
 }
 
 const (
@@ -333,28 +336,21 @@ func (r *Reader) ReadAbort() (id uint64, cause error, err error) {
 	return id, &Error{Text: text, Set: set}, err
 }
 
-// Probe probes for a message.
-type Probe struct {
-	ID uint64
-	mpe.Match
-	Wait bool
-}
-
 const (
 	flagWait = 1 << iota
 	flagClaim
 )
 
 // AppendProbe appends PROBE.
-func AppendProbe(b []byte, p *Probe) []byte {
+func AppendProbe(b []byte, p *Start) []byte {
 	b = AppendHeader(b, FrameProbe, ProbeLen)
 	b = Order.AppendUint64(b, p.ID)
 	b = append(b, bit(p.Wait, flagWait)|bit(p.Claim, flagClaim), 0, 0, 0)
-	return appendMatch(b, p.Source, p.Tag, p.Comm)
+	return appendMatch(b, p.Peer, p.Tag, p.Comm)
 }
 
 // ReadProbe reads PROBE.
-func (r *Reader) ReadProbe() (p Probe, err error) {
+func (r *Reader) ReadProbe() (p Start, err error) {
 	b, err := r.Take(ProbeLen)
 	if err != nil {
 		return p, err
@@ -362,8 +358,8 @@ func (r *Reader) ReadProbe() (p Probe, err error) {
 	if b[8]&^(flagWait|flagClaim) != 0 {
 		return p, Violationf("PROBE with flags %#02x", b[8])
 	}
-	p.ID, p.Wait, p.Claim = Order.Uint64(b), b[8]&flagWait != 0, b[8]&flagClaim != 0
-	p.Source, p.Tag, p.Comm = readMatch(b[12:])
+	p.ID, p.Kind, p.Wait, p.Claim = Order.Uint64(b), OpProbe, b[8]&flagWait != 0, b[8]&flagClaim != 0
+	p.Peer, p.Tag, p.Comm = readMatch(b[12:])
 	if p.Comm == mpe.ClaimComm {
 		return p, Violationf("PROBE in communicator %d, which has the messages of matched probes", p.Comm)
 	}
