@@ -66,12 +66,12 @@ func TestBudgetOfProbes(t *testing.T) {
 	if d := c.Done(); d.ID != maxProbes || !errors.Is(d.Err, mpe.ErrFull) {
 		t.Errorf("%+v", d)
 	}
-	c.Write(wire.CancelFrame(5))
+	c.Write(wire.AppendID(nil, wire.FrameCancel, 5, 0))
 	if d := c.Done(); d.ID != 5 || !errors.Is(d.Err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}
 	c.Write(wire.AppendProbe(nil, &wire.Start{ID: 5, Operation: mpe.Operation{Peer: 1}, Wait: true}))
-	c.Write(wire.CancelFrame(5))
+	c.Write(wire.AppendID(nil, wire.FrameCancel, 5, 0))
 	if d := c.Done(); d.ID != 5 || !errors.Is(d.Err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}

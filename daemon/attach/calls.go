@@ -58,11 +58,15 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, c.Refuse("there are %d ranks in the world, and %d in the communicator", size, c.Ranks)
 	}
 	length := int(c.Description())
-	d, ints, ok := c.ReadDescription(op.Buf[:length], &x.Call, op.call.ints[:0])
+	listed, name, ints, ok := c.ReadDescription(op.Buf[:length], &x.Call, op.call.ints[:0])
 	if op.call.ints = ints; !ok {
 		return nil, c.Refuse("its description does not end with zeros")
 	}
-	x.Algorithm = algorithmName(c.Collective, d.Name)
+	if a := coll.Named(c.Collective, string(name)); a != nil {
+		x.Algorithm = a.Name // this string costs no memory
+	} else {
+		x.Algorithm = string(name)
+	}
 	if err := x.Call.Check(); err != nil {
 		return nil, err
 	}
@@ -70,7 +74,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	if given := len(op.Buf) - length; given != m.Payload || c.Result != uint64(m.Result) {
 		return nil, c.Refuse("its payload has %d bytes and its result %d, but rank %d gives %d and gets %d", given, c.Result, c.Rank, m.Payload, m.Result)
 	}
-	members, err := s.members(c, d.Members)
+	members, err := s.members(c, listed)
 	if err != nil {
 		return nil, err
 	}
@@ -108,25 +112,6 @@ func (op *operation) lay(x *collective.Operation, description int, m wire.Shape)
 	x.Recv = recv
 	op.Buf = recv[:m.Result]
 }
-
-// algorithmName is a name as a string, which costs no memory if there is such an algorithm.
-func algorithmName(c coll.Collective, name []byte) string {
-	for _, known := range algorithmNames[min(c, coll.Exscan)] {
-		if string(name) == known {
-			return known
-		}
-	}
-	return string(name)
-}
-
-var algorithmNames = func() (names [coll.Exscan + 1][]string) {
-	for c := coll.Barrier; c <= coll.Exscan; c++ {
-		for _, a := range coll.Algorithms(c) {
-			names[c] = append(names[c], a.Name)
-		}
-	}
-	return names
-}()
 
 // groups are the members of the communicators in which a program has made calls. The
 // rank keeps them as well, and reads them after the call has ended.

@@ -241,11 +241,11 @@ func TestCallsAreNotCancelled(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	c.Write(callFrame(reduce(1), "\x01\x00"))
-	c.Write(wire.CancelFrame(1))
+	c.Write(wire.AppendID(nil, wire.FrameCancel, 1, 0))
 	c.Write(attachtest.DataFrame(1, []byte("\x00\x00")))
 	c.Write(callFrame(barrier(2), ""))
-	c.Write(wire.CancelFrame(1))
-	c.Write(wire.CancelFrame(2))
+	c.Write(wire.AppendID(nil, wire.FrameCancel, 1, 0))
+	c.Write(wire.AppendID(nil, wire.FrameCancel, 2, 0))
 	other := h.w.ranks[1]
 	for id, m := range []collective.Operation{
 		{Call: coll.Call{Collective: coll.Allreduce, Bytes: 4, Elem: 4}, Send: []byte{2, 0, 0, 0}, Recv: make([]byte, 4), Op: op.Sum, Type: op.Int32},

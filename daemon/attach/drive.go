@@ -34,7 +34,6 @@ type polling struct {
 	dev   pollDevice
 	watch *progress.Watch
 	spin  progress.SpinPolicy
-	pause *time.Timer
 
 	// owned is set while a goroutine polls; finds counts how often others have found something. The
 	// owner sets over when the session has ended, which err explains.
@@ -50,7 +49,6 @@ type polling struct {
 	// asleep is set while the session is not polled: awaken has it polled again.
 	asleep atomic.Bool
 	wake   chan struct{} // has a value for its goroutine
-
 }
 
 // pollDevice is a device whose messages can be carried by any goroutine.
@@ -62,7 +60,7 @@ type pollDevice interface {
 }
 
 func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polling, error) {
-	p := &polling{s: s, rings: r, pause: time.NewTimer(pauseTime), wake: make(chan struct{}, 1)}
+	p := &polling{s: s, rings: r, wake: make(chan struct{}, 1)}
 	p.spin.Init(oversubscribed)
 	p.dev, _ = s.dev.(pollDevice)
 	var err error
@@ -95,8 +93,7 @@ func (p *polling) run() error {
 			p.owned.Store(false)
 		}
 		if !ok {
-			p.pause.Reset(pauseTime)
-			<-p.pause.C
+			time.Sleep(pauseTime)
 			woken = p.finds.Load() != finds
 		}
 		if !woken {

@@ -73,11 +73,8 @@ func (e *ends) answer(now bool) (found bool) {
 		e.mu.Unlock()
 		for i, op := range e.batch {
 			st, _, err := op.dev.Test()
-			if e.batch[i], found = nil, true; now {
-				op.endNow(&st, false, err)
-			} else {
-				op.end(&st, false, err)
-			}
+			e.batch[i], found = nil, true
+			op.end(&st, false, err, now)
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
@@ -256,9 +257,10 @@ func (op *fakeOp) Library() *any { return nil }
 
 // waitError is as like the engine's as can be made outside of its package.
 func waitError(op *fakeOp, cause error) error {
-	return &unstartedError{
-		text: fmt.Sprintf("rank %d waits for rank %d", op.r.rank, op.op.Peer), cause: cause,
-		wait: &mpe.WaitError{Wait: handshake.Wait{Local: uint32(op.r.rank), Remote: uint32(op.op.Peer), State: handshake.WaitRequest}, Queued: 3, Network: errors.New("unreachable")},
+	wait := handshake.Wait{Local: uint32(op.r.rank), Remote: uint32(op.op.Peer), State: handshake.WaitRequest}
+	return &wire.Error{
+		Text:  fmt.Sprintf("rank %d waits for rank %d: %v", op.r.rank, op.op.Peer, cause),
+		Parts: []error{&mpe.WaitError{Wait: wait, Queued: 3, Network: errors.New("unreachable")}, cause},
 	}
 }
 

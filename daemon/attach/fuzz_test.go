@@ -19,13 +19,13 @@ import (
 // nothing of it is left.
 func FuzzServer(f *testing.F) {
 	join := func(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
-	f.Add(join(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.CancelFrame(1)))
+	f.Add(join(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendID(nil, wire.FrameCancel, 1, 0)))
 	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), []byte("abcd")), attachtest.DataFrame(2, []byte("efgh")), wire.AppendHeader(nil, wire.FrameBye, 0)))
 	f.Add(join(wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: 1}, Wait: true}), wire.AbortFrame(3, io.EOF)))
 	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 4), []byte("abcd")), wire.AppendProbe(nil, &wire.Start{ID: 3, Operation: mpe.Operation{Peer: -1, Tag: -1}, Claim: true}), wire.AppendProbe(nil, &wire.Start{ID: 4, Claim: true, Wait: true}),
-		attachtest.StartFrame(wire.Start{ID: 5, Operation: mpe.Operation{Kind: mpe.OpRecv, Tag: 1, Comm: mpe.ClaimComm}, Length: 4}, nil), wire.CancelFrame(4)))
+		attachtest.StartFrame(wire.Start{ID: 5, Operation: mpe.Operation{Kind: mpe.OpRecv, Tag: 1, Comm: mpe.ClaimComm}, Length: 4}, nil), wire.AppendID(nil, wire.FrameCancel, 4, 0)))
 	f.Add(join(attachtest.StartFrame(attachtest.SendStart(2, 8), nil), wire.AbortFrame(2, context.Canceled), attachtest.DataFrame(2, []byte("x"))))
-	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), attachtest.DataFrame(2, []byte("cd")), wire.CancelFrame(1), wire.AbortFrame(2, io.EOF)))
+	f.Add(join(callFrame(barrier(1), ""), callFrame(reduce(2), "ab"), attachtest.DataFrame(2, []byte("cd")), wire.AppendID(nil, wire.FrameCancel, 1, 0), wire.AbortFrame(2, io.EOF)))
 	for _, c := range []coll.Call{
 		{Collective: coll.Bcast, Bytes: 40}, {Collective: coll.Reduce, Bytes: 4, Elem: 4}, {Collective: coll.Exscan, Bytes: 4, Elem: 4, InPlace: true},
 		{Collective: coll.Gather, Vector: true}, {Collective: coll.Scatter, Vector: true}, {Collective: coll.Alltoall, Vector: true},

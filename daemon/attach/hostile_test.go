@@ -29,7 +29,7 @@ func TestHostileHello(t *testing.T) {
 		text   string
 	}{
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), wire.Violation, "the first frame is not HELLO"},
-		{"another frame", wire.CancelFrame(1), wire.Violation, "the first frame is not HELLO"},
+		{"another frame", wire.AppendID(nil, wire.FrameCancel, 1, 0), wire.Violation, "the first frame is not HELLO"},
 		{"magic", change(wire.FrameHeaderLen, 'X'), wire.Violation, "and not with"},
 		{"reserved", change(5, 1), wire.Violation, "are not zero"},
 		{"too long", change(2, 1), wire.Violation, "the first frame is not HELLO"},
@@ -93,8 +93,8 @@ func TestHostileFrames(t *testing.T) {
 		{"DATA of a receive", append(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.DataFrame(1, []byte("ab"))...), "DATA has 2 bytes for operation 1"},
 		{"DATA of no operation", attachtest.DataFrame(5, []byte("of nobody")), "DATA has 9 bytes for operation 5, which is not a send or a call that lacks them"},
 		{"DATA of an operation that is complete", append(attachtest.StartFrame(attachtest.SendStart(1, 2), []byte("ab")), attachtest.DataFrame(1, []byte("cd"))...), "DATA has 2 bytes for operation 1"},
-		{"more DATA than an operation lacked", slices.Concat(attachtest.StartFrame(attachtest.SendStart(1, 4), []byte("ab")), wire.CancelFrame(1), attachtest.DataFrame(1, []byte("cde"))), "DATA has 3 bytes for operation 1, which is not"},
-		{"DATA of an operation that lacks no more", slices.Concat(attachtest.StartFrame(attachtest.SendStart(1, 4), []byte("ab")), wire.CancelFrame(1), attachtest.DataFrame(1, []byte("cd")), attachtest.DataFrame(1, []byte("e"))), "DATA has 1 bytes for operation 1, which is not"},
+		{"more DATA than an operation lacked", slices.Concat(attachtest.StartFrame(attachtest.SendStart(1, 4), []byte("ab")), wire.AppendID(nil, wire.FrameCancel, 1, 0), attachtest.DataFrame(1, []byte("cde"))), "DATA has 3 bytes for operation 1, which is not"},
+		{"DATA of an operation that lacks no more", slices.Concat(attachtest.StartFrame(attachtest.SendStart(1, 4), []byte("ab")), wire.AppendID(nil, wire.FrameCancel, 1, 0), attachtest.DataFrame(1, []byte("cd")), attachtest.DataFrame(1, []byte("e"))), "DATA has 1 bytes for operation 1, which is not"},
 		{"id in use", append(attachtest.StartFrame(attachtest.RecvStart(1, 4), nil), attachtest.StartFrame(attachtest.RecvStart(1, 4), nil)...), "id 1, which another operation has"},
 		{"id of a send in use", append(attachtest.StartFrame(attachtest.SendStart(1, 4), nil), wire.AppendProbe(nil, &wire.Start{ID: 1})...), "id 1, which another operation has"},
 		{"PROBE with flags", frame(wire.FrameProbe, wire.ProbeLen, "\x00\x00\x00\x00\x00\x00\x00\x00\x04"+strings.Repeat("\x00", 15)), "PROBE with flags"},
@@ -121,8 +121,8 @@ func TestTolerated(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	for _, b := range [][]byte{
-		wire.CancelFrame(5), wire.AbortFrame(5, mpe.ErrFull),
-		attachtest.StartFrame(attachtest.SendStart(3, 10), []byte("ab")), wire.CancelFrame(3), attachtest.DataFrame(3, []byte("late")),
+		wire.AppendID(nil, wire.FrameCancel, 5, 0), wire.AbortFrame(5, mpe.ErrFull),
+		attachtest.StartFrame(attachtest.SendStart(3, 10), []byte("ab")), wire.AppendID(nil, wire.FrameCancel, 3, 0), attachtest.DataFrame(3, []byte("late")),
 	} {
 		c.Write(b)
 	}

@@ -372,16 +372,9 @@ func (m *memory) draw(n int64) (left int64, ok bool) {
 	return m.common, true
 }
 
-// force takes from what is common, also more than there is. Less is drawn until it has been given back.
+// force takes from what is common, also more than there is, or gives back what was taken so. Less is drawn until then.
 func (m *memory) force(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.common -= n
-}
-
-// release returns a buffer that was taken by force to the system.
-func (m *memory) release(b []byte) {
-	n := int64(cap(b))
-	anonmem.Put(b)
-	m.force(-n)
 }

@@ -86,24 +86,12 @@ func (op *operation) detachMemory() []byte {
 	return b
 }
 
-// end ends an operation. The answer is written before the reading goroutine, the only one that calls it, waits for more.
-func (op *operation) end(st *mpe.Status, found bool, err error) {
-	op.finish(st, found, err)
-	op.s.out.PutOff(op)
-	op.s.deferredAnswers = true
-}
-
-// endNow ends an operation for another goroutine.
-func (op *operation) endNow(st *mpe.Status, found bool, err error) {
-	op.finish(st, found, err)
-	op.s.out.PutNow(op)
-}
-
 // fail ends an operation that has not begun.
-func (op *operation) fail(err error) { op.end(&mpe.Status{}, false, err) }
+func (op *operation) fail(err error) { op.end(&mpe.Status{}, false, err, false) }
 
-// finish makes the answer.
-func (op *operation) finish(st *mpe.Status, found bool, err error) {
+// end ends an operation. The answer is written now, or before the reading goroutine, the only one that may put it off, waits
+// for more.
+func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	if err != nil {
 		err = op.s.server.opts.Explain(err)
 	}
@@ -125,6 +113,12 @@ func (op *operation) finish(st *mpe.Status, found bool, err error) {
 		memory = op.detachMemory()
 	}
 	op.s.release(op, n > 0, memory)
+	if now {
+		op.s.out.PutNow(op)
+		return
+	}
+	op.s.out.PutOff(op)
+	op.s.deferredAnswers = true
 }
 
 // stored is how much of a receive, or of a call's result, is to be sent to the program.
@@ -143,7 +137,7 @@ func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	left := op.Buf[op.sent:]
 	if len(left) > wire.ChunkLen {
 		op.sent += wire.ChunkLen
-		return wire.AppendData(b, op.ID, wire.ChunkLen), left[:wire.ChunkLen], true
+		return wire.AppendID(b, wire.FrameData, op.ID, wire.ChunkLen), left[:wire.ChunkLen], true
 	}
 	op.keep = op.s.forget(op)
 	op.answered = true
@@ -198,8 +192,12 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 		copy(b, buf)
 		buf = b
 	}
-	m.force(int64(cap(b)))
-	return buf, func() { m.release(b) }
+	n := int64(cap(b))
+	m.force(n)
+	return buf, func() {
+		anonmem.Put(b)
+		m.force(-n)
+	}
 }
 
 // endedContext returns a context that ended with a cause.
@@ -218,20 +216,10 @@ func (op *operation) unstarted(cause error) error {
 		}
 		return fmt.Errorf("rank %d has not begun %v: %s (%w)", rank, op.call.Collective, have, cause)
 	}
-	e := &unstartedError{text: fmt.Sprintf("rank %d waits to send to rank %d: %s", rank, op.Peer, have), cause: cause}
-	e.wait = &mpe.WaitError{Wait: handshake.Wait{Local: uint32(rank), Remote: uint32(op.Peer)}, Queued: op.s.queues.before(op)}
-	if e.wait.Queued > 0 {
-		e.text += fmt.Sprintf(", and %d sends to that rank are ahead", e.wait.Queued)
+	wait := &mpe.WaitError{Wait: handshake.Wait{Local: uint32(rank), Remote: uint32(op.Peer)}, Queued: op.s.queues.before(op)}
+	if wait.Queued > 0 {
+		have += fmt.Sprintf(", and %d sends to that rank are ahead", wait.Queued)
 	}
-	return e
+	text := fmt.Sprintf("rank %d waits to send to rank %d: %s: %v", rank, op.Peer, have, cause)
+	return &wire.Error{Text: text, Parts: []error{wait, cause}}
 }
-
-// unstartedError is a send that was aborted before it had been started.
-type unstartedError struct {
-	text  string
-	wait  *mpe.WaitError
-	cause error
-}
-
-func (e *unstartedError) Error() string   { return fmt.Sprintf("%s: %v", e.text, e.cause) }
-func (e *unstartedError) Unwrap() []error { return []error{e.wait, e.cause} }

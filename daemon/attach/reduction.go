@@ -85,24 +85,16 @@ func (r *reduction) ask(operands, result []byte) error {
 	r.mu.Unlock()
 	r.s.out.PutNow(r)
 	for {
-		gone := r.s.stream.Await(r.s.ctx, r.changed)
-		if over, err := r.outcome(gone); over {
-			return err
+		gone := r.s.stream.Await(r.s.ctx, r.changed) // the session, or nil
+		r.mu.Lock()
+		err := cmp.Or(r.cause, gone)
+		if err != nil || r.sent && r.answered {
+			r.operands, r.result = nil, nil
+			defer r.mu.Unlock()
+			return cmp.Or(err, r.err)
 		}
+		r.mu.Unlock()
 	}
-}
-
-// outcome reports whether nothing is to be waited for any longer, and the error of that.
-// gone is that of a session that has ended, or nil.
-func (r *reduction) outcome(gone error) (over bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err = cmp.Or(r.cause, gone)
-	if err == nil && (!r.sent || !r.answered) {
-		return false, nil
-	}
-	r.operands, r.result = nil, nil
-	return true, cmp.Or(err, r.err)
 }
 
 // Frame returns REDUCE, or nothing if the call has ended.
@@ -112,7 +104,7 @@ func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
 	if r.operands == nil {
 		return b, nil, false
 	}
-	return wire.AppendReduce(b, r.id, len(r.operands)), r.operands, false
+	return wire.AppendID(b, wire.FrameReduce, r.id, len(r.operands)), r.operands, false
 }
 
 func (r *reduction) Written() {
@@ -149,6 +141,7 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 	result, ended := r.result, r.cause != nil
 	r.result = nil
 	r.mu.Unlock()
+	var reply error
 	switch {
 	case ended:
 		return in.Skip()
@@ -159,8 +152,7 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 		if err != nil {
 			return err
 		}
-		r.reply(fmt.Errorf("the program's operation: %s", text))
-		return nil
+		reply = fmt.Errorf("the program's operation: %s", text)
 	case in.Left != len(result):
 		return wire.Violationf("REDUCED for operation %d has %d bytes, and its operands %d each", r.id, in.Left, len(result))
 	default:
@@ -168,16 +160,11 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 			return err
 		}
 	}
-	r.reply(nil)
-	return nil
-}
-
-// reply notes what the program has answered.
-func (r *reduction) reply(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answered, r.err = true, err
+	r.answered, r.err = true, reply
 	wire.Notify(r.changed)
+	return nil
 }
 
 // startReduction gives a call that is about to be posted its operation, if that is a function of the program.

@@ -186,7 +186,7 @@ func (s *session) begin(op *operation) {
 	op.dev = dev.(ender)
 	if s.polling == nil {
 		if st, ended, err := dev.Test(); ended {
-			op.end(&st, false, err)
+			op.end(&st, false, err, false)
 			return
 		}
 	}
@@ -219,7 +219,7 @@ func (s *session) abort(op *operation, cause error) {
 		s.endUnstarted(op, op.unstarted(cause))
 	case s.ends.take(op):
 		st, err := op.detach(cause, false)
-		op.end(&st, false, err)
+		op.end(&st, false, err, false)
 	}
 }
 
@@ -250,7 +250,7 @@ func (s *session) readProbe() error {
 	st, found, err := s.dev.Probe(s.ctx, match, false)
 	s.claim(&st)
 	if !p.Wait || found || err != nil {
-		op.end(&st, found, err)
+		op.end(&st, found, err, false)
 		return nil
 	}
 	if err := s.probing(1); err != nil {
@@ -267,7 +267,7 @@ func (s *session) readProbe() error {
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w (%w)", err, cause)
 		}
-		op.endNow(&st, found, err)
+		op.end(&st, found, err, true)
 	})
 	return nil
 }

@@ -364,7 +364,7 @@ func TestFramesBeforePackets(t *testing.T) {
 		frames, asked int
 	}{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {0, 5}} {
 		for range tt.frames {
-			if _, err := program.Write(wire.CancelFrame(1)); err != nil { // there is nothing to cancel
+			if _, err := program.Write(wire.AppendID(nil, wire.FrameCancel, 1, 0)); err != nil { // there is nothing to cancel
 				t.Fatal(err)
 			}
 		}

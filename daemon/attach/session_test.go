@@ -26,7 +26,7 @@ func TestSendsKeepTheirOrder(t *testing.T) {
 	if d := c.Done(); d.ID != 4 || d.Err != nil {
 		t.Errorf("%+v, want the send to another peer", d)
 	}
-	c.Write(wire.CancelFrame(2))
+	c.Write(wire.AppendID(nil, wire.FrameCancel, 2, 0))
 	if d := c.Done(); d.ID != 2 || !errors.Is(d.Err, mpe.ErrCancelled) {
 		t.Errorf("%+v", d)
 	}

@@ -25,12 +25,10 @@ type Client struct {
 	in     *wire.Reader
 	out    *wire.Outbox
 	rank   int
-	limits wire.Limits
-	chunk  int
-	ring   uint64 // length of a ring in bytes, or 0
-	placed uint64 // length of the arena in bytes
-	arena  arena
-	peers  []mpe.PeerInfo
+	// granted is what the daemon has said in WELCOME.
+	granted wire.Welcome
+	arena   arena
+	peers   []mpe.PeerInfo
 
 	// spin is answerTime.
 	spin time.Duration
@@ -39,10 +37,8 @@ type Client struct {
 	ended chan struct{}
 	stop  context.CancelFunc
 
-	// oversubscribed: the daemon reported that the host is.
-	oversubscribed bool
-	group          progress.Group
-	source         wire.Polled // what the group polls
+	group  progress.Group
+	source wire.Polled // what the group polls
 	// done belongs to the goroutine that reads: one that polls for the group, or one of its own
 	// where the stream's Read waits.
 	done wire.Done
@@ -100,10 +96,10 @@ func dial(ctx context.Context, socket string, rank int, flags uint32, limit time
 	}
 	var stream wire.Polled
 	if err == nil {
-		stream, err = greeting.Stream(c.ring, c.placed)
+		stream, err = greeting.Stream(c.granted.Ring, c.granted.Arena)
 	}
 	if err == nil {
-		if err = c.open(stream, stream); err != nil {
+		if err = c.open(stream); err != nil {
 			stream.Close()
 		}
 	}
@@ -119,7 +115,7 @@ func DialStream(stream wire.Stream, rank int) (*Client, error) {
 	c := newClient("a stream", stream)
 	err := c.greet(stream, rank, 0)
 	if err == nil {
-		err = c.open(stream, nil)
+		err = c.open(stream)
 	}
 	if err != nil {
 		stream.Close()
@@ -132,16 +128,22 @@ func newClient(socket string, from io.Reader) *Client {
 	return &Client{socket: socket, in: wire.NewReader(from), ended: make(chan struct{}), fewer: make(chan struct{}, 1), spin: answerTime}
 }
 
-// open uses the connection from now on as a Stream, which is source as well if it can be polled.
-func (c *Client) open(stream wire.Stream, source wire.Polled) error {
+// open uses the connection from now on as a Stream. If it can be polled, goroutines that wait for an operation read the
+// daemon's frames meanwhile: see package progress.
+func (c *Client) open(stream wire.Stream) error {
 	c.stream, c.out = stream, wire.NewOutbox(stream)
 	c.in.From(stream)
+	c.group.Init(nil, c.granted.Flags&wire.FlagOversubscribed != 0)
+	var polled bool
+	c.source, polled = stream.(wire.Polled)
 	if r, ok := stream.(wire.Rings); ok {
 		c.out.Rings = r
 		c.in.FromRings(r)
 		c.arena.open(r.Arena())
-	} else if source != nil {
+		c.group.PollAlone(r.OtherProcessor) // a program may use several ranks, each with a ring
+	} else if polled {
 		c.in.FromSocket()
+		c.group.PollAlone(nil)
 	}
 	// A reader receives what the daemon sent before the connection ended, and then the end.
 	c.out.Failed = func() {
@@ -151,11 +153,19 @@ func (c *Client) open(stream wire.Stream, source wire.Polled) error {
 	writing, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	stream.Go(func() { c.out.Run(writing) })
-	err := c.start(source)
-	if err != nil {
-		stop()
+	if !polled {
+		stream.Go(func() {
+			_, err := c.pump()
+			c.end(err)
+		})
+		return nil
 	}
-	return err
+	if err := c.group.Add(c.source.Descriptor(), (*frames)(c), progress.Network); err != nil {
+		stop()
+		return err
+	}
+	c.group.Watch()
+	return nil
 }
 
 func rankName(rank int) string {
@@ -183,8 +193,7 @@ func (c *Client) greet(conn io.Writer, rank int, flags uint32) error {
 	if err != nil {
 		return err
 	}
-	c.rank, c.limits, c.chunk, c.ring, c.placed = int(w.Rank), w.Limits, int(w.Chunk), w.Ring, w.Arena
-	c.oversubscribed = w.Flags&wire.FlagOversubscribed != 0
+	c.rank, c.granted = int(w.Rank), w
 	for rank := range int(w.Size) {
 		if err := c.in.Next(); err != nil {
 			return err
@@ -208,7 +217,7 @@ func (c *Client) Rank() int { return c.rank }
 func (c *Client) Size() int { return len(c.peers) }
 
 // Limits returns what the daemon grants. Start refuses what is beyond it.
-func (c *Client) Limits() wire.Limits { return c.limits }
+func (c *Client) Limits() wire.Limits { return c.granted.Limits }
 
 // Peer describes a rank as it was when the client attached.
 func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
@@ -243,14 +252,14 @@ func (c *Client) Close(ctx context.Context) error {
 func (c *Client) enter(req wire.Start, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.ops.len() >= c.limits.Operations {
+	if c.err == nil && c.ops.len() >= c.granted.Limits.Operations {
 		c.awaitEnd()
 	}
 	if c.err != nil {
 		return nil, c.err
 	}
-	if c.ops.len() >= c.limits.Operations {
-		return nil, fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.limits.Operations)
+	if c.ops.len() >= c.granted.Limits.Operations {
+		return nil, fmt.Errorf("rank %d: %w: a program may have %d under way", c.rank, mpe.ErrFull, c.granted.Limits.Operations)
 	}
 	op := spareOps.Get().(*Op)
 	op.mu.Lock() // the outbox may just be leaving the old one
@@ -281,7 +290,7 @@ const endsAwaited = 1024
 // awaitEnd waits until some operations have ended, or until none has for endPatience. The lock is held; it is not while
 // this waits.
 func (c *Client) awaitEnd() {
-	for most := c.limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
+	for most := c.granted.Limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {
 		had := c.ops.ended
 		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
 		c.mu.Unlock()

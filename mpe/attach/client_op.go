@@ -133,15 +133,15 @@ func (op *Op) next(b []byte) (head, payload []byte, more bool) {
 		return wire.AppendProbe(b, r), nil, false
 	case r.Kind == wire.OpCall:
 		op.writing = true
-		return op.call.next(b, begun, op.c.chunk)
+		return op.call.next(b, begun, int(op.c.granted.Chunk))
 	case r.Kind != mpe.OpRecv && !r.Placed:
-		payload = r.Buf[op.sent:min(len(r.Buf), op.sent+op.c.chunk)]
+		payload = r.Buf[op.sent:min(len(r.Buf), op.sent+int(op.c.granted.Chunk))]
 		op.sent += len(payload)
 		op.writing = true
 		more = op.sent < len(r.Buf)
 	}
 	if begun {
-		return wire.AppendData(b, r.ID, len(payload)), payload, more
+		return wire.AppendID(b, wire.FrameData, r.ID, len(payload)), payload, more
 	}
 	return wire.AppendStart(b, r, len(payload)), payload, more
 }
@@ -212,7 +212,7 @@ func (op *Op) Cancel() {
 	op.cancelled = true
 	op.mu.Unlock()
 	if !again {
-		op.c.out.PutNow(wire.Raw(wire.CancelFrame(id)))
+		op.c.out.PutNow(wire.Raw(wire.AppendID(nil, wire.FrameCancel, id, 0)))
 	}
 }
 

@@ -179,30 +179,6 @@ func (c *Client) broken(err error) error {
 	return fmt.Errorf("rank %d: %w: the connection to the zrlmpid at %s has ended: %w", c.rank, mpe.ErrClosed, c.socket, err)
 }
 
-// A goroutine that waits for an operation reads the daemon's frames meanwhile: see package progress.
-
-// start has the connection read from now on: source is polled, unless there is none.
-func (c *Client) start(source wire.Polled) error {
-	c.group.Init(nil, c.oversubscribed)
-	var avoided func() int // the daemon's processor
-	if r, ok := source.(wire.Rings); ok {
-		avoided = r.OtherProcessor
-	}
-	c.group.PollAlone(avoided) // a program may use several ranks, each with a ring
-	if c.source = source; source == nil || source.Descriptor() == wire.NoDescriptor {
-		c.stream.Go(func() {
-			_, err := c.pump()
-			c.end(err)
-		})
-		return nil
-	}
-	if err := c.group.Add(source.Descriptor(), (*frames)(c), progress.Network); err != nil {
-		return err
-	}
-	c.group.Watch()
-	return nil
-}
-
 // wait waits for a value on n.
 func (c *Client) wait(n <-chan struct{}) {
 	_ = c.Await(context.Background(), n) // which never ends

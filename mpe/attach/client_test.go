@@ -49,7 +49,7 @@ func fakeDaemon(t *testing.T) (c *Client, daemon *attachtest.RawClient) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close(attachtest.Within(t)) })
-	if !c.oversubscribed {
+	if c.granted.Flags&wire.FlagOversubscribed == 0 {
 		t.Error("the host is oversubscribed, as WELCOME says")
 	}
 	daemon = <-accepted
@@ -68,7 +68,7 @@ func TestHostileDaemon(t *testing.T) {
 		text  string
 	}{
 		{"unknown frame", func(uint64) []byte { return wire.AppendHeader(nil, 99, 0) }, "frame(99) is not a frame that a daemon sends"},
-		{"program's frame", func(id uint64) []byte { return wire.CancelFrame(id) }, "CANCEL is not"},
+		{"program's frame", func(id uint64) []byte { return wire.AppendID(nil, wire.FrameCancel, id, 0) }, "CANCEL is not"},
 		{"unknown id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id + 1}, "") }, "which is not under way"},
 		{"old id", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id - 1<<32}, "") }, "which is not under way"},
 		{"too much payload", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 9}, "123456789") }, "no room"},

@@ -92,34 +92,22 @@ func (x *collectiveOp) begin(id uint64, m *collective.Operation, size int) {
 // blocks adds the blocks that go out and come back.
 func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 	c := &m.Call
-	switch c.Collective {
-	case coll.Gather, coll.Allgather:
-		if s.InRecv {
-			x.give.addBlock(m.Recv, c, &c.Recv, c.Rank)
-		} else {
-			x.give.add(m.Send[:s.Payload])
-		}
-		if s.Result > 0 {
-			x.take.addBlocks(m.Recv, c, &c.Recv)
-		}
-	case coll.Scatter:
-		if s.Payload > 0 {
-			x.give.addBlocks(m.Send, c, &c.Send)
-		}
-		x.take.add(m.Recv[:s.Result])
-	case coll.Alltoall:
-		if s.InRecv {
-			x.give.addBlocks(m.Recv, c, &c.Recv)
-		} else {
-			x.give.addBlocks(m.Send, c, &c.Send)
-		}
-		x.take.addBlocks(m.Recv, c, &c.Recv)
+	from, layout := m.Send, &c.Send
+	if s.InRecv {
+		from, layout = m.Recv, &c.Recv
+	}
+	gathers := c.Collective == coll.Gather || c.Collective == coll.Allgather
+	switch {
+	case gathers && s.InRecv:
+		x.give.addBlock(from, c, layout, c.Rank)
+	case c.Collective == coll.Alltoall, c.Collective == coll.Scatter && s.Payload > 0:
+		x.give.addBlocks(from, c, layout)
 	default:
-		from := m.Send
-		if s.InRecv {
-			from = m.Recv
-		}
 		x.give.add(from[:s.Payload])
+	}
+	if c.Collective == coll.Alltoall || gathers && s.Result > 0 {
+		x.take.addBlocks(m.Recv, c, &c.Recv)
+	} else {
 		x.take.add(m.Recv[:s.Result])
 	}
 }
@@ -128,7 +116,7 @@ func (x *collectiveOp) blocks(m *collective.Operation, s *wire.Shape) {
 func (x *collectiveOp) next(b []byte, begun bool, chunk int) (head, payload []byte, more bool) {
 	begin := len(b)
 	if begun {
-		b = wire.AppendData(b, x.ID, 0)
+		b = wire.AppendID(b, wire.FrameData, x.ID, 0)
 	} else {
 		b = wire.AppendCall(b, &x.Call, 0)
 	}
@@ -225,9 +213,6 @@ type reducing struct {
 	err      error
 }
 
-// reserve makes room for n bytes.
-func (x *reducing) reserve(n int) { x.operands = slices.Grow(x.operands[:0], n)[:n] }
-
 // reducings are for reuse.
 var reducings = sync.Pool{New: func() any { return new(reducing) }}
 
@@ -245,8 +230,7 @@ func (c *Client) readReduce() error {
 		return wire.Violationf("REDUCE for operation %#x has %d bytes, and an element %d", id, n, op.call.Elem)
 	}
 	x := reducings.Get().(*reducing)
-	x.c, x.id, x.user = c, id, op.call.user
-	x.reserve(n)
+	x.c, x.id, x.user, x.operands = c, id, op.call.user, slices.Grow(x.operands[:0], n)[:n]
 	if err := c.in.Read(x.operands); err != nil {
 		return err
 	}

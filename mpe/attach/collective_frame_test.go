@@ -70,9 +70,9 @@ func TestCallFrames(t *testing.T) {
 			}
 			asked := got.Asked()
 			length := int(got.Description())
-			d, _, ok := got.ReadDescription(b[:length], &asked, nil)
-			if !ok || string(d.Name) != "name" || len(d.Members) != 4*c.Ranks || wire.Order.Uint32(d.Members[4:]) != 2 {
-				t.Fatalf("%+v: %+v, %v", c, d, ok)
+			members, name, _, ok := got.ReadDescription(b[:length], &asked, nil)
+			if !ok || string(name) != "name" || len(members) != 4*c.Ranks || wire.Order.Uint32(members[4:]) != 2 {
+				t.Fatalf("%+v: %q, %x, %v", c, name, members, ok)
 			}
 			if err := asked.Check(); err != nil {
 				t.Fatal(err)

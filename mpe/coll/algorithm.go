@@ -61,7 +61,7 @@ func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), al
 // can, the error is a *CallError.
 func ByOrder(c *Call) (*Algorithm, error) {
 	for _, name := range [...]string{"flat", "toggle", "chain"} {
-		if a := named(c.Collective, name); a != nil && a.Accepts(c) == nil {
+		if a := Named(c.Collective, name); a != nil && a.Accepts(c) == nil {
 			return a, nil
 		}
 	}
@@ -77,7 +77,8 @@ func ByOrder(c *Call) (*Algorithm, error) {
 	return nil, all[0].Accepts(c)
 }
 
-func named(c Collective, name string) *Algorithm {
+// Named gives the algorithm of that name, or nil.
+func Named(c Collective, name string) *Algorithm {
 	for _, a := range algorithms[c] {
 		if a.Name == name {
 			return a
@@ -86,12 +87,9 @@ func named(c Collective, name string) *Algorithm {
 	return nil
 }
 
-// Has reports whether there is an algorithm of that name.
-func Has(c Collective, name string) bool { return named(c, name) != nil }
-
 // Find gives the algorithm of that name, or a *CallError.
 func Find(c Collective, name string) (*Algorithm, error) {
-	if a := named(c, name); a != nil {
+	if a := Named(c, name); a != nil {
 		return a, nil
 	}
 	var names []string

@@ -202,7 +202,7 @@ func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	}
 	// With two FPGAs and more that were built with the tree, nothing else will do: they
 	// would wait for it. A call that it does not fit is refused.
-	if len(c.FPGAs) > 1 && coll.Has(c.Collective, "tree") {
+	if len(c.FPGAs) > 1 && coll.Named(c.Collective, "tree") != nil {
 		return coll.Find(c.Collective, "tree")
 	}
 	return coll.ByOrder(c)

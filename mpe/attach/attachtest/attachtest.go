@@ -163,7 +163,7 @@ func StartFrame(s wire.Start, payload []byte) []byte {
 }
 
 func DataFrame(id uint64, payload []byte) []byte {
-	return append(wire.AppendData(nil, id, len(payload)), payload...)
+	return append(wire.AppendID(nil, wire.FrameData, id, len(payload)), payload...)
 }
 
 func SendStart(id uint64, length int) wire.Start {

@@ -176,16 +176,10 @@ func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorith
 	return b
 }
 
-// description is what is read of one.
-type description struct {
-	// Members are as in the frame; nil is all ranks of the world.
-	Members []byte
-	Name    []byte
-}
-
 // ReadDescription takes a description apart, which is as long as description says. The layouts of x get their sizes,
-// and blocks one after another, in the memory of ints, which it returns. ok is false if what should be zero is not.
-func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (d description, _ []int, ok bool) {
+// and blocks one after another, in the memory of ints, which it returns. Members are as in the frame; nil is all ranks of
+// the world. ok is false if what should be zero is not.
+func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, name []byte, _ []int, ok bool) {
 	n := int(c.Ranks)
 	for _, l := range x.Layouts() {
 		if l == nil {
@@ -205,10 +199,10 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (d descriptio
 		b = b[sizeLen*n:]
 	}
 	if c.Flags&FlagListed != 0 {
-		d.Members, b = b[:MemberLen*n], b[MemberLen*n:]
+		members, b = b[:MemberLen*n], b[MemberLen*n:]
 	}
-	d.Name, b = b[:c.Name], b[c.Name:]
-	return d, ints, !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
+	name, b = b[:c.Name], b[c.Name:]
+	return members, name, ints, !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }
 
 const (
@@ -219,12 +213,6 @@ const (
 	// FlagFailed of REDUCED: the text of an error follows instead of the result.
 	FlagFailed = 1
 )
-
-// AppendReduce appends REDUCE, whose operands of piece bytes together follow.
-func AppendReduce(b []byte, id uint64, piece int) []byte {
-	b = AppendHeader(b, FrameReduce, IDLen+piece)
-	return Order.AppendUint64(b, id)
-}
 
 // AppendReduced appends REDUCED, whose result, or text, of piece bytes follows.
 func AppendReduced(b []byte, id uint64, failed bool, piece int) []byte {

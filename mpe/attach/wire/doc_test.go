@@ -100,7 +100,7 @@ func TestDocumentFields(t *testing.T) {
 		{"**REFUSED**", RefusedFrame(Refuse(Busy, "text"))[FrameHeaderLen:], map[string]string{"reason": le(2, 4), "text": "text"}},
 		{"**START**", append(AppendStart(nil, &st, 2), "ab"...)[FrameHeaderLen:], map[string]string{
 			"id": le(8, 0x31), "kind": "\x03", "datatype": "\x01", "flags": "\x01", "": "\x00", "peer": le(4, 0x32), "tag": le(4, 0x33), "comm": le(4, 0x34), "length": le(8, 0x35), "payload": "ab"}},
-		{"**DATA**", append(AppendData(nil, 0x36, 2), "ab"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x36), "payload": "ab"}},
+		{"**DATA**", append(AppendID(nil, FrameData, 0x36, 2), "ab"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x36), "payload": "ab"}},
 		{"**DONE**", AppendDone(nil, &ended, 0)[FrameHeaderLen : FrameHeaderLen+DoneLen], map[string]string{
 			"id": le(8, 0x50), "flags": "\x03", "": "", "error": le(4, uint64(len(failed))), "stored": le(8, 0x4f), "peer": le(4, 0x51), "datatype": "\x01", "send": "\x01",
 			"tag": le(4, 0x55), "comm": le(4, 0x54), "bytes": le(8, 0x52), "words": le(4, 0x53), "retransmissions": le(4, 0x5b),
@@ -112,7 +112,7 @@ func TestDocumentFields(t *testing.T) {
 			"id": le(8, 0x81), "collective": "\x82", "datatype": "\x01", "flags": le(2, 0x3f), "comm": le(4, 0x83), "tag": le(4, 0x84), "ranks": le(4, 0x85),
 			"rank": le(4, 0x86), "root": le(4, 0x87), "operation": "\x88", "type": "\x89", "name": "\x8a", "": "\x00", "element": le(4, 0x8b),
 			"bytes": le(8, 0x8c), "segment": le(8, 0x8d), "length": le(8, 0x8e), "result": le(8, 0x8f), "payload": "ab"}},
-		{"The fields of REDUCE:", append(AppendReduce(nil, 0x91, 4), "abcd"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x91), "operands": "abcd"}},
+		{"The fields of REDUCE:", append(AppendID(nil, FrameReduce, 0x91, 4), "abcd"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x91), "operands": "abcd"}},
 		{"The fields of REDUCED:", append(AppendReduced(nil, 0x92, true, 2), "ab"...)[FrameHeaderLen:], map[string]string{"id": le(8, 0x92), "flags": "\x01", "": "", "result": "ab"}},
 		{"## Errors", failed, map[string]string{"set": le(8, 2), "length": le(4, uint64(len(failure.Error()))), "text": failure.Error()}},
 	} {

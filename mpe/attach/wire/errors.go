@@ -65,7 +65,7 @@ func sentinelSet(err error) (set uint64) {
 	return set
 }
 
-// Error is an error of the daemon's rank, as it came over the socket. It is
+// Error is an error of the daemon, as it came over the socket, or that it makes for a program. It is
 // what it was there for errors.Is, and for errors.As with *mpe.WaitError,
 // *mpe.PeerLostError, *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {

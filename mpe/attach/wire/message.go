@@ -294,24 +294,18 @@ func (r *Reader) ReadStart() (s Start, err error) {
 	return s, err
 }
 
-// AppendData appends DATA, whose payload of piece bytes follows.
-func AppendData(b []byte, id uint64, piece int) []byte {
-	b = AppendHeader(b, FrameData, IDLen+piece)
-	return Order.AppendUint64(b, id)
+// AppendID appends DATA, REDUCE or CANCEL of an operation, of whose payload piece bytes follow.
+func AppendID(b []byte, t FrameType, id uint64, piece int) []byte {
+	return Order.AppendUint64(AppendHeader(b, t, IDLen+piece), id)
 }
 
-// ReadID reads the id that DATA, CANCEL and ABORT begin with.
+// ReadID reads the id that DATA, REDUCE, CANCEL and ABORT begin with.
 func (r *Reader) ReadID() (uint64, error) {
 	b, err := r.Take(IDLen)
 	if err != nil {
 		return 0, err
 	}
 	return Order.Uint64(b), nil
-}
-
-// CancelFrame returns CANCEL.
-func CancelFrame(id uint64) []byte {
-	return Order.AppendUint64(AppendHeader(nil, FrameCancel, IDLen), id)
 }
 
 // AbortFrame returns the frame that takes an operation back because of cause.

@@ -29,8 +29,7 @@ type Stream interface {
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
-// Polled is a Stream whose Read may be polled: it returns errNothing instead of waiting. Where
-// there is no descriptor, Read waits.
+// Polled is a Stream whose Read may be polled: it returns errNothing instead of waiting.
 type Polled interface {
 	Stream
 	// Descriptor becomes readable when there is something to read, after Sleep has returned
@@ -79,9 +78,6 @@ func Notify(n chan<- struct{}) {
 	default:
 	}
 }
-
-// NoDescriptor is that of a stream that cannot be polled: its Read waits.
-const NoDescriptor = -1
 
 // ErrNothing: nothing more has come.
 var ErrNothing = errors.New("nothing has come")

@@ -75,7 +75,7 @@ func (c *class) add(from *Rows) {
 		r.Spans = slices.Clone(r.Spans)
 		for i := range r.Spans {
 			s := &r.Spans[i]
-			s.By = slices.DeleteFunc(slices.Clone(s.By), func(by Choice) bool { return !coll.Has(r.Collective, by.Algorithm) })
+			s.By = slices.DeleteFunc(slices.Clone(s.By), func(by Choice) bool { return coll.Named(r.Collective, by.Algorithm) == nil })
 		}
 		c.rows[r.Collective] = append(c.rows[r.Collective], r)
 	}
