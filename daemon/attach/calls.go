@@ -29,7 +29,7 @@ func (s *session) readCall() error {
 		op.call = new(called)
 	}
 	op.call.Call, op.call.reduction = c, nil
-	ok, err := s.admit(op, wire.Add(c.Length, c.Result), wire.Add(c.Work(), c.Operands()), c.Room(), c.Length-uint64(s.in.Left))
+	ok, err := s.admit(op, wire.Add(c.Length, c.Result), c.Work(), c.Room(), c.Length-uint64(s.in.Left))
 	if !ok {
 		return err
 	}
@@ -91,26 +91,20 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 func (op *operation) lay(x *collective.Operation, description int, m wire.Shape) {
 	payload := description + m.Payload
 	whole := m.InRecv && m.Payload == m.Recv // the payload is the receive buffer
-	begin := description
+	given, begin := op.memory[description:payload:payload], payload
 	switch {
 	case whole:
-	case m.Recv == 0:
-		begin = payload
-	default:
+		begin = description
+	case m.Recv > 0:
 		begin = (payload + wire.AlignLen - 1) / wire.AlignLen * wire.AlignLen
 	}
-	op.Buf = op.memory[:begin+m.Recv]
-	recv := op.Buf[begin : begin+m.Recv : begin+m.Recv]
-	given := op.Buf[description:payload:payload]
-	switch {
-	case whole:
-	case m.InRecv:
-		copy(recv[m.At:], given)
-	default:
+	x.Recv = op.memory[begin : begin+m.Recv : begin+m.Recv]
+	op.Buf = x.Recv[:m.Result]
+	if !m.InRecv {
 		x.Send = given
+	} else if !whole {
+		copy(x.Recv[m.At:], given)
 	}
-	x.Recv = recv
-	op.Buf = recv[:m.Result]
 }
 
 // groups are the members of the communicators in which a program has made calls. The

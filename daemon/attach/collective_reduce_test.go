@@ -394,7 +394,7 @@ func TestUserCallsThatCannotBe(t *testing.T) {
 	if d := c.Done(); !errors.Is(d.Err, handshake.ErrTooLong) || !strings.Contains(d.Err.Error(), "1143216 bytes may be needed to work on it") {
 		t.Errorf("%v", d.Err)
 	}
-	if n := (&wire.Call{Flags: wire.FlagUser, Length: math.MaxUint64}).Operands(); n != 3*wire.OperandLen {
+	if n := (&wire.Call{Flags: wire.FlagUser, Length: math.MaxUint64}).Work(); n != 3*wire.OperandLen {
 		t.Errorf("%d bytes are counted", n)
 	}
 }

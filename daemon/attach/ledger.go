@@ -207,11 +207,8 @@ func (l *ledger) mayClaim() error {
 	return nil
 }
 
-// claim notes the message that a probe has taken, if it has.
+// claim notes the message that a probe has taken.
 func (l *ledger) claim(st *mpe.Status) {
-	if st.Claim == 0 {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claims[st.Claim] = st.Peer
@@ -351,15 +348,6 @@ const (
 	// operationLen is what an operation takes beside its payload, in bytes.
 	operationLen = 1 << 10
 )
-
-// divide sets the shares of so many programs aside.
-func (m *memory) divide(limit int64, programs int) {
-	n := int64(max(programs, 1))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.limit, m.share = limit, min(maxShare, limit/shareParts/n)
-	m.common = limit - n*m.share
-}
 
 // draw takes from what is common, if there is enough. It returns what is left.
 func (m *memory) draw(n int64) (left int64, ok bool) {

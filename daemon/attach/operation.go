@@ -103,6 +103,7 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	}
 	if st.Claim != 0 {
 		op.done.Stored = uint64(st.Claim)
+		op.s.claim(st)
 	}
 	if op.Placed { // it is where the program wants it
 		n = 0

@@ -96,9 +96,6 @@ func (u *unsent) add(id, bytes uint64) {
 	}
 }
 
-// remove forgets a number, which another operation has now.
-func (u *unsent) remove(id uint64) { delete(u.left, id) }
-
 // take accounts for bytes that have come, and reports false if none were to come.
 func (u *unsent) take(id, bytes uint64) bool {
 	left := u.left[id]

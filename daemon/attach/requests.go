@@ -60,7 +60,7 @@ func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bo
 	if err != nil {
 		return false, err
 	}
-	s.unsent.remove(op.ID)
+	delete(s.unsent.left, op.ID) // which this one has now
 	if answer == nil {
 		if err = op.reserve(int(room)); err == nil {
 			return true, nil
@@ -248,7 +248,6 @@ func (s *session) readProbe() error {
 		}
 	}
 	st, found, err := s.dev.Probe(s.ctx, match, false)
-	s.claim(&st)
 	if !p.Wait || found || err != nil {
 		op.end(&st, found, err, false)
 		return nil
@@ -262,7 +261,6 @@ func (s *session) readProbe() error {
 	s.spawn(func() {
 		defer stop(nil)
 		st, found, err := s.dev.Probe(ctx, match, true)
-		s.claim(&st)
 		_ = s.probing(-1)
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w (%w)", err, cause)

@@ -97,8 +97,12 @@ func NewServer(ranks Ranks, opts Options) *Server {
 
 // begin divides the memory: now it is known of which ranks.
 func (s *Server) begin() {
-	s.memory.divide(s.opts.Memory, len(s.ranks.Hosts()))
-	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, s.memory.common+s.memory.share-operationLen)
+	m, programs := &s.memory, int64(max(len(s.ranks.Hosts()), 1))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limit, m.share = s.opts.Memory, min(maxShare, s.opts.Memory/shareParts/programs)
+	m.common = m.limit - programs*m.share
+	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, m.common+m.share-operationLen)
 }
 
 // Serve lets programs attach through l, which listens on a Unix stream socket and which it closes, until ctx is done.

@@ -54,41 +54,42 @@ func ShapeOf(call *coll.Call) (s Shape) {
 }
 
 // Work is the memory in bytes that the daemon may need to execute a call, besides what crosses
-// the socket, in bytes. It is no less than what any algorithm takes, and as it is counted
+// the socket, and to have the program combine elements. It is no less than what any algorithm takes, and as it is counted
 // before the call is understood, what does not make sense counts as it stands.
-func (c *Call) Work() uint64 {
+func (c *Call) Work() (work uint64) {
 	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
-	data := Add(c.Length, c.Result)
-	n := min(c.Bytes, data)
+	n := min(c.Bytes, Add(c.Length, c.Result))
 	switch c.Collective {
 	case coll.Bcast: // and the status of all ranks
-		return Add(n, (ranks+15)/4)
+		work = Add(n, (ranks+15)/4)
 	case coll.Reduce, coll.Exscan:
-		return mul(3, n)
+		work = mul(3, n)
 	case coll.Allreduce, coll.Scan:
-		return mul(2, n)
+		work = mul(2, n)
 	case coll.Gather, coll.Scatter, coll.Allgather:
-		if vector {
-			return 0
+		if !vector {
+			work = mul(ranks, n)
 		}
-		return mul(ranks, n)
 	case coll.Alltoall:
 		if vector {
-			return c.Result
+			work = c.Result
+			break
 		}
-		work := mul(2*ranks+1, n)
+		work = mul(2*ranks+1, n)
 		if all := mul(mul(ranks, ranks), n); all <= coll.MostGathered { // rank 0 may gather them
 			work = max(work, 2*all)
 		}
-		return work
 	case coll.ReduceScatter:
-		work := mul(2, c.Length)
+		work = mul(2, c.Length)
 		if c.Flags&FlagOrdered != 0 { // the blocks of all ranks are kept apart
 			work = max(work, mul(ranks+1, c.Result))
 		}
-		return Add(work, c.Result)
+		work = Add(work, c.Result)
 	}
-	return 0
+	if c.Flags&FlagUser != 0 { // REDUCE
+		work = Add(work, mul(3, min(c.Length, OperandLen)))
+	}
+	return work
 }
 
 // Add and mul give the largest number for what is larger.
@@ -117,12 +118,4 @@ func (c *Call) Room() uint64 {
 // Refuse returns the error of a call that cannot be.
 func (c *Call) Refuse(format string, args ...any) error {
 	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
-}
-
-// Operands is how much memory the REDUCE of a call may take, in bytes.
-func (c *Call) Operands() uint64 {
-	if c.Flags&FlagUser == 0 {
-		return 0
-	}
-	return mul(3, min(c.Length, OperandLen))
 }

@@ -139,18 +139,10 @@ func (e *RefusedError) Error() string { return "zrlmpid: " + e.Text }
 
 // Is makes the error mpe.ErrRank, ErrBusy, fs.ErrPermission or mpe.ErrClosed, by its reason.
 func (e *RefusedError) Is(target error) bool {
-	switch e.Reason {
-	case NoRank:
-		return target == mpe.ErrRank
-	case Busy:
-		return target == ErrBusy
-	case Permission:
-		return target == fs.ErrPermission
-	case Closing:
-		return target == mpe.ErrClosed
-	}
-	return false
+	return target != nil && target == reasonErrors[e.Reason]
 }
+
+var reasonErrors = map[Reason]error{NoRank: mpe.ErrRank, Busy: ErrBusy, Permission: fs.ErrPermission, Closing: mpe.ErrClosed}
 
 // Refuse returns a RefusedError.
 func Refuse(reason Reason, format string, args ...any) *RefusedError {

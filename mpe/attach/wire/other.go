@@ -9,6 +9,12 @@ import "net"
 // CredentialsOf returns ErrNoCredentials.
 func CredentialsOf(*net.UnixConn) (Credentials, error) { return Credentials{}, ErrNoCredentials }
 
+// Link is a program's connection: there is none.
+type Link struct{ Polled }
+
+// NewLink returns ErrNoCredentials.
+func NewLink(*net.UnixConn) (*Link, error) { return nil, ErrNoCredentials }
+
 // Offer is memory that goes to a program: there is none.
 type Offer struct{}
 
