@@ -169,7 +169,9 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.dev.(detacher)
 	large := max(cap(op.memory), len(op.Buf)) >= anonmem.Least
 	if !ok || !gone && (op.Kind == wire.OpCall || !large) {
-		st, err := op.dev.Await(endedContext(cause))
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(cause)
+		st, err := op.dev.Await(ctx)
 		return *st, err
 	}
 	var keep mpe.Keep
@@ -199,13 +201,6 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 		anonmem.Put(b)
 		m.force(-n)
 	}
-}
-
-// endedContext returns a context that ended with a cause.
-func endedContext(cause error) context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(cause)
-	return ctx
 }
 
 // unstarted says what a send or a call that has not been started waits for.

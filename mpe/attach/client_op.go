@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,7 +251,10 @@ func (op *Op) abort(cause error) {
 	spin, stop := context.WithTimeout(context.Background(), op.c.spin)
 	defer stop()
 	if op.c.Await(spin, op.over) != nil {
-		op.c.hangUp(fmt.Errorf("it has not answered for %v", op.c.spin))
+		op.c.mu.Lock()
+		op.c.hung = cmp.Or(op.c.hung, fmt.Errorf("it has not answered for %v", op.c.spin))
+		op.c.mu.Unlock()
+		op.c.stream.HangUp()
 		op.c.wait(op.over)
 	}
 	op.mu.Lock()

@@ -153,16 +153,6 @@ func (c *Client) end(err error) {
 	close(c.ended)
 }
 
-// hangUp ends the connection from this side.
-func (c *Client) hangUp(why error) {
-	c.mu.Lock()
-	if c.hung == nil {
-		c.hung = why
-	}
-	c.mu.Unlock()
-	c.stream.HangUp()
-}
-
 // broken returns the error of operations after the connection has ended with err. The client is locked.
 func (c *Client) broken(err error) error {
 	var refusal *wire.RefusedError

@@ -65,15 +65,12 @@ func (c *Call) Describe(id uint64, m *collective.Operation, size int, b []byte) 
 
 // isWorld reports whether the members are all ranks of the world in their order.
 func isWorld(members []int, size int) bool {
-	if len(members) != size {
-		return false
-	}
 	for i, m := range members {
 		if i != m {
 			return false
 		}
 	}
-	return true
+	return len(members) == size
 }
 
 // AppendCall appends CALL, of whose description and payload piece bytes follow.

@@ -40,14 +40,13 @@ type Outbox struct {
 	since  int  // bytes of fresh items since one of begun was written
 	busy   bool // a goroutine writes, or run has been woken to do it
 	closed bool
-	last   bool // drained is to be closed when all is written
 	wake   chan struct{}
 	// Rings is where to, if it is polled: then what there is no room for is written by
 	// advance, and not by run. stalled is set while there is such.
 	Rings   Rings
 	Stalled atomic.Bool
 
-	drained chan struct{}
+	drained chan struct{} // is closed when the last item is written, if one was given
 
 	// What follows belongs to the goroutine that writes: bytes to be written, and after
 	// them the payload of an item that was not worth copying.
@@ -59,7 +58,7 @@ type Outbox struct {
 // NewOutbox returns the Outbox of a connection.
 func NewOutbox(to Stream) *Outbox {
 	return &Outbox{
-		to: to, Failed: func() {}, wake: make(chan struct{}, 1), drained: make(chan struct{}),
+		to: to, Failed: func() {}, wake: make(chan struct{}, 1),
 		buf: make([]byte, 0, BatchLen),
 	}
 }
@@ -195,7 +194,7 @@ func (o *Outbox) Advance() {
 	}
 }
 
-// gather takes the next frame and returns its length, or 0 if there is none.
+// gather takes the next frame, and returns its length, or 0 if there is none. It queues the rest of its item.
 func (o *Outbox) gather() int {
 	it, fresh := o.next()
 	if it == nil {
@@ -211,7 +210,14 @@ func (o *Outbox) gather() int {
 	} else {
 		o.payload, o.owner = payload, it
 	}
-	o.account(it, n, fresh, more)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if fresh {
+		o.since += n
+	}
+	if more && !o.closed {
+		o.begun.push(it)
+	}
 	return max(n, 1) // an item may have nothing to say any longer
 }
 
@@ -226,18 +232,6 @@ func (o *Outbox) next() (it Item, fresh bool) {
 	return o.fresh.pop(), true
 }
 
-// account counts what was written of an item and queues the rest of it.
-func (o *Outbox) account(it Item, n int, fresh, more bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if fresh {
-		o.since += n
-	}
-	if more && !o.closed {
-		o.begun.push(it)
-	}
-}
-
 // rest ends the writing if there is nothing to write.
 func (o *Outbox) rest() bool {
 	o.mu.Lock()
@@ -246,9 +240,9 @@ func (o *Outbox) rest() bool {
 		return false
 	}
 	o.busy = false
-	if o.last {
-		o.last = false
+	if o.drained != nil {
 		close(o.drained)
+		o.drained = nil
 	}
 	return true
 }
@@ -264,7 +258,8 @@ func (o *Outbox) Close() {
 // CloseWith drops what is queued but for one last item, and waits until run has written it, or failed to.
 func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
-	o.closed, o.last = true, true
+	drained := make(chan struct{})
+	o.closed, o.drained = true, drained
 	o.begun, o.fresh = fifo{}, fifo{}
 	o.fresh.push(last)
 	idle := !o.busy || o.Stalled.CompareAndSwap(true, false)
@@ -273,7 +268,7 @@ func (o *Outbox) CloseWith(last Item) {
 	if idle {
 		o.toRun()
 	}
-	_ = o.to.Await(context.Background(), o.drained) // which never ends
+	_ = o.to.Await(context.Background(), drained) // which never ends
 }
 
 // fifo is a queue of items.

@@ -51,18 +51,14 @@ func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 
 // Read reads what is there; errNothing if that is nothing.
 func (r *RingLink) Read(b []byte) (int, error) {
-	for {
-		n, wake, err := r.in.get(b)
-		if wake {
-			r.wake()
-		}
-		if n > 0 || err != nil {
-			return n, err
-		}
-		if err := r.nothing(); err != nil {
-			return 0, err
-		}
+	if err := r.Ready(1); err != nil {
+		return 0, err
 	}
+	n, wake, err := r.in.get(b)
+	if wake {
+		r.wake()
+	}
+	return n, err
 }
 
 // Ready returns nil if n bytes can be read, errNothing if they may come, and otherwise why they never will.
