@@ -32,7 +32,7 @@ type polling struct {
 	s     *session
 	rings wire.Rings
 	dev   pollDevice
-	watch *progress.Watch
+	watch progress.Watch
 	spin  progress.SpinPolicy
 
 	// owned is set while a goroutine polls; finds counts how often others have found something. The
@@ -64,7 +64,7 @@ func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polling, error)
 	p.spin.Init(oversubscribed)
 	p.dev, _ = s.dev.(pollDevice)
 	var err error
-	p.watch, err = progress.NewWatch(r.Descriptor(), p.awaken)
+	p.watch, err = progress.NewWatch(r.Descriptor(), func(bool) time.Duration { p.awaken(); return 0 })
 	return p, err
 }
 

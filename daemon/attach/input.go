@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
@@ -13,7 +14,7 @@ import (
 // for the daemon, and then the process's poller wakes it.
 type input struct {
 	*wire.Link
-	watch *progress.Watch
+	watch progress.Watch
 	wake  chan struct{}
 	spin  progress.SpinPolicy
 }
@@ -26,7 +27,8 @@ func newSocket(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
 	}
 	in := &input{Link: l, wake: make(chan struct{}, 1)}
 	in.spin.Init(oversubscribed)
-	if in.watch, err = progress.NewWatch(l.Descriptor(), func() { wire.Notify(in.wake) }); err != nil {
+	ready := func(bool) time.Duration { wire.Notify(in.wake); return 0 }
+	if in.watch, err = progress.NewWatch(l.Descriptor(), ready); err != nil {
 		l.Close()
 		return nil, err
 	}

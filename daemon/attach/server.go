@@ -194,7 +194,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 		s.refuse(conn, err)
 		return
 	}
-	s.run(ctx, ses)
+	ses.run(ctx)
 }
 
 // welcome answers a program, and hands memory over if it is asked for, and there is some: otherwise frames go through
@@ -233,14 +233,7 @@ func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.C
 		stream.Close()
 		return
 	}
-	s.run(ctx, ses)
-}
-
-// run serves a program that has a rank.
-func (s *Server) run(ctx context.Context, ses *session) {
-	ses.open()
-	s.opts.Log(ses.event(EventAttached, nil))
-	s.opts.Log(ses.event(EventDetached, ses.run(ctx)))
+	ses.run(ctx)
 }
 
 // refuse answers a program that may not attach, if it has not gone, and logs that.

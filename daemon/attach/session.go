@@ -129,8 +129,10 @@ func (s *session) flushDeferred() {
 	}
 }
 
-// run serves the program until it goes, breaks a rule, or ctx is done, and says why it has ended.
-func (s *session) run(ctx context.Context) (why error) {
+// run serves a program that has a rank until it goes, breaks a rule, or ctx is done.
+func (s *session) run(ctx context.Context) {
+	s.open()
+	s.server.opts.Log(s.event(EventAttached, nil))
 	session, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.ctx = session
 	writing, written := context.WithCancel(context.Background())
@@ -142,7 +144,7 @@ func (s *session) run(ctx context.Context) (why error) {
 		s.stream.StopReading()
 		s.wakeReader()
 	})
-	why = s.read()
+	why := s.read()
 	stop()
 	if ctx.Err() != nil {
 		why = wire.Refuse(wire.Closing, "the daemon is shutting down")
@@ -172,7 +174,7 @@ func (s *session) run(ctx context.Context) (why error) {
 	s.dropClaims(gone)
 	s.ledger.close(true)
 	s.stream.Close()
-	return why
+	s.server.opts.Log(s.event(EventDetached, why))
 }
 
 // farewell is the last frame, if the program may still read it.

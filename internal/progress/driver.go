@@ -16,6 +16,23 @@ type Source interface {
 	Sleep() bool
 }
 
+// Watch is a descriptor that the process's poller watches: from Arm until it has become readable once. It is for
+// descriptors that are read by callers that wait for what they bring, and have to be watched in the meantime only. Go's own
+// poller has no such thing: it wakes a thread for all that arrives, also while a caller polls for it anyway.
+type Watch interface {
+	// Arm has the descriptor watched until it is readable. It must not be called after Remove, nor at the same time as
+	// itself or unregister.
+	Arm() error
+	// Remove ends the Watch. When it returns, what NewWatch was given is not being called, and never will be. The
+	// descriptor must still be open, and what is called must not call Remove.
+	Remove()
+	// unregister has the kernel forget a descriptor that is not armed, until the next Arm. As long as it is registered,
+	// each datagram takes its sender 0.2 µs more on loopback, also if nothing waits for it.
+	unregister()
+	// postpone has it called after d, if it is to be called again at all.
+	postpone(d time.Duration)
+}
+
 // ErrEnded is what Poll returns when nothing will ever arrive again. Nothing polls the source any longer.
 var ErrEnded = errors.New("the source has ended")
 
@@ -53,7 +70,7 @@ const backgroundPolls = 16
 type Driver struct {
 	g     *Group
 	src   Source
-	watch *Watch
+	watch Watch
 
 	owned atomic.Bool
 	armed atomic.Bool
@@ -111,13 +128,6 @@ func (d *Driver) release() {
 	}
 }
 
-// postpone has the poller poll later, unless callers have done so in the first half of that time.
-func (d *Driver) postpone(now, later time.Duration) {
-	if last := d.postponed.Load(); now-time.Duration(last) >= later/2 && d.postponed.CompareAndSwap(last, int64(now)) {
-		d.watch.postpone(later)
-	}
-}
-
 // poll takes what has arrived, and returns how much that was, or ended. The caller
 // is the owner, and stays so if it has ended.
 func (d *Driver) poll() int {
@@ -125,8 +135,14 @@ func (d *Driver) poll() int {
 		return 0
 	}
 	n, err := d.src.Poll()
-	if err != nil || d.broken != 0 {
-		return d.failed(n, err)
+	d.broken = 0
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrEnded):
+		return ended
+	default:
+		d.broken = d.g.now() + retry // must not cost a core
+		d.g.failed(err)
 	}
 	return n
 }
@@ -140,20 +156,6 @@ func (d *Driver) drain() bool {
 		}
 	}
 	return true
-}
-
-// failed notes what a poll has failed with, and returns what poll does.
-func (d *Driver) failed(n int, err error) int {
-	d.broken = 0
-	if err == nil { // again
-		return n
-	}
-	if errors.Is(err, ErrEnded) {
-		return ended
-	}
-	d.broken = d.g.now() + retry // must not cost a core
-	d.g.failed(err)
-	return n
 }
 
 // watchUnowned has the poller watch the source, unless it has an owner, which does so on release.
@@ -182,19 +184,15 @@ func (d *Driver) arm() {
 	d.release() // which arms it again: the poller may have come already, and could not poll what is owned
 }
 
-// due is called by the poller when the source's descriptor is readable, and when the time is over that it has returned.
+// due is called by the poller when the source's descriptor is readable, and when the time is over that it has returned. It
+// returns after what time it is to be called again, if callers have polled or called since the last time; otherwise it arms
+// the source.
 func (d *Driver) due(readable bool) time.Duration {
 	if readable {
 		d.armed.Store(false)
 	} else if d.armed.Load() {
 		return 0
 	}
-	return d.background()
-}
-
-// background is what the poller does. It returns after what time it is to be called again,
-// if callers have polled or called since the last time; otherwise it arms the source.
-func (d *Driver) background() time.Duration {
 	if !d.acquire() {
 		return d.interval
 	}

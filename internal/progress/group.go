@@ -60,7 +60,7 @@ func (g *Group) PollAlone(avoided func() int) {
 func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 	d := &Driver{g: g, src: src, interval: interval}
 	var err error
-	if d.watch, err = newWatch(fd, d.due); err != nil {
+	if d.watch, err = NewWatch(fd, d.due); err != nil {
 		return err
 	}
 	g.drivers = append(g.drivers, d)
@@ -188,9 +188,12 @@ func (g *Group) postpone(now time.Duration) {
 		g.since.Store(int64(now))
 	}
 	g.looked.Store(int64(now))
-	later := min((now-time.Duration(g.since.Load()))/8, postponeMost)
+	polled := min((now-time.Duration(g.since.Load()))/8, postponeMost)
 	for _, d := range g.drivers {
-		d.postpone(now, max(later, d.interval))
+		last, later := d.postponed.Load(), max(polled, d.interval)
+		if now-time.Duration(last) >= later/2 && d.postponed.CompareAndSwap(last, int64(now)) {
+			d.watch.postpone(later)
+		}
 	}
 }
 

@@ -311,7 +311,7 @@ func TestPollForSleepers(t *testing.T) {
 		held, release := make(chan struct{}), make(chan struct{})
 		holder := newSource(t)
 		holder.put()
-		w, err := NewWatch(holder.r, func() { close(held); <-release })
+		w, err := NewWatch(holder.r, func(bool) time.Duration { close(held); <-release; return 0 })
 		if err != nil {
 			t.Fatal(err)
 		}

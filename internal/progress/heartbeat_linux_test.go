@@ -22,7 +22,7 @@ func TestPollerHeartbeat(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	called, back := make(chan struct{}), make(chan struct{})
-	w, err := NewWatch(fd, func() { close(called); <-back })
+	w, err := NewWatch(fd, func(bool) time.Duration { close(called); <-back; return 0 })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,8 @@ import (
 
 var errNoPoller = errors.New("this system has no epoll")
 
-type Watch struct{}
-
-func NewWatch(int, func()) (*Watch, error) { return nil, errNoPoller }
-
-func newWatch(int, func(bool) time.Duration) (*Watch, error) { return nil, errNoPoller }
-
-func (*Watch) Arm() error             { return errNoPoller }
-func (*Watch) Remove()                {}
-func (*Watch) unregister()            {}
-func (*Watch) postpone(time.Duration) {}
+// NewWatch returns an error.
+func NewWatch(int, func(bool) time.Duration) (Watch, error) { return nil, errNoPoller }
 
 func serveWatches() int               { return 0 }
 func heartbeat(context.Context) error { return errNoPoller }

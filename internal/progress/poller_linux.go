@@ -17,15 +17,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// Watch is a descriptor that the process's poller watches: from Arm until it has become readable once. It is for
-// descriptors that are read by callers that wait for what they bring, and have to be watched in the meantime only. Go's own
-// poller has no such thing: it wakes a thread for all that arrives, also while a caller polls for it anyway.
-type Watch struct {
-	p  *poller
-	id int32
-	fd int
-	// due is called when the descriptor is readable, once after each Arm, and when the time is over that due has
-	// returned last, if that was more than 0. It must take little time: other descriptors wait.
+// watch is a Watch of the process's poller.
+type watch struct {
+	p     *poller
+	fd    int // or -1, if it is only called when its time is over
 	due   func(readable bool) (again time.Duration)
 	armed atomic.Bool
 	again time.Duration // when due is to be called again, or 0; guarded by p.mu
@@ -46,10 +41,10 @@ type poller struct {
 	raw   syscall.RawConn
 	armed atomic.Int32 // counts the watches that are
 	mu    sync.Mutex
-	// watches are known to the kernel by a number, and not by their address or by a descriptor that may have been closed.
-	watches map[int32]*Watch
+	// watches are by descriptor. What the kernel says of one that is closed may be taken for the next one of that number,
+	// which then finds nothing.
+	watches map[int32]*watch
 	running bool // the goroutine; guarded by mu
-	lastID  int32
 	timer   timer
 }
 
@@ -61,7 +56,7 @@ var process = sync.OnceValues(func() (*poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll instance: %w", err)
 	}
-	p := &poller{epfd: fd, file: os.NewFile(uintptr(fd), "epoll"), watches: map[int32]*Watch{}}
+	p := &poller{epfd: fd, file: os.NewFile(uintptr(fd), "epoll"), watches: map[int32]*watch{}}
 	if p.raw, err = p.file.SyscallConn(); err == nil {
 		err = p.timer.init(fd)
 	}
@@ -71,28 +66,20 @@ var process = sync.OnceValues(func() (*poller, error) {
 	return p, nil
 })
 
-// NewWatch makes a descriptor known, of which ready is called when it is readable, once after each Arm. It is not watched
-// before.
-func NewWatch(fd int, ready func()) (*Watch, error) {
-	return newWatch(fd, func(bool) time.Duration { ready(); return 0 })
-}
-
-func newWatch(fd int, due func(readable bool) time.Duration) (*Watch, error) {
+// NewWatch makes a descriptor known. It is not watched before Arm. Due is called when it is readable, once after each Arm, and
+// when the time is over that due has returned last, if that was more than 0. It must take little time.
+func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, error) {
 	p, err := process()
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lastID++
-	for p.watches[p.lastID] != nil || p.lastID == timerID { // after 2³² of them
-		p.lastID++
-	}
-	w := &Watch{p: p, id: p.lastID, fd: fd, due: due, registered: true}
+	w := &watch{p: p, fd: fd, due: due, registered: true}
 	if err := w.control(unix.EPOLL_CTL_ADD, 0); err != nil {
 		return nil, fmt.Errorf("watching a descriptor: %w", err)
 	}
-	p.watches[w.id] = w
+	p.watches[int32(fd)] = w
 	if !p.running {
 		_ = p.file.SetReadDeadline(time.Time{}) // Go's poller has accepted the file
 		p.running = true
@@ -101,13 +88,12 @@ func newWatch(fd int, due func(readable bool) time.Duration) (*Watch, error) {
 	return w, nil
 }
 
-func (w *Watch) control(op int, events uint32) error {
-	return unix.EpollCtl(w.p.epfd, op, w.fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: w.id})
+func (w *watch) control(op int, events uint32) error {
+	return unix.EpollCtl(w.p.epfd, op, w.fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(w.fd)})
 }
 
-// Arm has the descriptor watched until it is readable. It must not be called after Remove, nor at the same time as itself
-// or unregister.
-func (w *Watch) Arm() error {
+// Arm implements Watch.
+func (w *watch) Arm() error {
 	if !w.armed.Swap(true) {
 		w.p.armed.Add(1)
 	}
@@ -123,9 +109,7 @@ func (w *Watch) Arm() error {
 	return nil
 }
 
-// unregister has the kernel forget a descriptor that is not armed, until the next Arm. As long as it is registered, each
-// datagram takes its sender 0.2 µs more on loopback, also if nothing waits for it.
-func (w *Watch) unregister() {
+func (w *watch) unregister() {
 	if w.registered {
 		w.registered = false
 		_ = w.control(unix.EPOLL_CTL_DEL, 0) // it was added
@@ -133,17 +117,16 @@ func (w *Watch) unregister() {
 }
 
 // disarmed notes that it is not armed any longer.
-func (w *Watch) disarmed() {
+func (w *watch) disarmed() {
 	if w.armed.Swap(false) {
 		w.p.armed.Add(-1)
 	}
 }
 
-// Remove ends it. When it returns, due is not being called, and never will be. The descriptor must still be open, and due
-// must not call it.
-func (w *Watch) Remove() {
+// Remove implements Watch.
+func (w *watch) Remove() {
 	w.p.mu.Lock()
-	delete(w.p.watches, w.id)
+	delete(w.p.watches, int32(w.fd))
 	w.p.timer.remove(w)
 	if len(w.p.watches) == 0 {
 		_ = w.p.file.SetReadDeadline(time.Unix(1, 0)) // run ends
@@ -210,7 +193,7 @@ func serveWatches() int {
 // serve serves what is readable.
 func (p *poller) serve(events []unix.EpollEvent) {
 	for _, ev := range events {
-		if ev.Fd == timerID {
+		if int(ev.Fd) == p.timer.fd {
 			p.expired()
 			continue
 		}
@@ -225,7 +208,7 @@ func (p *poller) serve(events []unix.EpollEvent) {
 }
 
 // call calls due, unless the watch was removed.
-func (w *Watch) call(readable bool) {
+func (w *watch) call(readable bool) {
 	w.busy.Lock()
 	defer w.busy.Unlock()
 	if w.removed {
@@ -236,15 +219,12 @@ func (w *Watch) call(readable bool) {
 	}
 }
 
-// timerID is the timer's number in the epoll instance; no watch has it.
-const timerID = 0
-
 // timer has watches called again. It is a timer of the kernel and not of the Go runtime: to move it takes a system call,
 // and no thread is woken as long as it is moved before it expires. A thread that waits for the next timer of the runtime
 // wakes up when that was due, although it has been moved.
 type timer struct {
 	fd      int
-	pending []*Watch      // those that are to be called again
+	pending []*watch      // those that are to be called again
 	next    time.Duration // when it expires, or 0
 }
 
@@ -253,11 +233,11 @@ func (t *timer) init(epfd int) (err error) {
 	if t.fd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return err
 	}
-	return unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, t.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: timerID})
+	return unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, t.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(t.fd)})
 }
 
 // after has a watch called after d, and returns when that is.
-func (w *Watch) after(d time.Duration) time.Duration {
+func (w *watch) after(d time.Duration) time.Duration {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	if w.again == 0 {
@@ -267,8 +247,7 @@ func (w *Watch) after(d time.Duration) time.Duration {
 	return w.again
 }
 
-// postpone has a watch called after d, if it is to be called again at all.
-func (w *Watch) postpone(d time.Duration) {
+func (w *watch) postpone(d time.Duration) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	if w.again != 0 {
@@ -277,34 +256,34 @@ func (w *Watch) postpone(d time.Duration) {
 }
 
 // move has a watch called after d, and not when it was due before.
-func (t *timer) move(w *Watch, d time.Duration) {
-	first := w.again != 0 && w.again == t.next
+func (t *timer) move(w *watch, d time.Duration) {
 	now := Clock()
 	w.again = now + d
-	if first || t.next == 0 || w.again < t.next {
-		t.set(now)
-	}
+	t.set(now)
 }
 
 // remove has a watch not called again.
-func (t *timer) remove(w *Watch) {
+func (t *timer) remove(w *watch) {
 	if w.again != 0 {
 		w.again = 0
-		t.pending = slices.DeleteFunc(t.pending, func(v *Watch) bool { return v == w })
+		t.pending = slices.DeleteFunc(t.pending, func(v *watch) bool { return v == w })
 	}
 }
 
 // set has the timer expire when the first call is due.
 func (t *timer) set(now time.Duration) {
-	t.next = 0
+	var next time.Duration
 	for _, w := range t.pending {
-		if t.next == 0 || w.again < t.next {
-			t.next = w.again
+		if next == 0 || w.again < next {
+			next = w.again
 		}
 	}
+	if next == t.next {
+		return
+	}
 	var in unix.ItimerSpec // 0 stops it
-	if t.next != 0 {
-		in.Value = unix.NsecToTimespec(max(int64(t.next-now), 1))
+	if t.next = next; next != 0 {
+		in.Value = unix.NsecToTimespec(max(int64(next-now), 1))
 	}
 	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // it is a timer, and the time is valid
 }
@@ -313,7 +292,7 @@ func (t *timer) set(now time.Duration) {
 func (p *poller) expired() {
 	for now := Clock(); ; {
 		p.mu.Lock()
-		i := slices.IndexFunc(p.timer.pending, func(w *Watch) bool { return w.again <= now })
+		i := slices.IndexFunc(p.timer.pending, func(w *watch) bool { return w.again <= now })
 		if i < 0 {
 			p.timer.set(now)
 			p.mu.Unlock()
@@ -334,7 +313,7 @@ func heartbeat(ctx context.Context) error {
 	}
 	defer unix.Close(fd)
 	found := make(chan struct{})
-	w, err := NewWatch(fd, func() { close(found) })
+	w, err := NewWatch(fd, func(bool) time.Duration { close(found); return 0 })
 	if err != nil {
 		return err
 	}

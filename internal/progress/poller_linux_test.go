@@ -52,7 +52,7 @@ func quiet(t *testing.T, c chan time.Duration) {
 	}
 }
 
-func watched(t *testing.T, h interface{ due(bool) time.Duration }, readable bool) (*Watch, *os.File) {
+func watched(t *testing.T, h interface{ due(bool) time.Duration }, readable bool) (*watch, *os.File) {
 	t.Helper()
 	r, in, err := os.Pipe()
 	if err != nil {
@@ -62,11 +62,11 @@ func watched(t *testing.T, h interface{ due(bool) time.Duration }, readable bool
 	if readable {
 		in.WriteString("x")
 	}
-	w, err := newWatch(int(r.Fd()), h.due)
+	w, err := NewWatch(int(r.Fd()), h.due)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, in
+	return w.(*watch), in
 }
 
 func TestReadyOncePerArm(t *testing.T) {
@@ -184,7 +184,7 @@ func TestServeWatches(t *testing.T) {
 }
 
 func TestWatchRefusesWhatCannotBeWatched(t *testing.T) {
-	if w, err := newWatch(-1, newRecorder().due); err == nil || w != nil {
+	if w, err := NewWatch(-1, newRecorder().due); err == nil || w != nil {
 		t.Errorf("%v, %v", w, err)
 	}
 }
@@ -208,12 +208,12 @@ func TestUnregister(t *testing.T) {
 }
 
 // dueAt returns when a watch is to be called again, and whether the timer expires then.
-func (w *Watch) dueAt() (at time.Duration, next bool) {
+func (w *watch) dueAt() (at time.Duration, next bool) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	next = w.again != 0 && w.p.timer.next != 0 && w.p.timer.next <= w.again
 	for _, v := range w.p.timer.pending { // but for that which measures wake-ups
-		next = next && (v.id == 0 || v.again >= w.again)
+		next = next && (v.fd < 0 || v.again >= w.again)
 	}
 	return w.again, next
 }
@@ -226,7 +226,7 @@ func TestPostponeWatch(t *testing.T) {
 	v, _ := watched(t, other, true)
 	w.postpone(time.Microsecond)
 	quiet(t, h.tend) // it was not to be called
-	for _, x := range []*Watch{w, v} {
+	for _, x := range []*watch{w, v} {
 		if err := x.Arm(); err != nil {
 			t.Fatal(err)
 		}

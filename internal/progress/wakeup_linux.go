@@ -10,9 +10,8 @@ import (
 // is that arrives for a process that sleeps.
 type wakeupTimer struct {
 	wakeups
-	watch *Watch       // of no descriptor
-	due   atomic.Int64 // when the timer expires
-	next  atomic.Int64 // when it may be started again
+	watch *watch       // of no descriptor
+	due   atomic.Int64 // when the timer expires, or has expired last
 }
 
 // processWakeups is the process's. It is nil if there is no poller, and measures from the first use on.
@@ -22,7 +21,7 @@ var processWakeups = sync.OnceValue(func() *wakeupTimer {
 		return nil
 	}
 	w := new(wakeupTimer)
-	w.watch = &Watch{p: p, due: w.expired}
+	w.watch = &watch{p: p, fd: -1, due: w.expired}
 	w.start()
 	return w
 })
@@ -50,12 +49,10 @@ func wakeupCost() time.Duration {
 
 // measureWakeups measures again if it is time for that. It is called by callers that are about to sleep.
 func measureWakeups() {
-	w := processWakeups()
-	if w == nil {
-		return
-	}
-	now := int64(Clock())
-	if next := w.next.Load(); now >= next && w.next.CompareAndSwap(next, now+int64(wakeupInterval)) {
-		w.start()
+	if w := processWakeups(); w != nil {
+		now, due := int64(Clock()), w.due.Load()
+		if now-due >= int64(wakeupInterval) && w.due.CompareAndSwap(due, now) {
+			w.start()
+		}
 	}
 }
