@@ -79,7 +79,7 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 		return nil, err
 	}
 	x.Members = members
-	if op.call.reduction, err = s.startReduction(c, x); err != nil {
+	if op.call.reduction, err = newReduction(s, c, x); err != nil {
 		return nil, err
 	}
 	op.lay(x, length, m)
@@ -140,7 +140,7 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	if listed != nil {
 		cost += groupMemberLen * int64(c.Ranks)
 		var err error
-		if members, err = s.readMembers(c, listed); err != nil {
+		if members, err = readMembers(c, listed, s.dev.Size()); err != nil {
 			return nil, err
 		}
 	} else {
@@ -164,9 +164,9 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	return members, nil
 }
 
-// readMembers reads a list of members. Each must be there once.
-func (s *session) readMembers(c *wire.Call, listed []byte) ([]int, error) {
-	members, seen := make([]int, c.Ranks), make([]bool, s.dev.Size())
+// readMembers reads a list of members, of so many ranks. Each must be there once.
+func readMembers(c *wire.Call, listed []byte, ranks int) ([]int, error) {
+	members, seen := make([]int, c.Ranks), make([]bool, ranks)
 	for i := range members {
 		rank := wire.Order.Uint32(listed[wire.MemberLen*i:])
 		if int64(rank) >= int64(len(seen)) {

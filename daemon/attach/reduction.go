@@ -167,8 +167,8 @@ func (r *reduction) answer(in *wire.Reader, failed bool) error {
 	return nil
 }
 
-// startReduction gives a call that is about to be posted its operation, if that is a function of the program.
-func (s *session) startReduction(c *wire.Call, x *collective.Operation) (*reduction, error) {
+// newReduction gives a call that is about to be posted its operation, if that is a function of the program.
+func newReduction(s *session, c *wire.Call, x *collective.Operation) (*reduction, error) {
 	if c.Flags&wire.FlagUser == 0 {
 		return nil, nil
 	}

@@ -5,7 +5,7 @@ package architecture
 
 // methods counts the methods of the largest types.
 var methods = map[string]int{
-	"mpe.Engine": 41, "mpe/core.Core": 71, "mpe/core.link": 16, "extended.Conn": 94, "daemon/attach.session": 31,
+	"mpe.Engine": 41, "mpe/core.Core": 71, "mpe/core.link": 16, "extended.Conn": 94, "daemon/attach.session": 30,
 	"mpe/core.Effects": 10, "mpe.Transport": 5,
 }
 
