@@ -164,7 +164,7 @@ func (s *session) members(c *wire.Call, listed []byte) ([]int, error) {
 	return members, nil
 }
 
-// readMembers reads a list of members, of so many ranks. Each must be there once.
+// readMembers reads a list of members of a world with that number of ranks. Each must be there once.
 func readMembers(c *wire.Call, listed []byte, ranks int) ([]int, error) {
 	members, seen := make([]int, c.Ranks), make([]bool, ranks)
 	for i := range members {

@@ -89,8 +89,8 @@ func (op *operation) detachMemory() []byte {
 // fail ends an operation that has not begun.
 func (op *operation) fail(err error) { op.end(&mpe.Status{}, false, err, false) }
 
-// end ends an operation. The answer is written now, or before the reading goroutine, the only one that may put it off, waits
-// for more.
+// end ends an operation. The answer is written now, or, as only the reading goroutine may have it, before that waits for
+// more.
 func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	if err != nil {
 		err = op.s.server.opts.Explain(err)
@@ -212,7 +212,8 @@ func (op *operation) unstarted(cause error) error {
 		}
 		return fmt.Errorf("rank %d has not begun %v: %s (%w)", rank, op.call.Collective, have, cause)
 	}
-	wait := &mpe.WaitError{Wait: handshake.Wait{Local: uint32(rank), Remote: uint32(op.Peer)}, Queued: op.s.queues.before(op)}
+	pair := handshake.Wait{Local: uint32(rank), Remote: uint32(op.Peer)}
+	wait := &mpe.WaitError{Wait: pair, Queued: op.s.queues.before(op)}
 	if wait.Queued > 0 {
 		have += fmt.Sprintf(", and %d sends to that rank are ahead", wait.Queued)
 	}

@@ -253,7 +253,7 @@ func (s *Server) refuse(to io.Writer, err error) {
 	_, _ = to.Write(wire.RefusedFrame(answer)) // it may have gone, and then it need not know
 }
 
-// asRefusal returns an error as a program is sent it, if it is its own fault, or is sent as it is.
+// asRefusal returns the answer to a program whose fault an error is, or an error that is an answer.
 func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	if broken, ok := errors.AsType[*wire.ProtocolError](err); ok {
 		return wire.Refuse(wire.Violation, "%v", broken), true
@@ -263,7 +263,9 @@ func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 
 // greet reads HELLO, gives a program its rank, and has it welcomed: by WELCOME, with the memory that it asks for, and
 // the PEERs.
-func (s *Server) greet(from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error) (*session, error) {
+func (s *Server) greet(
+	from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error,
+) (*session, error) {
 	hosts := s.ranks.Hosts()
 	// Without a host rank the answer to HELLO says so.
 	if len(hosts) > 0 && len(s.allowed(who, hosts)) == 0 {
@@ -282,8 +284,8 @@ func (s *Server) greet(from io.Reader, who wire.Credentials, welcome func(*sessi
 		return nil, err
 	}
 	w := wire.Welcome{
-		Version: wire.Version, Rank: uint32(ses.rank), Size: uint32(ses.dev.Size()), Chunk: wire.ChunkLen, Limits: s.opts.Limits,
-		Asked: h.Flags&wire.FlagArena != 0,
+		Version: wire.Version, Rank: uint32(ses.rank), Size: uint32(ses.dev.Size()), Chunk: wire.ChunkLen,
+		Limits: s.opts.Limits, Asked: h.Flags&wire.FlagArena != 0,
 	}
 	if s.opts.Oversubscribed {
 		w.Flags |= wire.FlagOversubscribed

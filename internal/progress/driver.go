@@ -17,8 +17,8 @@ type Source interface {
 }
 
 // Watch is a descriptor that the process's poller watches: from Arm until it has become readable once. It is for
-// descriptors that are read by callers that wait for what they bring, and have to be watched in the meantime only. Go's own
-// poller has no such thing: it wakes a thread for all that arrives, also while a caller polls for it anyway.
+// descriptors that are read by callers that wait for what they bring, and have to be watched in the meantime only. Go's
+// own poller has no such thing: it wakes a thread for all that arrives, also while a caller polls for it anyway.
 type Watch interface {
 	// Arm has the descriptor watched until it is readable. It must not be called after Remove, nor at the same time as
 	// itself or unregister.
@@ -184,9 +184,9 @@ func (d *Driver) arm() {
 	d.release() // which arms it again: the poller may have come already, and could not poll what is owned
 }
 
-// due is called by the poller when the source's descriptor is readable, and when the time is over that it has returned. It
-// returns after what time it is to be called again, if callers have polled or called since the last time; otherwise it arms
-// the source.
+// due is called by the poller when the source's descriptor is readable, and when the time is over that it has returned.
+// It returns the time until it is to be called again, if callers have polled or called since the last time; otherwise it
+// arms the source.
 func (d *Driver) due(readable bool) time.Duration {
 	if readable {
 		d.armed.Store(false)

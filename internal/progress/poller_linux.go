@@ -41,8 +41,8 @@ type poller struct {
 	raw   syscall.RawConn
 	armed atomic.Int32 // counts the watches that are
 	mu    sync.Mutex
-	// watches are by descriptor. What the kernel says of one that is closed may be taken for the next one of that number,
-	// which then finds nothing.
+	// watches are by descriptor. What the kernel says of one that is closed may be taken for the next one of that
+	// number, which then finds nothing.
 	watches map[int32]*watch
 	running bool // the goroutine; guarded by mu
 	timer   timer
@@ -66,8 +66,8 @@ var process = sync.OnceValues(func() (*poller, error) {
 	return p, nil
 })
 
-// NewWatch makes a descriptor known. It is not watched before Arm. Due is called when it is readable, once after each Arm, and
-// when the time is over that due has returned last, if that was more than 0. It must take little time.
+// NewWatch makes a descriptor known. It is not watched before Arm. Due is called when it is readable, once after each
+// Arm, and when the time is over that due has returned last, if that was more than 0. It must take little time.
 func NewWatch(fd int, due func(readable bool) (again time.Duration)) (Watch, error) {
 	p, err := process()
 	if err != nil {

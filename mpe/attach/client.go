@@ -25,7 +25,7 @@ type Client struct {
 	in     *wire.Reader
 	out    *wire.Outbox
 	rank   int
-	// granted is what the daemon has said in WELCOME.
+	// granted is the daemon's WELCOME.
 	granted wire.Welcome
 	arena   arena
 	peers   []mpe.PeerInfo

@@ -195,8 +195,7 @@ func (c *Call) checkLayouts(bad func(string, ...any) error) error {
 	return nil
 }
 
-// Layouts returns the layouts that mean something for the caller, and nil for others: the one of the receive buffer
-// comes first.
+// Layouts returns the layouts that the caller's blocks have, the receive buffer's first, and nil for others.
 func (c *Call) Layouts() (list [2]*Layout) {
 	if !c.Vector {
 		return list
@@ -246,7 +245,7 @@ func (l *Layout) check(c *Call, bad func(string, ...any) error) error {
 	return nil
 }
 
-// Block gives where block i of a buffer with layout l begins, and its size.
+// Block returns the offset and the size of block i of a buffer with layout l.
 func (c *Call) Block(l *Layout, i int) (off, size int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
@@ -257,7 +256,7 @@ func (c *Call) Block(l *Layout, i int) (off, size int) {
 	return l.Offsets[i], l.Sizes[i]
 }
 
-// before is how long the blocks before i are together.
+// before returns the length of all blocks before i.
 func (l *Layout) before(i int) (n int) {
 	for _, size := range l.Sizes[:i] {
 		n += size

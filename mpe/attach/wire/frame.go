@@ -142,7 +142,7 @@ func (r *Reader) Next() error {
 	return err
 }
 
-// From has what follows read from another stream.
+// From replaces the stream from which frames are read.
 func (r *Reader) From(from io.Reader) { r.from = from }
 
 // FromRings has frames read from memory, where they are left until they have come as a whole.

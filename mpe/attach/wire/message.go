@@ -228,8 +228,7 @@ type Start struct {
 	Length uint64
 	Placed bool
 	Place  uint64
-	// Wait and Claim are of PROBE, which has the operation's peer, tag and communicator too: it waits for a message, and takes
-	// it out of the matching.
+	// Wait and Claim are fields of PROBE, which has no payload: it waits for a message, and takes it out of the matching.
 	Wait, Claim bool
 }
 

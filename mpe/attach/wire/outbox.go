@@ -77,18 +77,18 @@ func (o *Outbox) PutNow(it Item) {
 // PutOff queues an item for the next writer. The caller ensures that a goroutine does, by flush at the latest.
 func (o *Outbox) PutOff(it Item) { o.push(it, false) }
 
-// Flush is putNow for items that were put off.
+// Flush is PutNow for items that were put off.
 func (o *Outbox) Flush() { o.PutNow(nil) }
 
-// push queues an item, unless that is nil. It reports whether the caller is to write: it would, and no other goroutine
-// does.
-func (o *Outbox) push(it Item, writes bool) bool {
+// push queues an item, unless that is nil. A caller that can write has to if push returns true: no other goroutine is
+// writing.
+func (o *Outbox) push(it Item, canWrite bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if it != nil && !o.closed {
 		o.fresh.push(it)
 	}
-	if !writes || o.busy || o.fresh.len() == 0 {
+	if !canWrite || o.busy || o.fresh.len() == 0 {
 		return false
 	}
 	o.busy = true

@@ -29,7 +29,7 @@ type Stream interface {
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
-// Polled is a Stream whose Read may be polled: it returns errNothing instead of waiting.
+// Polled is a Stream whose Read may be polled: it returns ErrNothing instead of waiting.
 type Polled interface {
 	Stream
 	// Descriptor becomes readable when there is something to read, after Sleep has returned
