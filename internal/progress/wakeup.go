@@ -2,7 +2,6 @@ package progress
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -21,9 +20,8 @@ const (
 	unknownWakeup = 50 * time.Microsecond
 )
 
-// wakeups has what the last wake-ups of the process have cost.
+// wakeups has what the last wake-ups of the process have cost. One goroutine at a time adds to it.
 type wakeups struct {
-	mu     sync.Mutex
 	last   [wakeupSamples]time.Duration
 	n      int // measured
 	median atomic.Int64
@@ -31,8 +29,6 @@ type wakeups struct {
 
 // add adds a measurement, and reports whether another one is to follow at once.
 func (w *wakeups) add(d time.Duration) (more bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.last[w.n%wakeupSamples] = d
 	w.n++
 	last := w.last

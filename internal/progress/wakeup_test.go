@@ -37,8 +37,8 @@ func TestWakeupsAreMeasured(t *testing.T) {
 	newGroup(t, false, newSource(t)) // or there is no poller
 	w := processWakeups()
 	measured := func() int {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		w.watch.busy.Lock()
+		defer w.watch.busy.Unlock()
 		return w.n
 	}
 	for end := time.Now().Add(20 * time.Second); measured() < wakeupSamples+2; runtime.Gosched() {
