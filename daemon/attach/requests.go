@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +11,13 @@ import (
 
 // frame reads a frame and does what it asks for.
 func (s *session) frame() error {
-	err := s.in.Next()
-	if err == nil {
-		err = s.handle(s.in.Type)
+	if err := s.in.Next(); err != nil {
+		return err
 	}
-	return cmp.Or(err, s.in.End())
+	if err := s.handle(s.in.Type); err != nil {
+		return err
+	}
+	return s.in.End()
 }
 
 func (s *session) handle(t wire.FrameType) error {

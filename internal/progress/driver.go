@@ -2,6 +2,7 @@ package progress
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -108,6 +109,7 @@ func (d *Driver) begin() bool {
 	}
 	if d.unarmed++; d.unarmed >= unregisterAfter && !d.armed.Load() {
 		d.watch.unregister()
+		d.unarmed = math.MinInt // once, until it is armed
 	}
 	return true
 }
