@@ -11,7 +11,8 @@ import (
 type wakeupTimer struct {
 	wakeups
 	watch *watch       // of no descriptor
-	due   atomic.Int64 // when the timer expires, or has expired last
+	due   atomic.Int64 // when the timer expires
+	next  atomic.Int64 // when it may be started again
 }
 
 // processWakeups is the process's. It is nil if there is no poller, and measures from the first use on.
@@ -49,10 +50,12 @@ func wakeupCost() time.Duration {
 
 // measureWakeups measures again if it is time for that. It is called by callers that are about to sleep.
 func measureWakeups() {
-	if w := processWakeups(); w != nil {
-		now, due := int64(Clock()), w.due.Load()
-		if now-due >= int64(wakeupInterval) && w.due.CompareAndSwap(due, now) {
-			w.start()
-		}
+	w := processWakeups()
+	if w == nil {
+		return
+	}
+	now := int64(Clock())
+	if next := w.next.Load(); now >= next && w.next.CompareAndSwap(next, now+int64(wakeupInterval)) {
+		w.start()
 	}
 }
