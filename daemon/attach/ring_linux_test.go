@@ -196,10 +196,17 @@ func TestSlowProgram(t *testing.T) {
 	attachtest.Same(t, "the message", got, data)
 }
 
+// polling is that of the session of a rank, which has rings, or nil as long as the program is being answered.
+func (h *harness) polling(rank int) *polling {
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	return h.server.attached[rank].polling
+}
+
 // sleeps reports whether the sessions of both programs sleep.
 func (h *harness) sleeps() bool {
 	for rank := range 2 {
-		if p := h.session(rank).polling; !p.asleep.Load() || p.owned.Load() {
+		if p := h.polling(rank); p == nil || !p.asleep.Load() || p.owned.Load() {
 			return false
 		}
 	}
@@ -267,15 +274,20 @@ func TestSleepsWhileOthersPoll(t *testing.T) {
 	}
 	stop.Store(true)
 	callers.Wait()
-	h.server.mu.Lock()
-	p := h.server.attached[1].polling
-	h.server.mu.Unlock()
-	attachtest.Until(t, "the session sleeps", func() bool { return p.asleep.Load() && !p.owned.Load() })
-	before := p.visits
+	p := h.polling(1)
+	visits := func() uint {
+		for !p.owned.CompareAndSwap(false, true) {
+			runtime.Gosched()
+		}
+		defer p.owned.Store(false)
+		return p.visits
+	}
+	attachtest.Until(t, "the session sleeps", p.asleep.Load)
+	before := visits()
 	for range 10 {
 		p.Visit()
 	}
-	if n := p.visits - before; n != 0 {
+	if n := visits() - before; n != 0 {
 		t.Errorf("a session that sleeps was polled %d times", n)
 	}
 }

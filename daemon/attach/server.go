@@ -206,10 +206,13 @@ func (s *Server) welcome(ses *session, w wire.Welcome, peers []byte, conn *net.U
 			if err != nil {
 				return err
 			}
-			if ses.polling, err = newPolling(r, ses, s.opts.Oversubscribed); err != nil {
+			p, err := newPolling(r, ses, s.opts.Oversubscribed)
+			if err != nil {
 				r.Close()
 			}
-			ses.stream = r
+			s.mu.Lock() // the program is attached already
+			defer s.mu.Unlock()
+			ses.polling, ses.stream = p, r
 			return err
 		}
 		w.Ring, w.Arena = 0, 0
