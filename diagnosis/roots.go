@@ -9,6 +9,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/diagnosis/waitgraph"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
 // After is the age from which waits count for people.
@@ -127,6 +128,9 @@ func (v *view) finding(e *edge, cause string, p proof) *Finding {
 	f := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
 		Text: v.sentence(e) + ": " + p.why, Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: e.from,
+	}
+	if e.peer != nil && e.peer.Events != (state.EventCounts{}) {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("of rank %d, rank %d has counted: %v", e.to, e.from, e.peer.Events))
 	}
 	if f.Evidence == nil {
 		f.Evidence = []string{}

@@ -107,7 +107,7 @@ func merge(to, c *state.PeerCounters) {
 	sum(to.BytesOut[:], c.BytesOut[:])
 	sum(to.BytesIn[:], c.BytesIn[:])
 	to.Drops.Add(&c.Drops)
-	sum(to.Events[:], c.Events[:])
+	to.Events.Add(&c.Events)
 	to.QueuedSends += c.QueuedSends
 	to.InFlight += c.InFlight
 	to.InFlightPackets += c.InFlightPackets

@@ -234,7 +234,7 @@ func TestSilentMember(t *testing.T) {
 		ops := []mpe.Op{begin(t, call, c.engines[0], 2), begin(t, call, c.engines[1], 2)}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		for rank, e := range c.engines[:2] { // rank 1 has told rank 2 of the call, and got an ACK
+		for rank, e := range c.engines[:2] { // rank 1 has sent rank 2 a message of the call, and got an ACK
 			s := e.Snapshot()
 			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text, "nothing has ever come from rank 2") != (rank == 0) {
 				t.Errorf("rank %d: %+v", rank, s.Calls)

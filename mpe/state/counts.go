@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // DropReason says why something that arrived was not used.
@@ -150,6 +151,24 @@ func (c *DropCounts) Add(other *DropCounts) {
 	for i, n := range other {
 		c[i] += n
 	}
+}
+
+// Add adds other counts.
+func (c *EventCounts) Add(other *EventCounts) {
+	for i, n := range other {
+		c[i] += n
+	}
+}
+
+// String lists the events that were counted, in the order of their numbers.
+func (c EventCounts) String() string {
+	var counted []string
+	for event, n := range c {
+		if n > 0 {
+			counted = append(counted, fmt.Sprintf("%v %d", Event(event), n))
+		}
+	}
+	return strings.Join(counted, ", ")
 }
 
 // MarshalJSON implements json.Marshaler.

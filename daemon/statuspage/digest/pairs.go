@@ -31,6 +31,7 @@ func (p *Peer) join(other *Peer) {
 	both.Unexpected += other.Unexpected
 	both.QueuedSends += other.QueuedSends
 	both.Dropped.Add(&other.Dropped)
+	both.Events.Add(&other.Events)
 	if both.Refuses == "" {
 		both.Refuses = other.Refuses
 	}

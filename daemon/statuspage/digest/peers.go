@@ -52,6 +52,9 @@ func peers(r *state.Rank) []Peer {
 // DropReasons returns why packets were dropped, the most frequent reason first.
 func (p *Peer) DropReasons() []Count { return Counts[state.DropReason](p.Dropped[:]) }
 
+// EventCounts returns what else was counted of the peer, the most frequent first.
+func (p *Peer) EventCounts() []Count { return Counts[state.Event](p.Events[:]) }
+
 // Counts returns the counts above 0 of a table indexed by K, the highest first.
 func Counts[K interface {
 	~uint8
