@@ -239,6 +239,32 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// TestNoCycleInOneMessage: two ranks that wait for each other in one message are no cycle of calls, and what is lost is not certain.
+func TestNoCycleInOneMessage(t *testing.T) {
+	receiver := func(s handshake.State) *state.Status {
+		return status(2, host(1, peer(0, receiving(8), with(func(p *state.Peer) {
+			p.Receiving.State, p.Receiving.WaitsFor = s, protocol.Data
+			p.Deferred = &state.Deferred{Call: "SEND_INT", Seconds: 9}
+		}))))
+	}
+	for _, s := range []handshake.State{handshake.WaitData, handshake.Receiving} {
+		d := Of([]Source{{Status: receiver(s)}}, After)
+		if len(d.Findings) != 1 {
+			t.Fatal(d.Text())
+		}
+		f := &d.Findings[0]
+		if f.Cause != LostPacket || f.Certain || f.Cycle != nil || !strings.Contains(f.Why, "CLEAR_TO_SEND of rank 1 does not arrive at rank 0, or DATA of rank 0 at rank 1, or rank 0 began again") ||
+			!slices.Equal(f.Waiting, []int{0, 1}) {
+			t.Errorf("%+v", f)
+		}
+	}
+	// A receive that has cleared nothing waits for another call of the sender.
+	d := Of([]Source{{Status: receiver(handshake.WaitRequest)}}, After)
+	if len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !d.Findings[0].Certain {
+		t.Error(d.Text())
+	}
+}
+
 // TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where others have.
 func TestStoppedAlone(t *testing.T) {
 	job := &state.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []state.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}
