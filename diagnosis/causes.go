@@ -19,6 +19,8 @@ type proof struct {
 	step     string
 	// rank is the rank at fault if it is not the one that is waited for.
 	rank *int
+	// open: why names several causes, between which the states do not decide.
+	open bool
 }
 
 // The IDs of the causes.

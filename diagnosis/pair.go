@@ -258,7 +258,8 @@ func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	p = proof{
-		why: fmt.Sprintf("no packet has ever come from rank %d at %s: it is not running, has another address, or a firewall drops its packets", e.to, from.Address),
+		open: true,
+		why:  fmt.Sprintf("no packet has ever come from rank %d at %s: it is not running, has another address, or a firewall drops its packets", e.to, from.Address),
 		evidence: []string{
 			fmt.Sprintf("rank %d has sent it %s", e.from, packetsOut(from)),
 		},
@@ -337,12 +338,17 @@ func findBlocked(v *view, e *edge) (p proof, ok bool) {
 	if heard(knows) {
 		since = "have not arrived since"
 	}
+	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: a firewall or a route between %s and %s drops them",
+		sender, receiver, since, v.address(sender), v.address(receiver))
+	evidence := []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))}
+	if d := v.ranks[receiver].Engine.LastDrop; d != nil && d.Reason == state.DropUnknownAddress {
+		why += ", or something on the path changes their source address"
+		evidence = append(evidence, fmt.Sprintf("rank %d has dropped packets from %s, which is not in its rank map, the last %s ago", receiver, d.From, words.Duration(d.Seconds)))
+	}
 	return proof{
-		why: fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: a firewall or a route between %s and %s drops them",
-			sender, receiver, since, v.address(sender), v.address(receiver)),
-		evidence: []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))},
-		rank:     &sender,
-		step:     fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver),
+		why: why, evidence: evidence,
+		rank: &sender,
+		step: fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver),
 	}, true
 }
 
@@ -354,13 +360,14 @@ func findLostAck(v *view, e *edge) (p proof, ok bool) {
 	}
 	switch {
 	case to != nil && (to.Receiving == nil || to.Receiving.State == handshake.WaitRequest) && to.Received > 0:
-		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost", e.to)
+		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost; or it was restarted, or gave the message up, before it had all", e.to)
 		p.evidence = []string{fmt.Sprintf("rank %d is in no message of rank %d, and has received %s from it", e.to, e.from, words.Plural(int(to.Received), "message"))}
 	case v.ranks[e.to] == nil && fragmented(e):
 		p.why = fmt.Sprintf("the ACK of rank %d was lost, or one of the datagrams of the message: a deployed node acknowledges a message once, and one of several datagrams is not retransmitted", e.to)
 	default:
 		return p, false
 	}
+	p.open = true
 	p.evidence = append(p.evidence, lastHeard(from))
 	p.step = fmt.Sprintf("if rank %d does not go on, restart its role or program, then zrlctl reset %d --from %d; to avoid it, send messages of up to 346 words (max_message_words), which are retransmitted", e.to, e.to, e.from)
 	return p, true
@@ -400,7 +407,8 @@ func findSilent(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		why: fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its host is down, or packets are dropped in transit", e.to, from.Address),
+		open: true,
+		why:  fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its host is down, or packets are dropped in transit", e.to, from.Address),
 		evidence: []string{lastHeard(from), fmt.Sprintf("%s to it not acknowledged, %s", words.Plural(from.Extended.InFlight, "packet"),
 			words.Plural(int(from.Extended.Retransmissions), "retransmission"))},
 		step: fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the firewalls", e.to, hostOf(from.Address)),

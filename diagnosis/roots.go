@@ -117,7 +117,7 @@ func (v *view) certain(e *edge) *Finding {
 		}
 		if p, ok := c.find(v, e); ok {
 			f := v.finding(e, c.ID, p)
-			f.Certain = true
+			f.Certain = !p.open
 			return f
 		}
 	}
