@@ -265,6 +265,26 @@ func TestNoCycleInOneMessage(t *testing.T) {
 	}
 }
 
+// TestStrangers: packets that are dropped as the rank map has not got their address are mentioned where nobody is known to wait.
+func TestStrangers(t *testing.T) {
+	for _, tt := range []struct {
+		drop state.Drop
+		want bool
+	}{
+		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 5}, true},
+		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 61}, false},
+		{state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Seconds: 5}, false}, // no packet of ours
+		{state.Drop{Reason: state.DropShort, From: "10.0.0.77:2718", Source: new(uint32(1)), Seconds: 5}, false},
+	} {
+		r := host(0, peer(1))
+		r.Engine.LastDrop = &tt.drop
+		d := Of([]Source{{Status: status(2, r)}}, After)
+		if has := slices.ContainsFunc(d.Doubts, func(s string) bool { return strings.Contains(s, "packets from 10.0.0.77:2718") }); has != tt.want {
+			t.Errorf("%+v: %v", tt.drop, d.Doubts)
+		}
+	}
+}
+
 // TestStoppedAlone: a process that is stopped is a cause also where no rank of its job has answered, and none where others have.
 func TestStoppedAlone(t *testing.T) {
 	job := &state.Status{Job: "kvs", Silent: []int{4, 5}, SilentProcesses: []state.SilentProcess{{Rank: 4, PID: 98}, {Rank: 5, PID: 99, Stopped: true}}}

@@ -26,6 +26,11 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 			continue
 		}
 		d.Doubts = append(d.Doubts, src.Status.Doubts()...)
+		for i := range src.Status.Ranks {
+			if doubt := strangers(&src.Status.Ranks[i]); doubt != "" {
+				d.Doubts = append(d.Doubts, doubt)
+			}
+		}
 	}
 	r := newRoots(v)
 	for _, rank := range slices.Sorted(maps.Keys(v.out)) {
@@ -46,6 +51,19 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 		d.Unknown = append(d.Unknown, r.unknown[rank])
 	}
 	return d
+}
+
+// recently is how many seconds ago a packet was dropped, at most, whose sender may still wait.
+const recently = 60
+
+// strangers says that a rank has recently dropped packets of a rank from an address that its rank map does not have; else it is empty.
+func strangers(r *state.Rank) string {
+	d := r.Engine.LastDrop
+	if d == nil || d.Reason != state.DropUnknownAddress || d.Source == nil || d.Seconds > recently {
+		return ""
+	}
+	return fmt.Sprintf("rank %d has dropped packets from %s in the last minute, whose headers name rank %d as their source: its rank map does not have "+
+		"that address, so what is there gets no answer", r.Rank, d.From, *d.Source)
 }
 
 func compareBool(a, b bool) int {

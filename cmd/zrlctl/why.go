@@ -92,7 +92,7 @@ func (w *why) take(args []string) (err error) {
 var (
 	errWaits      = errors.New("ranks wait")
 	errUnanswered = errors.New("a daemon has not answered")
-	errDoubts     = errors.New("the state of a job is not certain")
+	errDoubts     = errors.New("what the ranks say is not certain")
 )
 
 // causesText returns why ranks wait, as a part of the status.
