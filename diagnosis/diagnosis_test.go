@@ -336,6 +336,36 @@ func TestDeployed(t *testing.T) {
 	}
 }
 
+// TestDeployedStates: how far a message with a deployed node has come says what cannot be the cause.
+func TestDeployedStates(t *testing.T) {
+	cleared := func(s handshake.State) peerOption {
+		return func(p *state.Peer) { receiving(9)(p); p.Receiving.State = s }
+	}
+	for name, tt := range map[string]struct {
+		wait       peerOption
+		cause      string
+		text, lies string
+	}{
+		"not cleared":      {sending(handshake.WaitClear, 9), NoReceive, "is stopped, or packets to or from it are lost", ""},
+		"not acknowledged": {sending(handshake.WaitAck, 9), LostPacket, "has cleared the message and not acknowledged it", "receive"},
+		"not asked":        {receiving(9), NothingSent, "or its SEND_REQUEST was lost", ""},
+		"no DATA":          {cleared(handshake.WaitData), LostPacket, "CLEAR_TO_SEND or DATA was lost", "computes"},
+		"a part of DATA":   {cleared(handshake.Receiving), LostPacket, "a part of the DATA of rank 1 has not come", "computes"},
+	} {
+		s := status(2, host(0, peer(1, tt.wait, fpga, with(func(p *state.Peer) { p.Events[state.EventReacked] = 3 }))))
+		s.Cluster[1].Kind = "fpga"
+		d := Of([]Source{{Status: s}}, After)
+		if len(d.Findings) != 1 {
+			t.Fatalf("%s: %s", name, d.Text())
+		}
+		f := &d.Findings[0]
+		if f.Cause != tt.cause || f.Certain || !strings.Contains(f.Why, tt.text) || tt.lies != "" && strings.Contains(f.Why, tt.lies) ||
+			!slices.Contains(f.Evidence, "of rank 1, rank 0 has counted: reacked 3") {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
 // TestSources: states of several daemons are one graph, and one that has not answered is named.
 func TestSources(t *testing.T) {
 	one, two := status(3, host(0, peer(1, receiving(9)))), status(3, host(1, peer(2, receiving(8))))
