@@ -11,6 +11,8 @@ import (
 type SendState struct {
 	Wait
 	Comm, Tag uint32
+	// Announced is SendOp.Announce.
+	Announced bool
 }
 
 // EachSend calls yield for every send that has not ended and does not rest, oldest first, until it
@@ -24,7 +26,7 @@ func (c *Conn) EachSend(yield func(SendState) bool) {
 		}
 	}
 	for m := c.sends.first; m != nil; m = m.after {
-		if !yield(SendState{Wait: c.sends.wait(m), Comm: m.op.Comm, Tag: m.op.Tag}) {
+		if !yield(SendState{Wait: c.sends.wait(m), Comm: m.op.Comm, Tag: m.op.Tag, Announced: m.op.Announce}) {
 			return
 		}
 	}

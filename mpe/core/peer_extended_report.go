@@ -94,9 +94,20 @@ func (l *extendedLink) snapshot(s *state.Peer, _ handshake.Instant) {
 	s.Extended = &state.Extended{
 		Session: local, PeerSession: remote, RoundTrip: st.RoundTrip.Seconds(), TimeOut: st.TimeOut.Seconds(),
 		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
-		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.conn.Scarce(),
+		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.scarce(),
 		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
 	}
+}
+
+// scarce reports whether little credit is left, or was when the oldest send began, which waits for that although the peer may have
+// allowed more since.
+func (l *extendedLink) scarce() bool {
+	scarce := l.conn.Scarce()
+	l.conn.EachSend(func(st extended.SendState) bool {
+		scarce = scarce || st.Announced
+		return false
+	})
+	return scarce
 }
 
 // collect copies what waits for the peer are put into words by.

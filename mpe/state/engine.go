@@ -152,7 +152,8 @@ type Extended struct {
 	// MessageCredit and EagerCredit are what the peer has room for.
 	MessageCredit uint32 `json:"message_credit"`
 	EagerCredit   uint32 `json:"eager_credit"`
-	// CreditScarce: so little message credit is left that a blocking send waits until its message is received (E21).
+	// CreditScarce: so little message credit is left, or was when the oldest send began, that a blocking send waits until its message is
+	// received (E21).
 	CreditScarce bool `json:"credit_scarce,omitempty"`
 	// Retransmissions, TimeOuts and Losses count packets; Hellos those that probe
 	// whether the peer is there.
