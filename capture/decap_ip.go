@@ -56,8 +56,8 @@ func (d *decoder) ipv4(b []byte) verdict {
 	return d.joined(e, &whole, whole.proto, whole.data, whole.length)
 }
 
-// joined is transport for a datagram that came in fragments. The unit says so, unless it was in a tunnel, whose end joins
-// them.
+// joined is transport for a datagram that came in fragments. The unit says so, unless it was in a tunnel, whose end
+// joins them.
 func (d *decoder) joined(e ends, whole *datagram, proto uint8, b []byte, length int) verdict {
 	tunnels := d.tunnels
 	v := d.transport(e, proto, b, length)

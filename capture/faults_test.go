@@ -67,7 +67,10 @@ func TestFaults(t *testing.T) {
 // TestLateRequest: a SEND_REQUEST soon after DATA is a copy of the one before, or of the next message if the ACK between
 // them was not recorded. What comes next decides.
 func TestLateRequest(t *testing.T) {
-	const ms = time.Millisecond
+	const (
+		ms    = time.Millisecond
+		other = protocol.Type(99) // DATA with another payload
+	)
 	start := time.Unix(1e9, 0)
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
 	type sent struct {
@@ -91,6 +94,10 @@ func TestLateRequest(t *testing.T) {
 			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
 			{200 * ms, protocol.Data}, {201 * ms, protocol.Ack},
 		}, []string{"0→1 2 retransmissions 1"}, []capture.Kind{capture.DuplicatePacket, capture.LostPacket}},
+		{"the next message, its CLEAR_TO_SEND late and not recorded", []sent{
+			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
+			{200 * ms, other}, {201 * ms, protocol.Ack},
+		}, []string{"0→1 2 incomplete", "0→1 2"}, []capture.Kind{capture.LostPacket, capture.LostPacket}},
 		{"the next message", []sent{
 			{0, protocol.SendRequest}, {1 * ms, protocol.ClearToSend}, {2 * ms, protocol.Data}, {5 * ms, protocol.SendRequest},
 			{6 * ms, protocol.ClearToSend}, {7 * ms, protocol.Data}, {8 * ms, protocol.Ack},
@@ -108,8 +115,11 @@ func TestLateRequest(t *testing.T) {
 					h.Call, h.Src, h.Dst, from, to = protocol.RecvInt, 1, 0, rank1, rank0
 				}
 				var payload []byte
-				if p.typ == protocol.Data {
+				switch p.typ {
+				case protocol.Data:
 					h.Size, payload = 2, []byte("8 bytes.")
+				case other:
+					h.Type, h.Size, payload = protocol.Data, 2, []byte("8 other.")
 				}
 				b := protocol.CloudFPGA.Append(nil, h)
 				units = append(units, pcapng.Unit{
@@ -119,4 +129,29 @@ func TestLateRequest(t *testing.T) {
 			check(t, analyze(units), tt.messages, tt.findings)
 		})
 	}
+}
+
+// TestAnotherRank: an ACK, or an address, of another rank than was asked is none of its message.
+func TestAnotherRank(t *testing.T) {
+	start := time.Unix(1e9, 0)
+	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
+	unit := func(i int, from, to netip.AddrPort, h protocol.Header) pcapng.Unit {
+		return pcapng.Unit{
+			Packet: int64(i), Time: start.Add(time.Duration(i) * time.Millisecond), Src: from, Dst: to, Proto: pcapng.UDP,
+			Data: append(protocol.CloudFPGA.Append(nil, h), make([]byte, 4*h.Size)...),
+		}
+	}
+	request := protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Dst: 1}
+	data := protocol.Header{Type: protocol.Data, Call: protocol.SendInt, Dst: 1, Size: 2}
+	clear := protocol.Header{Type: protocol.ClearToSend, Call: protocol.RecvInt, Src: 1}
+	ack := protocol.Header{Type: protocol.Ack, Call: protocol.RecvInt, Src: 5}
+	check(t, analyze([]pcapng.Unit{
+		unit(1, rank0, rank1, request), unit(2, rank1, rank0, clear), unit(3, rank0, rank1, data), unit(4, rank1, rank0, ack),
+	}), []string{"0→1 2 incomplete"}, []capture.Kind{capture.WrongSource, capture.Waiting})
+
+	// It speaks before it is spoken to.
+	request.Dst = 3
+	check(t, analyze([]pcapng.Unit{
+		unit(1, rank1, rank0, protocol.Header{Type: protocol.SendRequest, Call: protocol.SendInt, Src: 1}), unit(2, rank0, rank1, request),
+	}), nil, []capture.Kind{capture.WrongDestination, capture.CrossedRequests, capture.Waiting, capture.Waiting})
 }

@@ -26,11 +26,12 @@ type flow struct {
 	pair *handshake.Pair
 	node *identity // at from
 	sent bool      // a message has been seen
-	// fragmented: a datagram came in IP fragments, which was reported. acked is the length of the longest datagram of an
-	// acknowledged message.
-	fragmented bool
-	acked      int
-	// late is a SEND_REQUEST that may be a late copy of that of a message whose ACK is not there yet, or of the next message.
+	// ipFragments: a datagram came in IP fragments, which was reported. acked is the length of the longest datagram of
+	// an acknowledged message.
+	ipFragments bool
+	acked       int
+	// late is a SEND_REQUEST that may be a late copy of that of a message whose ACK is not there yet, or of the next
+	// message.
 	late *Event
 
 	msg  *message // in progress
@@ -129,8 +130,8 @@ func (f *flow) next(e *Event) {
 	}
 }
 
-// wasNext decides that a SEND_REQUEST which may have been a late copy was that of the next message, as the sender goes on
-// with that: the ACK before it is not in the recording.
+// wasNext decides that a SEND_REQUEST which may have been a late copy was that of the next message, as the sender goes
+// on with that: the ACK before it is not in the recording.
 func (f *flow) wasNext(e *Event) {
 	late, m := f.late, f.msg
 	if late == nil || m == nil {

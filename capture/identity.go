@@ -64,8 +64,9 @@ func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankAt{at, rank}]
 }
 
-// identify checks that a header's source rank comes from the address that it always came from, and that its destination is
-// the rank that speaks from there. If the source is known by another address, it returns the conversation with that one.
+// identify checks that a header's source rank comes from the address that it always came from, and that its
+// destination is the rank that speaks from there. If the source is known by another address, it returns the
+// conversation with that one.
 func (t *Tracker) identify(e *Event, from, to *flow) *conversation {
 	if len(t.ranks.addrs) > maxIdentities {
 		return nil
@@ -103,7 +104,8 @@ func (t *Tracker) checkName(e *Event, n *identity, named uint32, at netip.AddrPo
 		return
 	}
 	n.misnamed = true
-	t.find(WrongDestination, e, "packets to %v are for rank %d, and those from %v are of rank %d: the rank maps of the nodes differ, "+
+	t.find(WrongDestination, e, "packets to %v are for rank %d, and those from %v are of rank %d: the rank maps "+
+		"of the nodes differ, "+
 		"or the node has become another rank", at, named, at, n.rank)
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // ipOf is the IP packet in a frame of the recorded captures.
@@ -141,6 +143,42 @@ func TestEncapsulations(t *testing.T) {
 					same(t, got, want)
 				}
 			})
+		}
+	}
+}
+
+// TestFragmentsAreReportedOnce: for a flow, however many of its datagrams come in fragments; and not in a tunnel, whose end joins them.
+func TestFragmentsAreReportedOnce(t *testing.T) {
+	tunnel := func(ip []byte) [][]byte {
+		var frames [][]byte
+		nextID++
+		for _, outer := range capturetest.Fragments(inVXLAN(ip, vtepB), nextID, 424) {
+			frames = append(frames, capturetest.Frame(capturetest.Ethernet, outer))
+		}
+		return frames
+	}
+	for name, tt := range map[string]struct {
+		wrap func(ip []byte) [][]byte
+		want int // one for each direction
+	}{"fragments": {fragmented(capturetest.Ethernet, false), 2}, "fragments of a tunnel": {tunnel, 0}} {
+		c := capturetest.New(capturetest.Ethernet)
+		for i := range 3 {
+			c.Message(time.Unix(int64(1e9+i), 0), capturetest.Message{
+				Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
+				Words: 300, Shape: protocol.CPUShape(),
+			})
+		}
+		wrapped := c.Map(capturetest.Ethernet, func(frame []byte) [][]byte { return tt.wrap(ipOf(frame)) })
+		src, err := Options{}.NewReader(bytes.NewReader(wrapped.Pcap(capturetest.Format{})), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := NewAnalysis(name, AnalysisOptions{})
+		if err := a.Follow(src); err != nil {
+			t.Fatal(err)
+		}
+		if n := a.perKind[Fragmented]; n != tt.want || len(a.findings) != n || a.all.Complete != 3 {
+			t.Errorf("%s: %d findings of fragments, want %d; %+v", name, n, tt.want, a.findings)
 		}
 	}
 }

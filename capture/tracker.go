@@ -230,7 +230,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	}
 	e.HasRanks = true
 	if u.Fragments > 0 {
-		t.fragmented(e, out, u)
+		t.ipFragments(e, out, u)
 	}
 	if other := t.identify(e, out, in); other != nil {
 		// The header names a rank that is known by another address. It is
@@ -240,14 +240,16 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	t.header(e, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
-// fragmented reports, once for each flow, that a datagram came in fragments.
-func (t *Tracker) fragmented(e *Event, f *flow, u *pcapng.Unit) {
-	if f.fragmented {
+// ipFragments reports, once for each flow, that a datagram came in fragments.
+func (t *Tracker) ipFragments(e *Event, f *flow, u *pcapng.Unit) {
+	if f.ipFragments {
 		return
 	}
-	f.fragmented = true
-	t.find(Fragmented, e, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d bytes, as the MTU of the path is too "+
-		"small for it: an FPGA does not join fragments, and never gets such a datagram", u.Wire(), e.Header.Src, e.Header.Dst, u.Fragments, u.Fragment)
+	f.ipFragments = true
+	t.find(Fragmented, e, "a datagram of %d bytes from rank %d to rank %d came in %d IP fragments of at most %d "+
+		"bytes, as the MTU of the path is too "+
+		"small for it: an FPGA does not join fragments, and never gets such a "+
+		"datagram", u.Wire(), e.Header.Src, e.Header.Dst, u.Fragments, u.Fragment)
 }
 
 // tagOffset is the byte of the header that is the tag in profile v0.9.

@@ -61,7 +61,8 @@ func (t *Tracker) judgeOpen() {
 	}
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.m.ID, b.m.ID) })
 	stuck := map[*message]bool{}
-	for _, circle := range circles(open) {
+	lasting := slices.DeleteFunc(slices.Clone(open), t.endsHere) // the others may end with the next packet
+	for _, circle := range circles(lasting) {
 		t.deadlock(circle)
 		for _, w := range circle {
 			stuck[w.m] = true
@@ -155,15 +156,19 @@ func (t *Tracker) judgeWait(w wait) {
 func (f *flow) notArriving(m *message) string {
 	switch {
 	case m.state == cleared && m.lost == "CLEAR_TO_SEND":
-		return fmt.Sprintf(": rank %d sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it, or it drops it", m.Src)
+		return fmt.Sprintf(": rank %d sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, "+
+			"does not reach it, or it drops it", m.Src)
 	case m.state == received && m.lost == "DATA":
-		text := fmt.Sprintf(": rank %d sends CLEAR_TO_SEND again, so DATA, which is in the recording, does not reach it as a whole, or it drops it", m.Dst)
+		text := fmt.Sprintf(": rank %d sends CLEAR_TO_SEND again, so DATA, which is in the recording, does not "+
+			"reach it as a whole, or it drops it", m.Dst)
 		if m.longest > f.acked {
-			text += fmt.Sprintf("; of the datagrams to it, up to %d bytes were acknowledged, and these have up to %d: the path may carry less", f.acked, m.longest)
+			text += fmt.Sprintf("; of the datagrams to it, up to %d bytes were acknowledged, and these have up "+
+				"to %d: the path may carry less", f.acked, m.longest)
 		}
 		return text
 	case m.state == received && strings.HasSuffix(m.lost, "ACK"):
-		return fmt.Sprintf(": rank %d sends DATA again, so it has got no ACK, which rank %d has not sent, or which was lost", m.Src, m.Dst)
+		return fmt.Sprintf(": rank %d sends DATA again, so it has got no ACK, which rank %d has not sent, or "+
+			"which was lost", m.Src, m.Dst)
 	}
 	return ""
 }
@@ -184,7 +189,8 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 		return RetransmissionsExhausted, "retransmissions exhausted", fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a zrlmpid has ended", again, handshake.Round(quiet))
 	}
 	if node := f.back.node; node.spoke && int(node.rank) != m.Dst {
-		return NeverCleared, "never cleared", fmt.Sprintf(": what is at %v says that it is rank %d, so rank %d takes no answer from it", f.to, node.rank, m.Src)
+		return NeverCleared, "never cleared", fmt.Sprintf(": what is at %v says that it is rank %d, so rank %d "+
+			"takes no answer from it", f.to, node.rank, m.Src)
 	}
 	text = ": " + m.whyUncleared()
 	switch {
@@ -205,7 +211,8 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 
 // whyUncleared lists what leaves a SEND_REQUEST without an answer.
 func (m *message) whyUncleared() string {
-	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops what rank %d sends; or one of the two directions "+
+	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops what rank %d "+
+		"sends; or one of the two directions "+
 		"between them is broken", m.Dst, m.Src)
 }
 

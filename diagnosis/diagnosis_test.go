@@ -230,6 +230,9 @@ func TestCauses(t *testing.T) {
 		if f.Cause != tt.cause || f.Rank != tt.rank || !strings.Contains(f.Text, tt.text) || !strings.Contains(f.Step, tt.step) || len(f.Waiting) == 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
+		if open := slices.Contains([]string{NeverHeard, Silent, LostAck}, f.Cause); open && f.Certain {
+			t.Errorf("%s: certain, although several causes fit", name)
+		}
 		if f.Cause == ProcessEnded && len(d.Unknown) > 0 {
 			t.Errorf("%s: not known: %v", name, d.Unknown)
 		}
@@ -258,10 +261,35 @@ func TestNoCycleInOneMessage(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
+	// The same of the higher rank.
+	above := Of([]Source{{Status: status(2, host(0, peer(1, receiving(8), with(func(p *state.Peer) {
+		p.Receiving.State, p.Receiving.WaitsFor, p.Deferred = handshake.WaitData, protocol.Data, &state.Deferred{Call: "SEND_INT", Seconds: 9}
+	}))))}}, After)
+	if len(above.Findings) != 1 || above.Findings[0].Cause != LostPacket || above.Findings[0].Certain {
+		t.Error(above.Text())
+	}
 	// A receive that has cleared nothing waits for another call of the sender.
 	d := Of([]Source{{Status: receiver(handshake.WaitRequest)}}, After)
 	if len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !d.Findings[0].Certain {
 		t.Error(d.Text())
+	}
+}
+
+// TestChangedAddress: packets that do not arrive from a rank may be those that arrive from an address which no rank has.
+func TestChangedAddress(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		silent := host(1, peer(0, neverHeard))
+		if changed {
+			silent.Engine.LastDrop = &state.Drop{Reason: state.DropUnknownAddress, From: "10.0.0.77:2718", Seconds: 3}
+		}
+		d := Of([]Source{{Status: status(2, host(0, peer(1, sending(handshake.WaitClear, 9))), silent)}}, After)
+		if len(d.Findings) != 1 || d.Findings[0].Cause != Blocked {
+			t.Fatal(d.Text())
+		}
+		f := &d.Findings[0]
+		if strings.Contains(f.Why, "changes their source address") != changed || strings.Contains(fmt.Sprint(f.Evidence), "10.0.0.77:2718") != changed {
+			t.Errorf("%v: %+v", changed, f)
+		}
 	}
 }
 

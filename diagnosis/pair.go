@@ -259,7 +259,8 @@ func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
 	}
 	p = proof{
 		open: true,
-		why:  fmt.Sprintf("no packet has ever come from rank %d at %s: it is not running, has another address, or a firewall drops its packets", e.to, from.Address),
+		why: fmt.Sprintf("no packet has ever come from rank %d at %s: it is not running, has another address, "+
+			"or a firewall drops its packets", e.to, from.Address),
 		evidence: []string{
 			fmt.Sprintf("rank %d has sent it %s", e.from, packetsOut(from)),
 		},
@@ -338,17 +339,20 @@ func findBlocked(v *view, e *edge) (p proof, ok bool) {
 	if heard(knows) {
 		since = "have not arrived since"
 	}
-	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: a firewall or a route between %s and %s drops them",
+	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: a firewall or a route between "+
+		"%s and %s drops them",
 		sender, receiver, since, v.address(sender), v.address(receiver))
 	evidence := []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))}
 	if d := v.ranks[receiver].Engine.LastDrop; d != nil && d.Reason == state.DropUnknownAddress {
 		why += ", or something on the path changes their source address"
-		evidence = append(evidence, fmt.Sprintf("rank %d has dropped packets from %s, which is not in its rank map, the last %s ago", receiver, d.From, words.Duration(d.Seconds)))
+		evidence = append(evidence, fmt.Sprintf("rank %d has dropped packets from %s, which is not in its rank "+
+			"map, the last %s ago", receiver, d.From, words.Duration(d.Seconds)))
 	}
 	return proof{
 		why: why, evidence: evidence,
 		rank: &sender,
-		step: fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver),
+		step: fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list "+
+			"ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver),
 	}, true
 }
 
@@ -360,7 +364,8 @@ func findLostAck(v *view, e *edge) (p proof, ok bool) {
 	}
 	switch {
 	case to != nil && (to.Receiving == nil || to.Receiving.State == handshake.WaitRequest) && to.Received > 0:
-		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost; or it was restarted, or gave the message up, before it had all", e.to)
+		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost; or it was "+
+			"restarted, or gave the message up, before it had all", e.to)
 		p.evidence = []string{fmt.Sprintf("rank %d is in no message of rank %d, and has received %s from it", e.to, e.from, words.Plural(int(to.Received), "message"))}
 	case v.ranks[e.to] == nil && fragmented(e):
 		p.why = fmt.Sprintf("the ACK of rank %d was lost, or one of the datagrams of the message: a deployed node acknowledges a message once, and one of several datagrams is not retransmitted", e.to)
@@ -379,6 +384,20 @@ func fragmented(e *edge) bool { return e.wait.Envelope.Bytes > 346*protocol.Word
 // findLostPacket: both ranks know of the message, and wait for different packets of it.
 func findLostPacket(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.both(e)
+	if from != nil && !e.send && from.RequestsCleared() {
+		return proof{
+			open: true,
+			why: fmt.Sprintf("rank %[1]d has cleared rank %[2]d to send, which asks to send: CLEAR_TO_SEND of "+
+				"rank %[1]d "+
+				"does not arrive at rank %[2]d, or DATA of rank %[2]d at rank %[1]d, or rank %[2]d began again "+
+				"after it "+
+				"was cleared", e.from, e.to),
+			evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d came %s ago", e.to, words.Duration(from.Deferred.Seconds))},
+			step: fmt.Sprintf("zrlctl analyze -i INTERFACE on the host of rank %d: whether CLEAR_TO_SEND "+
+				"arrives, and DATA "+
+				"is sent; zrlctl status for packets that were dropped", e.to),
+		}, true
+	}
 	if from == nil || to == nil || e.wait == nil || !e.send || from.Extended != nil || to.Receiving == nil || to.Receiving.Seconds < v.after {
 		return p, false
 	}
@@ -408,7 +427,8 @@ func findSilent(v *view, e *edge) (p proof, ok bool) {
 	}
 	return proof{
 		open: true,
-		why:  fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its host is down, or packets are dropped in transit", e.to, from.Address),
+		why: fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its "+
+			"host is down, or packets are dropped in transit", e.to, from.Address),
 		evidence: []string{lastHeard(from), fmt.Sprintf("%s to it not acknowledged, %s", words.Plural(from.Extended.InFlight, "packet"),
 			words.Plural(int(from.Extended.Retransmissions), "retransmission"))},
 		step: fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the firewalls", e.to, hostOf(from.Address)),

@@ -253,23 +253,30 @@ func (v *view) endUnknown(e *edge) (cause string, p proof) {
 
 // endDeployed is end for a node that cannot be asked. The packets that it has sent leave several causes.
 func (v *view) endDeployed(e *edge, p proof) (cause string, of proof) {
-	p.step = fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what rank %d sends", e.to)
+	p.step = fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what "+
+		"rank %d sends", e.to)
 	switch {
 	case e.send && e.state == handshake.WaitAck:
-		p.why = fmt.Sprintf("rank %d has cleared the message and not acknowledged it: DATA or its ACK was lost, or it began again or stopped before it had all", e.to)
+		p.why = fmt.Sprintf("rank %d has cleared the message and not acknowledged it: DATA or its ACK was lost, "+
+			"or it began again or stopped before it had all", e.to)
 		return LostPacket, p
 	case e.send:
-		p.why = fmt.Sprintf("rank %d has not answered: it has posted no receive that matches, as it computes, has made another call, or uses FLOAT for INT; "+
-			"or it waits in an earlier message, is stopped, or packets to or from it are lost, none of which a deployed node says", e.to)
+		p.why = fmt.Sprintf("rank %d has not answered: it has posted no receive that matches, as it computes, "+
+			"has made another call, or uses FLOAT for INT; "+
+			"or it waits in an earlier message, is stopped, or packets to or from it are lost, none of which a "+
+			"deployed node says", e.to)
 		return NoReceive, p
 	case e.state == handshake.WaitData:
-		p.why = fmt.Sprintf("rank %d has asked to send and was cleared, and its DATA has not come: CLEAR_TO_SEND or DATA was lost, or it began again or stopped after it had asked", e.to)
+		p.why = fmt.Sprintf("rank %d has asked to send and was cleared, and its DATA has not come: "+
+			"CLEAR_TO_SEND or DATA was lost, or it began again or stopped after it had asked", e.to)
 		return LostPacket, p
 	case e.state == handshake.Receiving:
-		p.why = fmt.Sprintf("a part of the DATA of rank %d has not come: it was lost, or rank %[1]d stopped while it sent it", e.to)
+		p.why = fmt.Sprintf("a part of the DATA of rank %d has not come: it was lost, or rank %[1]d stopped "+
+			"while it sent it", e.to)
 		return LostPacket, p
 	}
-	p.why = fmt.Sprintf("rank %d has not asked to send: it computes, waits itself, or is stopped, which a deployed node does not say; or its SEND_REQUEST was lost", e.to)
+	p.why = fmt.Sprintf("rank %d has not asked to send: it computes, waits itself, or is stopped, which a "+
+		"deployed node does not say; or its SEND_REQUEST was lost", e.to)
 	return NothingSent, p
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis/waitgraph"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
@@ -56,13 +55,15 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 // recently is how many seconds ago a packet was dropped, at most, whose sender may still wait.
 const recently = 60
 
-// strangers says that a rank has recently dropped packets of a rank from an address that its rank map does not have; else it is empty.
+// strangers says that a rank has recently dropped packets of a rank from an address that its rank map does not have;
+// else it is empty.
 func strangers(r *state.Rank) string {
 	d := r.Engine.LastDrop
 	if d == nil || d.Reason != state.DropUnknownAddress || d.Source == nil || d.Seconds > recently {
 		return ""
 	}
-	return fmt.Sprintf("rank %d has dropped packets from %s in the last minute, whose headers name rank %d as their source: its rank map does not have "+
+	return fmt.Sprintf("rank %d has dropped packets from %s in the last minute, whose headers name rank %d as "+
+		"their source: its rank map does not have "+
 		"that address, so what is there gets no answer", r.Rank, d.From, *d.Source)
 }
 
@@ -277,9 +278,6 @@ func (r *roots) cycle(rank int) *Finding {
 	if path == nil {
 		return nil
 	}
-	if f := r.oneMessage(path); f != nil {
-		return f
-	}
 	oldest, youngest := path[0], path[0]
 	ranks, evidence := make([]int, len(path)), make([]string, 0, len(path))
 	for i, e := range path {
@@ -299,29 +297,6 @@ func (r *roots) cycle(rank int) *Finding {
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
-	return f
-}
-
-// oneMessage returns a finding if the two ranks of a cycle wait for each other in one message: the receiver has cleared it,
-// and its sender asks to send. Then it is no matter of the order of calls.
-func (r *roots) oneMessage(path []*edge) *Finding {
-	if len(path) != 2 {
-		return nil
-	}
-	out, in := path[0], path[1]
-	if !out.send {
-		out, in = in, out
-	}
-	if out.state != handshake.WaitClear || in.send || in.state != handshake.WaitData && in.state != handshake.Receiving {
-		return nil
-	}
-	f := r.v.finding(in, LostPacket, proof{
-		why: fmt.Sprintf("rank %[1]d has cleared rank %[2]d to send, which asks to send: CLEAR_TO_SEND of rank %[1]d does not arrive at rank %[2]d, or DATA of rank %[2]d "+
-			"at rank %[1]d, or rank %[2]d began again after it was cleared", in.from, out.from),
-		evidence: []string{r.v.sentence(out), r.v.sentence(in)},
-		step: fmt.Sprintf("zrlctl analyze -i INTERFACE on the host of rank %d: whether CLEAR_TO_SEND arrives, and DATA is sent; "+
-			"zrlctl status for packets that were dropped", out.from),
-	})
 	return f
 }
 

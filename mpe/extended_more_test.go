@@ -297,3 +297,94 @@ func TestDetachedExtendedSendGoesOnWithACopy(t *testing.T) {
 		}
 	})
 }
+
+// TestScarceSendIsReported: a send that was announced as credit was scarce waits for that, also when the peer has allowed more since.
+func TestScarceSendIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 64 })
+		defer c.close()
+		scarce := func() bool { return c.engines[0].Snapshot().Peers[0].Extended.CreditScarce }
+		ctx, stop := context.WithCancel(t.Context())
+		sent, ended := 0, make(chan bool)
+		go func() {
+			defer close(ended)
+			for {
+				if _, err := c.engines[0].Send(ctx, 1, []byte("four"), mpe.Options{Tag: sent}); err != nil {
+					return
+				}
+				sent++
+			}
+		}()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if sent < 50 || !scarce() {
+			t.Fatalf("after %d of 64 messages credit is not scarce", sent)
+		}
+		for tag := range 41 { // not the one that waits
+			if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 4), mpe.Options{Tag: tag}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		if s := c.engines[0].Snapshot().Peers[0].Extended; s.MessageCredit < 32 || !s.CreditScarce {
+			t.Errorf("credit of %d, scarce: %v", s.MessageCredit, s.CreditScarce)
+		}
+		stop()
+		<-ended
+	})
+}
+
+// TestReceiveFlushes: packets that wait for those of further sends are sent when a receive is posted, after which its caller may compute.
+func TestReceiveFlushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		exchangeTag(t, c, 1)
+		time.Sleep(time.Second)
+		packets := 0
+		c.net.Hook(func(from, _ int, _ []byte) []time.Duration {
+			if from == 0 {
+				packets++
+			}
+			return []time.Duration{0}
+		})
+		var ops []*mpe.Request
+		posted := 0
+		for ; posted < 10; posted++ { // until one waits
+			before := packets
+			ops = append(ops, must(c.engines[0].Isend(1, []byte("four"), mpe.Options{Tag: 2})))
+			if packets == before {
+				break
+			}
+		}
+		if posted == 10 {
+			t.Fatal("no packet waits for another")
+		}
+		before := packets
+		ops = append(ops, must(c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{Tag: 3})))
+		if packets == before {
+			t.Error("the packet still waits")
+		}
+		for range posted + 1 {
+			must(c.engines[1].Recv(t.Context(), 0, make([]byte, 4), mpe.Options{Tag: 2}))
+		}
+		must(c.engines[1].Send(t.Context(), 0, []byte("four"), mpe.Options{Tag: 3}))
+		for _, r := range ops {
+			must(r.Wait(t.Context()))
+		}
+	})
+}
+
+func exchangeTag(t *testing.T, c *cluster, tag int) {
+	t.Helper()
+	r := must(c.engines[1].Irecv(0, make([]byte, 4), mpe.Options{Tag: tag}))
+	must(c.engines[0].Send(t.Context(), 1, []byte("four"), mpe.Options{Tag: tag}))
+	must(r.Wait(t.Context()))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -1,6 +1,7 @@
 package wireshark_test
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,8 +11,6 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/capture/capturetest"
 	"github.com/zrlmpi/zrlmpid/protocol"
-
-	"net/netip"
 )
 
 // TestSegments: of a recording on a machine that leaves segmentation to the kernel, the datagrams are those of a recording

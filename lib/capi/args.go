@@ -56,7 +56,7 @@ func (a *args) nullPointer(i int) error {
 	return errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
 }
 
-// arrayAt returns a pointer to an array of n elements, which may be nil if there are none.
+// arrayAt returns a pointer to an array of n elements. It may be nil if n is 0.
 func (a *args) arrayAt(i, n int) unsafe.Pointer {
 	if n == 0 {
 		return nil

@@ -112,6 +112,13 @@ type Peer struct {
 	NetworkError string `json:"network_error,omitempty"`
 }
 
+// RequestsCleared reports whether the peer asks to send although a message of it was cleared, and has not come: then both wait in
+// one message, of which packets are lost, or the peer began again.
+func (p *Peer) RequestsCleared() bool {
+	w := p.Receiving
+	return p.Deferred != nil && w != nil && (w.State == handshake.WaitData || w.State == handshake.Receiving)
+}
+
 // PacketCounts counts packets by protocol.Type. In JSON it is an object with the names of
 // those that are not 0.
 type PacketCounts [NumTypes]uint64

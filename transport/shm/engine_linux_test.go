@@ -3,6 +3,7 @@ package shm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/mpi"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
@@ -187,5 +189,31 @@ func TestSendNow(t *testing.T) {
 	engines[0].Close(ended)
 	if sendNow(1, 3, data) {
 		t.Error("a closed engine has sent")
+	}
+}
+
+// TestSynchronousSendWaits: MPI_Ssend does not end before its receive, also where a message could be sent without a request.
+func TestSynchronousSendWaits(t *testing.T) {
+	_, engines := engines(t, false)
+	var worlds [2]*mpi.Comm
+	for rank, e := range engines {
+		var err error
+		if worlds[rank], err = mpi.New(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := mpi.Send(t.Context(), worlds[0], []int32{1}, 1, 1); err != nil { // the session is there
+		t.Fatal(err)
+	}
+	if _, err := mpi.Recv(t.Context(), worlds[1], make([]int32, 1), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	for !engines[0].SendNow(1, 2, 7, nil, protocol.Int, false) { // messages can be sent so
+		engines[0].PollOnce()
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := mpi.Ssend(ended, worlds[0], []int32{1}, 1, 3); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a receive: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis/waitgraph"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // maxCycles bounds the cycles that are reported.
@@ -24,12 +25,22 @@ type Cycle struct {
 
 // cycles returns the cycles of waits, and marks the waits in them. Brief waits do not
 // count, nor receives from any source, which any other rank may complete, nor sends whose call
-// has ended, which block nobody. Each strongly
-// connected component of the graph yields one cycle, a shortest through its oldest wait.
+// has ended, which block nobody; and a receive that has cleared the message that its peer asks to send waits for
+// packets, not for another call. Each strongly connected component of the graph yields one cycle, a shortest through
+// its oldest wait.
 func cycles(ws []Wait) []Cycle {
+	asks := make(map[pair]bool)
+	for i := range ws {
+		if w := &ws[i]; w.Direction == Send && w.For == protocol.ClearToSend {
+			asks[pair{w.Rank, w.Peer}] = true
+		}
+	}
+	blocks := func(w *Wait) bool {
+		return w.blocks() && !(w.Direction == Receive && w.For == protocol.Data && asks[pair{w.Peer, w.Rank}])
+	}
 	g, edges := waitgraph.Graph{}, map[pair][]*Wait{}
 	for i := range ws {
-		if w := &ws[i]; w.blocks() {
+		if w := &ws[i]; blocks(w) {
 			at := pair{w.Rank, w.Peer}
 			if edges[at] == nil {
 				g[w.Rank] = append(g[w.Rank], w.Peer)
@@ -49,7 +60,7 @@ func cycles(ws []Wait) []Cycle {
 			break
 		}
 		// Only within a part is there a way back.
-		if !w.blocks() || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
+		if !blocks(w) || part[w.Rank] != part[w.Peer] || done[part[w.Rank]] {
 			continue
 		}
 		done[part[w.Rank]] = true

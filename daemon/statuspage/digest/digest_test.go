@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,8 +119,12 @@ func TestWaitsOncePerPair(t *testing.T) {
 func TestPairsOnce(t *testing.T) {
 	other := state.Peer{Rank: 0, MessageCounts: state.MessageCounts{Retransmissions: 2}, Refuses: "wedged", Unexpected: 1, PacketsIn: 1}
 	own := state.Peer{Rank: 1, MessageCounts: state.MessageCounts{Retransmissions: 3}, PacketsIn: 1}
+	own.Events[state.EventCrossed], other.Events[state.EventCrossed] = 1, 2
 	d := Of(status(1, host(0, own, state.Peer{Rank: 7, PacketsIn: 1}), host(1, other)), nil)
 	fit, _, _ := NewFilter("").Peers(d, ByRank, false)
+	if want := []Count{{"crossed", 3}}; !slices.Equal(fit[0].EventCounts(), want) {
+		t.Errorf("events %v", fit[0].EventCounts())
+	}
 	if len(fit) != 2 || fit[0].Peer != 1 || fit[0].Retransmissions != 5 || fit[0].Refuses != "wedged" || fit[0].Unexpected != 1 || fit[1].Peer != 7 {
 		t.Errorf("%+v", fit)
 	}
@@ -132,6 +137,10 @@ func TestCycles(t *testing.T) {
 	deferred := func(from int, seconds float64) state.Peer {
 		p := receives(from, 20)
 		p.Deferred = &state.Deferred{Call: "x", Seconds: seconds}
+		return p
+	}
+	cleared := func(p state.Peer) state.Peer {
+		p.Receiving.State, p.Receiving.WaitsFor = handshake.WaitData, protocol.Data
 		return p
 	}
 	anySource := host(0)
@@ -152,6 +161,7 @@ func TestCycles(t *testing.T) {
 		"kernel idles":   {[]state.Rank{host(0, receives(1, 9)), standIn(1, receives(0, 9))}, nil},
 		"kernel sends":   {[]state.Rank{host(0, sends(1, 9)), standIn(1, sends(0, 8))}, []Cycle{{[]int{0, 1}, 8, "cycle 0 → 1 → 0"}}},
 		"remote":         {[]state.Rank{host(0, deferred(7, 6))}, []Cycle{{[]int{0, 7}, 6, "cycle 0 → 7 → 0"}}},
+		"one message":    {[]state.Rank{host(0, cleared(deferred(7, 6)))}, nil},
 		"any source":     {[]state.Rank{anySource, host(1, receives(0, 4))}, nil},
 		"three":          {[]state.Rank{host(0, receives(1, 9)), host(1, receives(2, 8)), host(2, receives(0, 7))}, []Cycle{{[]int{0, 1, 2}, 7, "cycle 0 → 1 → 2 → 0"}}},
 		"a tail":         {[]state.Rank{host(0, receives(1, 90)), host(1, receives(2, 8)), host(2, receives(1, 7))}, []Cycle{{[]int{1, 2}, 7, "cycle 1 → 2 → 1"}}},

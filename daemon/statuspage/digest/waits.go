@@ -127,9 +127,13 @@ func waits(s *state.Status) []Wait {
 			}
 			// A local rank reports its own sends.
 			if k := p.Deferred; k != nil && !local[p.Rank] {
+				why := "has no matching receive posted"
+				if p.RequestsCleared() {
+					why = "has cleared it, and got no DATA"
+				}
 				ws = append(ws, Wait{
 					Rank: p.Rank, Peer: r.Rank, Remote: true, Direction: Send, For: protocol.ClearToSend, Seconds: k.Seconds,
-					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which has no matching receive posted", p.Rank, k.Call, r.Rank),
+					Text: fmt.Sprintf("rank %d is blocked in a send (%s) to rank %d, which %s", p.Rank, k.Call, r.Rank, why),
 				})
 			}
 			if k := p.UnansweredClear; k != nil && !local[p.Rank] {

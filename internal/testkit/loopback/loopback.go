@@ -1,5 +1,5 @@
-// Package loopback gives tests networks of loopback addresses that no other test has, in this process or another, so that
-// each test may use the ports it likes.
+// Package loopback gives tests networks of loopback addresses that no other test has, in this process or another, so
+// that each test may use the ports it likes.
 package loopback
 
 import (
@@ -19,8 +19,8 @@ var held struct {
 	sockets []*net.UDPConn
 }
 
-// Network returns the first three numbers of the addresses of a network, such as "127.130.7.". It is this process's until
-// the process ends.
+// Network returns the first three numbers of the addresses of a network, such as "127.130.7.". It is this process's
+// until the process ends.
 func Network(t testing.TB) string {
 	t.Helper()
 	var err error
