@@ -23,7 +23,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./daemon/attach ./metrics ./internal/integration
 
-.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-machine bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -106,6 +106,9 @@ search: ## every schedule of up to 3 faults of the wire, against the state machi
 
 simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
 	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe/core -seeds $(SEEDS)
+
+diagnose: ## how often `why` is right: hangs of SEEDS simulated clusters, each with a cause that is injected; writes docs/reliability.md
+	$(GO) test -count=1 -timeout 120m -run 'TestDiagnose$$' -v ./internal/integration/diagnose -seeds $(SEEDS) -write
 
 programs: ## programs that end in the middle of each operation, in each way, and the next ones 0, 1 and 3 s later
 	ZRLMPI_NEXT_PROGRAM_PAUSES=0s,1s,3s $(GO) test -count=1 -timeout 60m -run 'TestNextProgram$$' -v ./internal/integration

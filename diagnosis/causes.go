@@ -1,5 +1,7 @@
 package diagnosis
 
+import "github.com/zrlmpi/zrlmpid/diagnosis/infer"
+
 // Cause is a reason why ranks wait.
 type Cause struct {
 	ID string
@@ -17,10 +19,10 @@ type proof struct {
 	// evidence are facts, step is what to do.
 	evidence []string
 	step     string
+	// certain: a cause at the end of the graph that the state of its rank shows.
+	certain bool
 	// rank is the rank at fault if it is not the one that is waited for.
 	rank *int
-	// open: why names several causes, between which the states do not decide.
-	open bool
 }
 
 // The IDs of the causes.
@@ -57,6 +59,12 @@ const (
 	AnySourceUnmet  = "any_source"
 	StateUnknown    = "state_unknown"
 	ProcessNoAnswer = "process_silent"
+	// Of a rank whose state is not known, beside those above.
+	WaitsElsewhere = string(infer.Waits)
+	OtherCall      = string(infer.OtherCall)
+	Restarted      = string(infer.Restarted)
+	StartedLate    = string(infer.Started)
+	PacketDropped  = string(infer.Dropped)
 )
 
 // Causes are all causes: first those that the states of a pair show for certain, in the order in
@@ -69,9 +77,6 @@ var Causes = []Cause{
 	{WrongAddress, "rank at another address", findAddress},
 	{MTU, "datagrams longer than the path carries", findMTU},
 	{NetworkError, "the network refuses packets", findNetworkError},
-	{NeverHeard, "no packet was ever received from it", findNeverHeard},
-	{HalfOpen, "half-open TCP connection", findHalfOpen},
-	{Blocked, "packets do not arrive", findBlocked},
 	{Datatype, "INT against FLOAT", findDatatype},
 	{CallOrder, "collective calls in different order",
 		contradiction(collectiveOf, "make the same collective calls in the same order on all ranks of the communicator")},
@@ -81,10 +86,13 @@ var Causes = []Cause{
 	{Count, "different counts", contradiction(bytesOf, "use the same count and datatype on all ranks")},
 	{Communicator, "different communicators", func(v *view, e *edge) (proof, bool) { return v.findMatching(e, false) }},
 	{Tag, "different tags", func(v *view, e *edge) (proof, bool) { return v.findMatching(e, true) }},
-	{LostAck, "lost ACK", findLostAck},
-	{LostPacket, "lost packet", findLostPacket},
-	{Silent, "peer does not answer any more", findSilent},
 
+	{ID: NeverHeard, Title: "no packet was ever received from it"},
+	{ID: HalfOpen, Title: "half-open TCP connection"},
+	{ID: Blocked, Title: "packets do not arrive"},
+	{ID: LostAck, Title: "lost ACK"},
+	{ID: LostPacket, Title: "lost packet"},
+	{ID: Silent, Title: "peer does not answer any more"},
 	{ID: Cycle, Title: "cycle of waits"},
 	{ID: ProcessNoAnswer, Title: "process does not answer"},
 	{ID: KernelFailed, Title: "kernel of a stand-in has ended"},
@@ -97,5 +105,10 @@ var Causes = []Cause{
 	{ID: NothingSent, Title: "has sent nothing"},
 	{ID: NoReceive, Title: "has posted no receive"},
 	{ID: AnySourceUnmet, Title: "no rank has sent"},
+	{ID: WaitsElsewhere, Title: "waits in another call"},
+	{ID: OtherCall, Title: "has made another call"},
+	{ID: Restarted, Title: "began again"},
+	{ID: PacketDropped, Title: "dropped by its receiver"},
+	{ID: StartedLate, Title: "was started too late"},
 	{ID: StateUnknown, Title: "state is not known"},
 }

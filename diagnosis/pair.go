@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
-	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -188,27 +186,20 @@ func firstClause(s string) string {
 	return s
 }
 
+// mtuStep is what to do if a path does not carry long datagrams.
+func mtuStep(address string) string {
+	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to carry "+
+		"IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address), longestPacket)
+}
+
 // findMTU: short packets pass, long ones do not.
 func findMTU(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
+	from, _ := v.both(e)
 	if from == nil || !e.send {
 		return p, false
 	}
-	step := fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)",
-		hostOf(from.Address), longestPacket)
 	if strings.Contains(from.NetworkError, "message too long") {
-		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to), evidence: []string{from.NetworkError}, step: step}, true
-	}
-	if to == nil || e.state != handshake.WaitAck || e.wait == nil || to.Receiving == nil || v.silentSince(to, e.wait.Seconds+60) {
-		return p, false
-	}
-	// Its CLEAR_TO_SEND shows that short packets pass in both directions.
-	if w := to.Receiving; w.State == handshake.WaitData && e.wait.Envelope.Bytes >= longData {
-		return proof{
-			why:      fmt.Sprintf("short packets pass between ranks %d and %d, and DATA does not: the path carries no datagrams as long as that", e.from, e.to),
-			evidence: []string{fmt.Sprintf("rank %d has cleared rank %d to send %s ago, and none of its DATA has arrived", e.to, e.from, words.Duration(w.Seconds)), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
-			step:     step,
-		}, true
+		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to), evidence: []string{from.NetworkError}, step: mtuStep(from.Address)}, true
 	}
 	return p, false
 }
@@ -238,7 +229,7 @@ var networkErrors = []struct{ text, why, step string }{
 // findNetworkError: the network refuses packets to the peer.
 func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 	from, _ := v.both(e)
-	if from == nil || from.NetworkError == "" {
+	if from == nil || from.NetworkError == "" || !v.silentSince(from, e.seconds) {
 		return p, false
 	}
 	p = proof{why: "the network refuses packets to it", evidence: []string{from.NetworkError, lastHeard(from)}, step: "check the address of the rank, routes and firewall"}
@@ -251,30 +242,8 @@ func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 	return p, true
 }
 
-// findNeverHeard: nothing has come from the peer, although it was asked.
-func findNeverHeard(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
-	if from == nil || to != nil || v.ranks[e.to] != nil || heard(from) || !attempted(from) {
-		return p, false
-	}
-	p = proof{
-		open: true,
-		why: fmt.Sprintf("no packet has ever come from rank %d at %s: it is not running, has another address, "+
-			"or a firewall drops its packets", e.to, from.Address),
-		evidence: []string{
-			fmt.Sprintf("rank %d has sent it %s", e.from, packetsOut(from)),
-		},
-	}
-	switch from.Kind {
-	case state.KindFPGA:
-		p.step = fmt.Sprintf("check that the FPGA at %s runs its role and has this rank map; then ping %s, and the firewall of this host", from.Address, hostOf(from.Address))
-	case state.KindCPU:
-		p.step = fmt.Sprintf("start the program of rank %d at %s with this rank map; then ping %s, and the firewalls", e.to, from.Address, hostOf(from.Address))
-	default:
-		p.step = fmt.Sprintf("start rank %d at %s (its daemon, or its program); if it runs, compare its address with the rank map, and allow UDP and TCP port 2718 in the firewalls", e.to, from.Address)
-	}
-	return p, true
-}
+// nothing is what packetsOut returns if no packet was sent.
+const nothing = "nothing"
 
 // packetsOut returns what was sent to a peer, by type.
 func packetsOut(p *state.Peer) string {
@@ -291,50 +260,13 @@ func packetsOut(p *state.Peer) string {
 		parts = append(parts, words.Plural(int(p.Extended.Hellos), "HELLO"))
 	}
 	if len(parts) == 0 {
-		return "nothing"
+		return nothing
 	}
 	return strings.Join(parts, ", ")
 }
 
-// oneWay returns in which direction nothing has come since the wait began, although both ranks run and the other side has sent:
-// from whom to whom, and what the receiver knows of the sender.
-func (v *view) oneWay(e *edge) (sender, receiver int, knows *state.Peer, ok bool) {
-	from, to := v.both(e)
-	if from == nil || to == nil || !overNetwork(from) || e.wait == nil {
-		return 0, 0, nil, false
-	}
-	sends := e.state == handshake.WaitClear || e.state == handshake.WaitAck || e.state == handshake.Held && from.Extended != nil && from.Extended.PeerSession == 0
-	switch {
-	case sends && attempted(from) && v.silentSince(to, e.wait.Seconds):
-		return e.from, e.to, to, true
-	case attempted(to) && v.silentSince(from, e.wait.Seconds) && to.Sending != nil && to.Sending.Seconds >= v.after && to.Sending.Envelope.Bytes != mpe.UnknownLength:
-		return e.to, e.from, from, true
-	case sends && attempted(to) && !heard(from):
-		return e.to, e.from, from, true
-	}
-	return 0, 0, nil, false
-}
-
-// findHalfOpen: one side of a TCP connection is gone, and the other does not know.
-func findHalfOpen(v *view, e *edge) (p proof, ok bool) {
-	sender, receiver, knows, ok := v.oneWay(e)
-	if !ok || knows.Transport != state.TransportTCP {
-		return p, false
-	}
-	return proof{
-		why:      fmt.Sprintf("the TCP connection between ranks %d and %d is half-open: what rank %d sends does not arrive at rank %d", e.from, e.to, sender, receiver),
-		evidence: []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))},
-		rank:     &sender,
-		step:     fmt.Sprintf("check the firewalls between %s and %s for connections that they have forgotten (TCP port 2718), and restart rank %d if it does not reconnect", v.address(sender), v.address(receiver), sender),
-	}, true
-}
-
-// findBlocked: packets in one direction have never arrived, or not since the wait began.
-func findBlocked(v *view, e *edge) (p proof, ok bool) {
-	sender, receiver, knows, ok := v.oneWay(e)
-	if !ok {
-		return p, false
-	}
+// blocked says that packets from a rank to another one do not arrive, of which the receiver knows what it has heard.
+func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 	since := "have never arrived"
 	if heard(knows) {
 		since = "have not arrived since"
@@ -342,7 +274,9 @@ func findBlocked(v *view, e *edge) (p proof, ok bool) {
 	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: a firewall or a route between "+
 		"%s and %s drops them",
 		sender, receiver, since, v.address(sender), v.address(receiver))
-	evidence := []string{fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), fmt.Sprintf("at rank %d, %s", receiver, lastHeard(knows))}
+	evidence := []string{
+		fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), lastHeardBy(receiver, knows),
+	}
 	if d := v.ranks[receiver].Engine.LastDrop; d != nil && d.Reason == state.DropUnknownAddress {
 		why += ", or something on the path changes their source address"
 		evidence = append(evidence, fmt.Sprintf("rank %d has dropped packets from %s, which is not in its rank "+
@@ -353,84 +287,5 @@ func findBlocked(v *view, e *edge) (p proof, ok bool) {
 		rank: &sender,
 		step: fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list "+
 			"ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver),
-	}, true
-}
-
-// findLostAck: the receiver has all of a message, and its ACK has not come.
-func findLostAck(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
-	if from == nil || e.wait == nil || e.state != handshake.WaitAck || from.Extended != nil || e.wait.Retransmissions == 0 && !fragmented(e) {
-		return p, false
 	}
-	switch {
-	case to != nil && (to.Receiving == nil || to.Receiving.State == handshake.WaitRequest) && to.Received > 0:
-		p.why = fmt.Sprintf("rank %d has received all of the message, and its ACK was lost; or it was "+
-			"restarted, or gave the message up, before it had all", e.to)
-		p.evidence = []string{fmt.Sprintf("rank %d is in no message of rank %d, and has received %s from it", e.to, e.from, words.Plural(int(to.Received), "message"))}
-	case v.ranks[e.to] == nil && fragmented(e):
-		p.why = fmt.Sprintf("the ACK of rank %d was lost, or one of the datagrams of the message: a deployed node acknowledges a message once, and one of several datagrams is not retransmitted", e.to)
-	default:
-		return p, false
-	}
-	p.open = true
-	p.evidence = append(p.evidence, lastHeard(from))
-	p.step = fmt.Sprintf("if rank %d does not go on, restart its role or program, then zrlctl reset %d --from %d; to avoid it, send messages of up to 346 words (max_message_words), which are retransmitted", e.to, e.to, e.from)
-	return p, true
-}
-
-// fragmented reports whether the message of a send has more than one datagram.
-func fragmented(e *edge) bool { return e.wait.Envelope.Bytes > 346*protocol.WordLen }
-
-// findLostPacket: both ranks know of the message, and wait for different packets of it.
-func findLostPacket(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
-	if from != nil && !e.send && from.RequestsCleared() {
-		return proof{
-			open: true,
-			why: fmt.Sprintf("rank %[1]d has cleared rank %[2]d to send, which asks to send: CLEAR_TO_SEND of "+
-				"rank %[1]d "+
-				"does not arrive at rank %[2]d, or DATA of rank %[2]d at rank %[1]d, or rank %[2]d began again "+
-				"after it "+
-				"was cleared", e.from, e.to),
-			evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d came %s ago", e.to, words.Duration(from.Deferred.Seconds))},
-			step: fmt.Sprintf("zrlctl analyze -i INTERFACE on the host of rank %d: whether CLEAR_TO_SEND "+
-				"arrives, and DATA "+
-				"is sent; zrlctl status for packets that were dropped", e.to),
-		}, true
-	}
-	if from == nil || to == nil || e.wait == nil || !e.send || from.Extended != nil || to.Receiving == nil || to.Receiving.Seconds < v.after {
-		return p, false
-	}
-	w := to.Receiving
-	var packet protocol.Type
-	var by, at int
-	switch {
-	case e.state == handshake.WaitClear && w.State == handshake.WaitData:
-		packet, by, at = protocol.ClearToSend, e.to, e.from
-	case e.state == handshake.WaitAck && (w.State == handshake.WaitData || w.State == handshake.Receiving):
-		packet, by, at = protocol.Data, e.from, e.to
-	default:
-		return p, false
-	}
-	return proof{
-		why:      fmt.Sprintf("%v of rank %d was lost in transit to rank %d", packet, by, at),
-		evidence: []string{w.Text, lastHeard(from), fmt.Sprintf("at rank %d, %s", e.to, lastHeard(to))},
-		step:     fmt.Sprintf("look for drops between %s and %s: zrlctl analyze -i INTERFACE on both hosts, zrlctl status for full receive buffers", v.address(e.from), v.address(e.to)),
-	}, true
-}
-
-// findSilent: an engine that acknowledges packets whatever its program does has stopped to.
-func findSilent(v *view, e *edge) (p proof, ok bool) {
-	from, to := v.both(e)
-	if from == nil || to != nil || v.ranks[e.to] != nil || from.Extended == nil || !overNetwork(from) || from.Heard == nil || from.Extended.InFlight == 0 || *from.Heard < max(v.after, 1) {
-		return p, false
-	}
-	return proof{
-		open: true,
-		why: fmt.Sprintf("rank %d at %s does not answer any more: its process has ended or is stopped, its "+
-			"host is down, or packets are dropped in transit", e.to, from.Address),
-		evidence: []string{lastHeard(from), fmt.Sprintf("%s to it not acknowledged, %s", words.Plural(from.Extended.InFlight, "packet"),
-			words.Plural(int(from.Extended.Retransmissions), "retransmission"))},
-		step: fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the firewalls", e.to, hostOf(from.Address)),
-	}, true
 }

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -100,28 +101,28 @@ func (v *view) end(e *edge) (cause string, p proof) {
 		}
 		return ProcessNoAnswer, p
 	}
-	if r := v.ranks[e.to]; r != nil && r.cutShort {
+	if r := v.ranks[e.to]; r.cutShort {
 		return StateUnknown, proof{
 			why:      fmt.Sprintf("rank %d waits for more than it has reported, and for nothing of what it has", e.to),
 			evidence: []string{"its report was cut short, as it has more peers than a report has room for"},
 			step:     v.askDaemon(e.to),
 		}
-	} else if r != nil {
-		return v.endKnown(e, r)
 	}
-	return v.endUnknown(e)
+	return v.endKnown(e, v.ranks[e.to])
 }
 
 // endKnown is end for a rank that has answered.
 func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
-			why: fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, e.to), evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
+			certain: true,
+			why:     fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, e.to), evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
 			step: "restart zrlmpid, with the kernel for this program",
 		}
 	}
 	if program, ok := strings.CutPrefix(r.Kernel, config.KernelExec+":"); ok && r.KernelHolds != "" {
 		return RoleHolds, proof{
+			certain:  true,
 			why:      fmt.Sprintf("the program of stand-in %d exchanges no messages: %s", e.to, r.KernelHolds),
 			evidence: []string{fmt.Sprintf("it is %s, and no operation of rank %d is pending", program, e.to)},
 			step:     "correct the program (docs/mpe_interface.md has the rules): it is started again when it has ended",
@@ -129,6 +130,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	}
 	if r.KernelHolds != "" {
 		return RoleHolds, proof{
+			certain:  true,
 			why:      fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", e.to, r.KernelHolds),
 			evidence: []string{fmt.Sprintf("its kernel is %s, and no operation of rank %d is pending", r.Kernel, e.to)},
 			step:     "look at the signal in the waves at this cycle, correct the role, and restart zrlmpid (docs/cosim.md has the rules)",
@@ -136,6 +138,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	}
 	if r.Role == state.RoleHost && r.job == "" && len(r.Attached) == 0 {
 		return NotAttached, proof{
+			certain:  true,
 			why:      fmt.Sprintf("no program uses rank %d, which its daemon keeps for one", e.to),
 			evidence: []string{fmt.Sprintf("rank %d has run: host, and no process is attached to it", e.to)},
 			step:     fmt.Sprintf("start the program of rank %d: ZRLMPI_SOCKET=… ZRLMPI_RANK=%d PROGRAM, or zrlctl send or recv", e.to, e.to),
@@ -144,6 +147,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	for _, o := range v.out[e.to] {
 		if o.idle {
 			return KernelWaits, proof{
+				certain:  true,
 				why:      fmt.Sprintf("the kernel %s of stand-in %d waits for a message itself", r.Kernel, e.to),
 				evidence: []string{o.wait.Text},
 				step:     fmt.Sprintf("send rank %d what its kernel expects, or give it another kernel", e.to),
@@ -161,6 +165,7 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 		}
 	}
 	p = v.computes(e, r)
+	p.certain = e.deferred == nil && len(v.out[e.to]) == 0 && atRest(r.Engine) >= v.after && len(r.Attached) > 0 && !failedWith(r)
 	if r.failed == nil || len(v.out[e.to]) > 0 {
 		return Computes, p
 	}
@@ -168,6 +173,22 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	p.evidence = append([]string{fmt.Sprintf("rank %d: %s", e.to, r.failed.Reason)}, p.evidence...)
 	p.step = fmt.Sprintf("correct what has failed on rank %d, and have its program end the job when a call fails (MPI_Abort)", e.to)
 	return CallFailed, p
+}
+
+// atRest returns for how many seconds an engine without a pending operation has had none.
+func atRest(e *state.Engine) float64 {
+	switch {
+	case e.Ended != nil:
+		return *e.Ended
+	case e.Uptime > 0:
+		return e.Uptime
+	}
+	return math.Inf(1)
+}
+
+// failedWith reports whether operations of a rank have failed.
+func failedWith(r *rankState) bool {
+	return slices.ContainsFunc(r.Engine.Peers, func(p state.Peer) bool { return p.Failed > 0 })
 }
 
 // fewCredits returns how many messages wait at the receiver, as a part of a sentence, if that is why a send waits;
@@ -216,68 +237,6 @@ func (v *view) computes(e *edge, r *rankState) (p proof) {
 		p.step = fmt.Sprintf("look what process %d on %s does, which is rank %d: top -p %d, gdb -p %d", a.PID, hostOf(v.address(e.to)), e.to, a.PID, a.PID)
 	}
 	return p
-}
-
-// endUnknown is end for a rank whose state is not known.
-func (v *view) endUnknown(e *edge) (cause string, p proof) {
-	from := e.peer
-	deployed := v.deployed(e.to)
-	if from != nil {
-		p.evidence = []string{lastHeard(from)}
-	}
-	ask := v.askDaemon(e.to)
-	switch {
-	case from != nil && e.state == handshake.Held && from.Extended != nil && from.Extended.PeerSession != 0 && from.Extended.MessageCredit == 0:
-		p.why = fmt.Sprintf("as many messages of rank %d as rank %d allows wait there for receives", e.from, e.to)
-		p.evidence, p.step = append(p.evidence, fmt.Sprintf("the message credit of rank %d is 0", e.from)), ask
-		return Credit, p
-	case from != nil && !e.send && !heard(from):
-		p.why = fmt.Sprintf("rank %d has sent nothing: it has not been started, or has not come so far", e.to)
-		p.step = ask
-		if deployed {
-			p.step = fmt.Sprintf("check that %s runs its role or program with this rank map; a deployed node cannot be asked", from.Address)
-		}
-		return NothingSent, p
-	case !deployed:
-		p.why = fmt.Sprintf("rank %d answers, and its state is not known here", e.to)
-		if reason := v.reasons[e.to]; reason != "" {
-			p.why = fmt.Sprintf("what rank %d waits for is not known here: %s", e.to, reason)
-		} else if from != nil && from.Kind != state.KindSoftware || from != nil && from.Extended == nil {
-			p.why = fmt.Sprintf("what rank %d waits for is not known here", e.to)
-		}
-		p.step = ask
-		return StateUnknown, p
-	}
-	return v.endDeployed(e, p)
-}
-
-// endDeployed is end for a node that cannot be asked. The packets that it has sent leave several causes.
-func (v *view) endDeployed(e *edge, p proof) (cause string, of proof) {
-	p.step = fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what "+
-		"rank %d sends", e.to)
-	switch {
-	case e.send && e.state == handshake.WaitAck:
-		p.why = fmt.Sprintf("rank %d has cleared the message and not acknowledged it: DATA or its ACK was lost, "+
-			"or it began again or stopped before it had all", e.to)
-		return LostPacket, p
-	case e.send:
-		p.why = fmt.Sprintf("rank %d has not answered: it has posted no receive that matches, as it computes, "+
-			"has made another call, or uses FLOAT for INT; "+
-			"or it waits in an earlier message, is stopped, or packets to or from it are lost, none of which a "+
-			"deployed node says", e.to)
-		return NoReceive, p
-	case e.state == handshake.WaitData:
-		p.why = fmt.Sprintf("rank %d has asked to send and was cleared, and its DATA has not come: "+
-			"CLEAR_TO_SEND or DATA was lost, or it began again or stopped after it had asked", e.to)
-		return LostPacket, p
-	case e.state == handshake.Receiving:
-		p.why = fmt.Sprintf("a part of the DATA of rank %d has not come: it was lost, or rank %[1]d stopped "+
-			"while it sent it", e.to)
-		return LostPacket, p
-	}
-	p.why = fmt.Sprintf("rank %d has not asked to send: it computes, waits itself, or is stopped, which a "+
-		"deployed node does not say; or its SEND_REQUEST was lost", e.to)
-	return NothingSent, p
 }
 
 // askDaemon is the step of a wait for a rank whose state is not known.

@@ -108,7 +108,7 @@ func newRoots(v *view) *roots {
 	r := &roots{v: v, graph: waitgraph.Graph{}, found: map[rootKey]*Finding{}, unknown: map[int]Unknown{}}
 	for _, e := range v.edges {
 		if v.old(e) && !e.idle {
-			e.found = v.certain(e)
+			e.found = v.explained(e)
 		}
 	}
 	for rank := range v.members { // what others wait for is not known
@@ -127,20 +127,18 @@ func newRoots(v *view) *roots {
 	return r
 }
 
-// certain returns what the states of the pair of a wait show, or nil.
-func (v *view) certain(e *edge) *Finding {
+// explained returns what the states of the pair of a wait show, or nil.
+func (v *view) explained(e *edge) *Finding {
 	for i := range Causes {
 		c := &Causes[i]
 		if c.find == nil {
 			break
 		}
 		if p, ok := c.find(v, e); ok {
-			f := v.finding(e, c.ID, p)
-			f.Certain = !p.open
-			return f
+			return v.certainly(e, c.ID, p)
 		}
 	}
-	return nil
+	return v.transit(e)
 }
 
 // finding makes a finding of a wait and its cause.
@@ -219,17 +217,31 @@ func (r *roots) ends(e *edge) bool {
 		return true
 	}
 	for _, o := range r.v.out[e.to] {
-		if r.v.old(o) && !o.idle {
+		if r.v.old(o) && !o.idle && !mirrors(o, e) {
 			return false
 		}
 	}
 	return true
 }
 
+// mirrors reports whether a wait is known by a packet alone that the peer of another one has got: then the pair explains both.
+func mirrors(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
+
 func (r *roots) endOf(e *edge) *Finding {
 	r.noteUnknown(e)
+	if f := r.v.endUnknown(e); f != nil {
+		return f
+	}
 	cause, p := r.v.end(e)
-	return r.v.finding(e, cause, p)
+	f := r.v.finding(e, cause, p)
+	f.Certain = p.certain
+	if again := r.v.restarts([]*edge{e}); cause == KernelWaits && len(again) > 0 {
+		f.Certain, f.Possible = false, append(again, Possibility{KernelWaits, e.to, e.from, p.why})
+	}
+	if cause == Computes && !f.Certain {
+		f.Possible = r.v.otherwise(e)
+	}
+	return f
 }
 
 // noteUnknown notes that a rank that is waited for has not been asked.
@@ -297,6 +309,11 @@ func (r *roots) cycle(rank int) *Finding {
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
+	f.Possible = append(r.v.restarts(path), r.v.oneCall(path)...)
+	if len(f.Possible) > 0 || slices.ContainsFunc(path, func(e *edge) bool { return e.deferred != nil }) {
+		f.Certain = false
+		f.Possible = append(f.Possible, Possibility{Cycle, first, oldest.from, "the ranks wait for each other by the order of their calls"})
+	}
 	return f
 }
 
@@ -329,5 +346,5 @@ func (r *roots) path(first int) (path []*edge) {
 
 // follows reports whether a wait leads on to the rank for which it waits.
 func (r *roots) follows(e *edge) bool {
-	return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e)
+	return e.to != AnyRank && e.found == nil && !e.idle && r.v.old(e) && !r.ends(e)
 }

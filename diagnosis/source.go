@@ -72,10 +72,23 @@ type Finding struct {
 	Why      string   `json:"why"`
 	Evidence []string `json:"evidence"`
 	Step     string   `json:"step"`
+	// Possible are all causes that the evidence leaves, the likeliest first, unless the finding is certain.
+	Possible []Possibility `json:"possible,omitempty"`
 	// Waiting are the ranks that wait because of it, in rank order.
 	Waiting []int `json:"waiting"`
 
 	named int // the rank whose wait Text describes
+}
+
+// Possibility is a cause that the evidence does not exclude.
+type Possibility struct {
+	// Cause is the ID of a Cause. Rank is the rank at fault, and Peer the other one of its pair; of packets that are lost,
+	// Rank is their sender.
+	Cause string `json:"cause"`
+	Rank  int    `json:"rank"`
+	Peer  int    `json:"peer"`
+	// Text is the cause in a clause.
+	Text string `json:"text"`
 }
 
 // Unknown is a rank whose state is not known.

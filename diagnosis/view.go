@@ -19,8 +19,10 @@ type view struct {
 	hosts map[netip.Addr]string // the job
 	// reasons are why ranks that were asked over links have not answered, and askErr why they were not asked, or nil.
 	reasons map[int]string
-	askErr  error
-	edges   []*edge
+	// unanswered are those to which the question was sent, and whose engines have not answered.
+	unanswered map[int]bool
+	askErr     error
+	edges      []*edge
 	// out are the edges of each rank that waits.
 	out map[int][]*edge
 	// slack is by how many seconds the times of two sources may differ.
@@ -51,7 +53,8 @@ type silentRank struct {
 const slack = 0.1
 
 func newView(sources []Source, after float64) *view {
-	v := &view{ranks: map[int]*rankState{}, reasons: map[int]string{}, silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after, slack: slack}
+	v := &view{ranks: map[int]*rankState{}, reasons: map[int]string{}, unanswered: map[int]bool{},
+		silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after, slack: slack}
 	for _, src := range sources {
 		if src.Status != nil {
 			v.add(src.Status)
@@ -70,7 +73,26 @@ func newView(sources []Source, after float64) *view {
 	for _, e := range v.edges {
 		v.out[e.from] = append(v.out[e.from], e)
 	}
+	v.busy()
 	return v
+}
+
+// busy has the receives of a stand-in count as waits if a rank waits for it that it does not receive from: then its kernel
+// does not wait for work.
+func (v *view) busy() {
+	for again := true; again; {
+		again = false
+		for _, e := range v.edges {
+			if e.idle || !v.old(e) {
+				continue
+			}
+			for _, o := range v.out[e.to] {
+				if o.idle && o.to != AnyRank && o.to != e.from {
+					o.idle, again = false, true
+				}
+			}
+		}
+	}
 }
 
 // add joins a status with those before.
@@ -124,7 +146,7 @@ func (v *view) addAsked(asked []state.Asked) {
 		switch r := a.Report; {
 		case v.ranks[a.Rank] != nil || a.Rank < 0 || a.Rank >= len(v.members):
 		case r == nil:
-			v.reasons[a.Rank] = a.Reason
+			v.reasons[a.Rank], v.unanswered[a.Rank] = a.Reason, a.Unanswered
 		default:
 			v.add(&state.Status{Cluster: v.members, Ranks: []state.Rank{*r.State()}})
 			v.ranks[a.Rank].cutShort = r.CutShort

@@ -174,6 +174,9 @@ func (d *Diagnosis) Text() string {
 func (f *Finding) Block() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, words.Clean(words.Sentence(f.Text), maxText))
+	for _, p := range f.Possible {
+		fmt.Fprintf(&b, "  possible: %s\n", words.Clean(p.Text, maxText))
+	}
 	for _, fact := range f.Evidence {
 		fmt.Fprintf(&b, "  evidence: %s\n", words.Clean(fact, maxText))
 	}

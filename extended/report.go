@@ -77,6 +77,8 @@ type Stats struct {
 	// variation, 0 before the first measurement. TimeOut is as it stands,
 	// doublings included.
 	RoundTrip, Variation, TimeOut time.Duration
+	// Stalled is since when nothing was acknowledged, if a time-out has expired since; otherwise 0.
+	Stalled Instant
 	// Window is how many packets may be in flight, InFlight how many are, and
 	// ToRetransmit how many wait to be retransmitted.
 	Window, InFlight, ToRetransmit int
@@ -100,6 +102,9 @@ func (c *Conn) Sends() int { return c.sends.open() + c.path.shorts.len() }
 func (c *Conn) Stats() Stats {
 	s := Stats{Counters: c.stats}
 	s.RoundTrip, s.Variation, s.TimeOut = c.path.trip.smoothed, c.path.trip.variation, c.path.trip.rto
+	if c.path.stalled > 0 {
+		s.Stalled = c.path.moved
+	}
 	s.Window, s.InFlight = c.path.cwnd(), c.path.flight.count+c.path.shorts.len()
 	s.ToRetransmit, s.Payload = int(c.path.flight.lost.count), int(c.path.payload)
 	if c.path.search != nil {

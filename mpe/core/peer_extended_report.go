@@ -88,7 +88,7 @@ func (l *extendedLink) counters(c *state.PeerCounters) {
 	}
 }
 
-func (l *extendedLink) snapshot(s *state.Peer, _ handshake.Instant) {
+func (l *extendedLink) snapshot(s *state.Peer, now handshake.Instant) {
 	st := l.conn.Stats()
 	local, remote := l.conn.Session()
 	s.Extended = &state.Extended{
@@ -96,6 +96,9 @@ func (l *extendedLink) snapshot(s *state.Peer, _ handshake.Instant) {
 		Payload: st.Payload, Probes: st.Probes, Window: st.Window, InFlight: st.InFlight, Queued: st.Queued, Begun: st.Begun,
 		MessageCredit: st.MessageCredit, EagerCredit: st.EagerCredit, CreditScarce: l.scarce(),
 		Retransmissions: st.Retransmissions, TimeOuts: st.TimeOuts, Losses: st.Losses, OutOfOrder: st.OutOfOrder, Hellos: st.Hellos,
+	}
+	if st.Stalled != 0 {
+		s.Extended.Stalled = (now - st.Stalled).Seconds()
 	}
 }
 

@@ -3,7 +3,8 @@ package core
 import "github.com/zrlmpi/zrlmpid/mpe/state"
 
 func (e *Core) Snapshot() state.Engine {
-	s := state.Engine{Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at), Ended: age(e.at, e.lastEnd)}
+	s := state.Engine{Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at), Ended: age(e.at, e.lastEnd),
+		Uptime: e.at.Seconds()}
 	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
 	s.EndedCalls = e.calls.EndedCalls()
 	var counts state.PeerCounters

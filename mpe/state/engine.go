@@ -35,6 +35,8 @@ type Engine struct {
 	// Ended is how long ago the last operation of the rank's program ended, in seconds; nil if
 	// none has.
 	Ended *float64 `json:"ended_seconds"`
+	// Uptime is how long ago the engine started, in seconds; 0 if that is not known.
+	Uptime float64 `json:"engine_uptime_seconds,omitempty"`
 }
 
 // Describe puts waits and calls into words: an engine leaves that to be done without its lock.
@@ -169,6 +171,8 @@ type Extended struct {
 	Losses          uint64 `json:"losses"`
 	OutOfOrder      uint64 `json:"out_of_order"`
 	Hellos          uint64 `json:"hellos"`
+	// Stalled is how long nothing was acknowledged, if a time-out has expired since; otherwise 0.
+	Stalled float64 `json:"stalled_seconds,omitempty"`
 	// Probes are of the path's MTU.
 	Probes uint64 `json:"probes"`
 }

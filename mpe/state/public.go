@@ -71,6 +71,7 @@ type PublicEngine struct {
 	EndedCalls []collective.Ended    `json:"ended_calls,omitempty"`
 	LastDrop   *Drop                 `json:"last_drop,omitempty"`
 	Ended      *float64              `json:"ended_seconds"`
+	Uptime     float64               `json:"engine_uptime_seconds,omitempty"`
 }
 
 // PublicPeer is the part of a peer's state that concerns waits, with the fields of Peer.
@@ -84,12 +85,15 @@ type PublicPeer struct {
 	Receiving       *Wait           `json:"receiving,omitempty"`
 	Deferred        *Deferred       `json:"deferred,omitempty"`
 	UnansweredClear *Deferred       `json:"unanswered_clear,omitempty"`
+	Sent            uint64          `json:"sent"`
 	Received        uint64          `json:"received"`
 	PacketsOut      PacketCounts    `json:"packets_out,omitzero"`
 	PacketsIn       uint64          `json:"packets_in"`
 	Heard           *float64        `json:"heard_seconds"`
 	Dropped         DropCounts      `json:"dropped,omitzero"`
 	LastDrop        *Drop           `json:"last_drop,omitempty"`
+	Failed          uint64          `json:"failed,omitempty"`
+	Events          EventCounts     `json:"events,omitzero"`
 	Unexpected      int             `json:"unexpected"`
 	Unmatched       []Envelope      `json:"unmatched,omitempty"`
 	Extended        *PublicExtended `json:"extended,omitempty"`
@@ -111,6 +115,7 @@ type PublicExtended struct {
 	Retransmissions uint64           `json:"retransmissions"`
 	TimeOuts        uint64           `json:"time_outs"`
 	Hellos          uint64           `json:"hellos"`
+	Stalled         float64          `json:"stalled_seconds,omitempty"`
 }
 
 // Asked is a rank that was asked over a link. Report is nil if there is none because of Reason.
@@ -118,6 +123,8 @@ type Asked struct {
 	Rank   int     `json:"rank"`
 	Report *Public `json:"report,omitempty"`
 	Reason string  `json:"reason,omitempty"`
+	// Unanswered: its engine was asked, and has not answered.
+	Unanswered bool `json:"unanswered,omitempty"`
 }
 
 // Reports are the answers of ranks that a rank, or a daemon, has asked for a tool.

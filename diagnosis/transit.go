@@ -1,0 +1,371 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A message whose two ranks are known is in transit if both have done their part, and packets of it are missing: then no
+// program is at fault, and the pair explains the wait.
+
+// link is a pair of ranks of which both have answered, seen from a wait.
+type link struct {
+	v        *view
+	e        *edge
+	from, to *state.Peer // what each knows of the other
+}
+
+// side is one end of a link: what it sends, and what the other end has heard of it.
+type side struct {
+	rank, other int
+	sends       *state.Peer // what rank knows of the other
+	hears       *state.Peer // what the other knows of rank
+}
+
+func (l *link) outbound() side { return side{l.e.from, l.e.to, l.from, l.to} }
+func (l *link) inbound() side  { return side{l.e.to, l.e.from, l.to, l.from} }
+
+// stalledFor is from how many seconds without an acknowledgement packets count as lost.
+const stalledFor = 0.5
+
+// stalls reports whether the side's packets of the profile extended are not acknowledged, and for how many seconds.
+func (s side) stalls() (seconds float64, stalls bool) {
+	x := s.sends.Extended
+	switch {
+	case x == nil:
+	case x.Stalled >= stalledFor:
+		return x.Stalled, true
+	case x.PeerSession == 0 && x.Hellos > 2 && (x.Queued > 0 || x.Begun > 0):
+		return seconds, true
+	}
+	return 0, false
+}
+
+// arrives reports whether a packet of the side has arrived within so many seconds.
+func (s side) arrives(v *view, seconds float64) bool {
+	return s.hears.Heard != nil && *s.hears.Heard <= seconds
+}
+
+// firstRetransmission is how many seconds after the beginning of a wait a packet that arrives is a retransmission of it at
+// the earliest, and none of the message before.
+const firstRetransmission = 0.5
+
+// settled is after how many seconds a rank has got what is retransmitted to it, in any profile.
+const settled = 4.5
+
+// transit explains a wait for a message in transit, or returns nil.
+func (v *view) transit(e *edge) *Finding {
+	from, to := v.both(e)
+	if from == nil || to == nil || !overNetwork(from) || e.deferred != nil {
+		return nil
+	}
+	l := &link{v, e, from, to}
+	if f := l.failed(); f != nil {
+		return f
+	}
+	if from.Extended != nil || to.Extended != nil {
+		return l.extended()
+	}
+	if e.wait == nil {
+		return nil
+	}
+	if e.send {
+		return l.handshake(l.outbound(), e.wait, to)
+	}
+	if to.Sending == nil {
+		if e.state == handshake.WaitData || e.state == handshake.Receiving {
+			return l.left()
+		}
+		return nil
+	}
+	return l.handshake(l.inbound(), to.Sending, from)
+}
+
+// failed explains a receive from a rank that has sent, or may have, what was lost when one of the two gave the other up.
+func (l *link) failed() *Finding {
+	var list []infer.Possibility
+	for _, s := range []side{l.inbound(), l.outbound()} {
+		if s.sends.Events[state.EventUnreachable] == 0 || l.e.send {
+			continue
+		}
+		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
+			list = append(list, infer.Possibility{Cause: infer.Blocked, Rank: lost.rank, Other: lost.other,
+				Text: fmt.Sprintf("packets from rank %d to rank %d did not arrive, until rank %d gave rank %d up and dropped "+
+					"its messages", lost.rank, lost.other, s.rank, s.other)})
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	list = append(list, infer.Possibility{Cause: infer.Computes, Rank: l.e.to, Other: l.e.from,
+		Text: fmt.Sprintf("rank %d has not sent the message", l.e.to)},
+		infer.Possibility{Cause: infer.Waits, Rank: l.e.to, Other: l.e.from, Text: fmt.Sprintf("rank %d waits itself", l.e.to)})
+	return l.open(LostPacket, list...)
+}
+
+// left explains a receive whose sender is in no send.
+func (l *link) left() *Finding {
+	e := l.e
+	if r := l.v.ranks[e.to]; len(r.Attached) == 0 && r.Role == state.RoleHost {
+		return nil // its program has ended
+	}
+	return l.open(LostPacket, infer.Possibility{Cause: infer.Lost, Rank: e.to, Other: e.from,
+		Text: fmt.Sprintf("DATA from rank %d to rank %d was lost, and rank %[1]d takes it for received", e.to, e.from)}, infer.Possibility{Cause: infer.Restarted, Rank: e.to, Other: e.from,
+		Text: fmt.Sprintf("rank %d, or its program, has begun again in the middle of the message", e.to)})
+}
+
+// handshake explains a message of the cloudfpga and v0.9 profiles by the states of both sides: of the sender's send, and of
+// what its receiver has of it.
+func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
+	recv := receiver.Receiving
+	back := side{s.other, s.rank, s.hears, s.sends}
+	switch {
+	case send.State == handshake.WaitClear && receiver.Deferred != nil && (recv == nil || recv.State == handshake.WaitRequest):
+		return nil // the program of the receiver has posted no receive that matches
+	case send.State == handshake.WaitClear && inMessage(recv):
+		return l.lost(back, protocol.ClearToSend, min(send.Seconds, recv.Seconds), false)
+	case send.State == handshake.WaitClear:
+		if send.Retransmissions == 0 { // it may have been sent before the receiver has started
+			return nil
+		}
+		if s.arrives(l.v, send.Seconds-firstRetransmission) {
+			if l.v.waitsElsewhere(s.other, s.rank) { // in which it drops the request
+				return nil
+			}
+			return l.open(LostPacket,
+				infer.Possibility{Cause: infer.Lost, Rank: s.rank, Other: s.other, Text: fmt.Sprintf("SEND_REQUEST from rank %d to rank %d was lost", s.rank, s.other)},
+				infer.Possibility{Cause: infer.Restarted, Rank: s.rank, Other: s.other, Text: fmt.Sprintf("rank %d has begun again, and rank %d takes its request for one of before", s.rank, s.other)},
+				infer.Possibility{Cause: infer.Restarted, Rank: s.other, Other: s.rank, Text: fmt.Sprintf("rank %d has begun again after the request", s.other)})
+		}
+		return l.lost(s, protocol.SendRequest, send.Seconds, false)
+	case send.State == handshake.WaitAck && inMessage(recv):
+		return l.lost(s, protocol.Data, min(send.Seconds, recv.Seconds), send.Envelope.Bytes >= longData)
+	case send.State == handshake.WaitAck:
+		return l.open(LostAck,
+			infer.Possibility{Cause: infer.Lost, Rank: s.other, Other: s.rank, Text: fmt.Sprintf("ACK from rank %d to rank %d was lost", s.other, s.rank)},
+			infer.Possibility{Cause: infer.Restarted, Rank: s.other, Other: s.rank, Text: fmt.Sprintf("rank %d, or its program, has begun again in the middle of the message", s.other)})
+	}
+	return nil
+}
+
+// waitsElsewhere reports whether a rank is known to wait in another call than a receive from a peer.
+func (v *view) waitsElsewhere(rank, peer int) bool {
+	return slices.ContainsFunc(v.out[rank], func(e *edge) bool { return v.old(e) && !e.idle && (e.to != peer || e.send) })
+}
+
+// inMessage reports whether a receive has been matched.
+func inMessage(recv *state.Wait) bool {
+	return recv != nil && (recv.State == handshake.WaitData || recv.State == handshake.Receiving)
+}
+
+// extended explains a wait by packets that are not acknowledged.
+func (l *link) extended() *Finding {
+	for _, s := range []side{l.outbound(), l.inbound()} {
+		seconds, stalls := s.stalls()
+		if !stalls {
+			continue
+		}
+		if seconds == 0 {
+			seconds = l.e.seconds
+		}
+		long := s.sends.Extended != nil && s.sends.Extended.InFlight > 0
+		back := side{s.other, s.rank, s.hears, s.sends}
+		if s.arrives(l.v, seconds/2) && !back.arrives(l.v, seconds) {
+			return l.lost(back, 0, seconds, false)
+		}
+		return l.lost(s, 0, seconds, long)
+	}
+	return nil
+}
+
+// lost explains a wait by packets of a side that have not arrived for so many seconds: all of them, or those of a type.
+func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *Finding {
+	what := "packets"
+	if packet != 0 {
+		what = packet.String()
+	}
+	if d := s.hears.LastDrop; d != nil && d.Seconds <= seconds+l.v.slack {
+		// They arrive, and are not used.
+		list := []infer.Possibility{
+			{Cause: infer.Dropped, Rank: s.other, Other: s.rank,
+				Text: fmt.Sprintf("rank %d cannot use %s of rank %d: %v", s.other, what, s.rank, d.Reason)},
+			{Cause: infer.Lost, Rank: s.rank, Other: s.other,
+				Text: fmt.Sprintf("%s of rank %d arrives changed, or in part", what, s.rank)},
+		}
+		if long {
+			list = append(list, mtuOf(s))
+		}
+		f := l.open(PacketDropped, list...)
+		if long {
+			f.Step = mtuStep(l.v.address(s.other)) + "; if it does, " + f.Step
+		}
+		f.Evidence = append(f.Evidence, dropEvidence(s.other, s.rank, s.hears))
+		return f
+	}
+	young, up := s.other, l.v.ranks[s.other].Engine.Uptime
+	if other := l.v.ranks[s.rank].Engine.Uptime; other < up {
+		young, up = s.rank, other
+	}
+	if up > 0 && up < min(seconds+firstRetransmission, settled) { // what was sent before it had started did not arrive
+		list := []infer.Possibility{{Cause: infer.Blocked, Rank: s.rank, Other: s.other,
+			Text: fmt.Sprintf("%s from rank %d to rank %d were lost", what, s.rank, s.other)}}
+		if long {
+			list = append(list, mtuOf(s))
+		}
+		return l.open(LostPacket, append(list, infer.Possibility{Cause: infer.Restarted, Rank: young, Other: s.rank + s.other - young,
+			Text: fmt.Sprintf("rank %d was started %s ago", young, words.Duration(up))})...)
+	}
+	if s.arrives(l.v, seconds) {
+		lost := infer.Possibility{Cause: infer.Lost, Rank: s.rank, Other: s.other,
+			Text: fmt.Sprintf("%s from rank %d to rank %d was lost", what, s.rank, s.other)}
+		if long {
+			return l.tooLong(s, lost)
+		}
+		return l.open(LostPacket, lost)
+	}
+	p := l.v.blocked(s.rank, s.other, s.hears)
+	if heard(s.hears) && s.hears.Transport == state.TransportTCP {
+		p.why = fmt.Sprintf("the TCP connection between ranks %d and %d is half-open: what rank %d sends does not "+
+			"arrive at rank %d", l.e.from, l.e.to, s.rank, s.other)
+		p.step = fmt.Sprintf("check the firewalls between %s and %s for connections that they have forgotten (TCP port "+
+			"2718), and restart rank %d if it does not reconnect", l.v.address(s.rank), l.v.address(s.other), s.rank)
+		return l.v.certainly(l.e, HalfOpen, p)
+	}
+	if long { // shorter ones may not have been sent since
+		return l.tooLong(s, infer.Possibility{Cause: infer.Blocked, Rank: s.rank, Other: s.other,
+			Text: fmt.Sprintf("packets from rank %d do not arrive at rank %d", s.rank, s.other)})
+	}
+	return l.v.certainly(l.e, Blocked, p)
+}
+
+// tooLong explains a wait by what is left if the packets that are missing are long: the path may carry shorter ones only.
+func (l *link) tooLong(s side, other infer.Possibility) *Finding {
+	f := l.open(string(other.Cause), other, mtuOf(s))
+	if packet := l.e.missing; packet == protocol.Ack || packet == protocol.Data {
+		f.Step = mtuStep(l.v.address(s.other)) + "; if it does, " + f.Step
+	}
+	return f
+}
+
+// mtuOf is that long datagrams of a side do not arrive.
+func mtuOf(s side) infer.Possibility {
+	return infer.Possibility{Cause: infer.MTU, Rank: s.rank, Other: s.other,
+		Text: fmt.Sprintf("the path from rank %d to rank %d does not carry datagrams of that length", s.rank, s.other)}
+}
+
+// certainly makes a finding that is certain.
+func (v *view) certainly(e *edge, cause string, p proof) *Finding {
+	f := v.finding(e, cause, p)
+	f.Certain = true
+	return f
+}
+
+// open makes a finding of several causes that are left.
+func (l *link) open(cause string, list ...infer.Possibility) *Finding {
+	f := l.v.among(l.e, cause, "", list, []string{
+		lastHeardBy(l.e.from, l.from), lastHeardBy(l.e.to, l.to),
+	}, fmt.Sprintf("look for drops between %s and %s: zrlctl analyze -i INTERFACE on both hosts, zrlctl status for "+
+		"full receive buffers", l.v.address(l.e.from), l.v.address(l.e.to)))
+	f.Rank, f.Peer = list[0].Rank, list[0].Other // both ranks wait because of it
+	return f
+}
+
+func lastHeardBy(rank int, p *state.Peer) string {
+	return fmt.Sprintf("at rank %d, %s", rank, lastHeard(p))
+}
+
+// among makes a finding of the causes that are left for a wait. lead is how it shows, or empty.
+func (v *view) among(e *edge, symptom, lead string, list []infer.Possibility, evidence []string, step string) *Finding {
+	p := proof{evidence: evidence, step: step, why: eitherText(list)}
+	if lead != "" && len(list) != 1 {
+		p.why = lead + "; " + p.why
+	}
+	f := v.finding(e, symptom, p)
+	f.Rank, f.Peer = e.to, e.from
+	if len(list) == 1 {
+		f.Cause, f.Certain, f.Rank, f.Peer = string(list[0].Cause), true, list[0].Rank, list[0].Other
+		return f
+	}
+	for _, c := range list {
+		f.Possible = append(f.Possible, Possibility{string(c.Cause), c.Rank, c.Other, c.Text})
+	}
+	return f
+}
+
+// eitherText says which causes are left.
+func eitherText(list []infer.Possibility) string {
+	switch len(list) {
+	case 0:
+		return "nothing that is known explains it"
+	case 1:
+		return list[0].Text
+	case 2:
+		return fmt.Sprintf("either %s, or %s", list[0].Text, list[1].Text)
+	}
+	return fmt.Sprintf("%d causes are possible, of which the likeliest is that %s", len(list), list[0].Text)
+}
+
+// restarts returns the ranks of a cycle whose counters show that they began again after messages were exchanged: then what
+// the others wait for may be of the time before.
+func (v *view) restarts(path []*edge) (list []Possibility) {
+	for _, e := range path {
+		from, to := v.both(e)
+		if from == nil || to == nil {
+			continue
+		}
+		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
+			lost := s.hears.Received > s.sends.Sent+uint64(s.unended())+1
+			if lost || s.hears.Events[state.EventSessionChanged] > 0 && v.isYounger(s.rank, s.other) {
+				list = append(list, Possibility{Restarted, s.rank, s.other,
+					fmt.Sprintf("rank %d began again after rank %d had received %s of it", s.rank, s.other,
+						words.Plural(int(s.hears.Received), "message"))})
+			}
+		}
+	}
+	return list
+}
+
+// isYounger reports whether the engine of a rank was started after the program of another one.
+func (v *view) isYounger(rank, than int) bool {
+	r, o := v.ranks[rank], v.ranks[than]
+	age := o.Engine.Uptime
+	for _, a := range o.Attached {
+		if a.Seconds > 0 {
+			age = a.Seconds
+		}
+	}
+	return r.Engine.Uptime > 0 && r.Engine.Uptime < age
+}
+
+// oneCall lists the messages that may be lost if all waits of a cycle are in the same collective call, whose schedule has no
+// cycle.
+func (v *view) oneCall(path []*edge) (list []Possibility) {
+	for _, e := range path {
+		if e.call == nil || e.call.Comm != path[0].call.Comm || e.call.Number != path[0].call.Number {
+			return nil
+		}
+		list = append(list, Possibility{Blocked, e.to, e.from, fmt.Sprintf("packets from rank %d do not arrive at rank %d", e.to, e.from)},
+			Possibility{Blocked, e.from, e.to, fmt.Sprintf("packets from rank %d do not arrive at rank %d", e.from, e.to)})
+	}
+	for _, rank := range v.membersOf(path[0].call) {
+		if r := v.ranks[rank]; r != nil && v.isYounger(rank, path[0].from) {
+			list = append(list, Possibility{Restarted, rank, path[0].from, fmt.Sprintf("rank %d began again %s ago", rank, words.Duration(r.Engine.Uptime))})
+		}
+	}
+	return list
+}
+
+// unended is how many messages of the side have not ended.
+func (s side) unended() int {
+	n := s.sends.QueuedSends
+	if x := s.sends.Extended; x != nil {
+		n += x.Begun + x.Queued
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package diagnosis
+
+import (
+	"fmt"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+)
+
+// endUnknown lists the causes of a wait for a rank whose state is not known. It returns nil if it is known, or how it is known
+// that it has none.
+func (v *view) endUnknown(e *edge) *Finding {
+	if _, silent := v.silent[e.to]; silent || e.to == AnyRank || v.ranks[e.to] != nil {
+		return nil
+	}
+	p := e.peer
+	if p == nil {
+		return v.among(e, StateUnknown, v.lead(StateUnknown, e), anything(e), []string{}, v.askDaemon(e.to))
+	}
+	evidence := []string{}
+	if out := packetsOut(p); out != nothing {
+		evidence = append(evidence, fmt.Sprintf("rank %d has sent it %s", e.from, out))
+	}
+	evidence = append(evidence, lastHeard(p))
+	if x := p.Extended; x != nil && x.InFlight > 0 && x.Stalled > 0 {
+		evidence = append(evidence, fmt.Sprintf("%s to it not acknowledged for %s", words.Plural(x.InFlight, "packet"),
+			words.Duration(x.Stalled)))
+	}
+	o := v.observation(e)
+	left, excluded := infer.Explain(o)
+	for _, x := range excluded {
+		evidence = append(evidence, fmt.Sprintf("not %s: %s", titleOf(string(x.Cause)), x.By))
+	}
+	symptom := v.symptom(e, o)
+	return v.among(e, symptom, v.lead(symptom, e), left, evidence, v.stepFor(symptom, e))
+}
+
+// lead says how a wait shows for which several causes are left.
+func (v *view) lead(symptom string, e *edge) string {
+	switch symptom {
+	case NeverHeard:
+		return fmt.Sprintf("no packet has ever come from rank %d at %s", e.to, e.peer.Address)
+	case Silent:
+		return fmt.Sprintf("rank %d at %s does not answer any more", e.to, e.peer.Address)
+	case Credit:
+		return fmt.Sprintf("%s messages of rank %d as rank %d allows wait there for receives: its message credit is %d",
+			fewCredits(e), e.from, e.to, e.peer.Extended.MessageCredit)
+	case NoReceive:
+		return fmt.Sprintf("rank %d has not answered", e.to)
+	case NothingSent:
+		if heard(e.peer) {
+			return fmt.Sprintf("rank %d has not asked to send", e.to)
+		}
+		return fmt.Sprintf("rank %d has sent nothing", e.to)
+	case StateUnknown:
+		if reason := v.reasons[e.to]; reason != "" {
+			return fmt.Sprintf("what rank %d waits for is not known here: %s", e.to, reason)
+		}
+		return fmt.Sprintf("what rank %d waits for is not known here", e.to)
+	}
+	return ""
+}
+
+// stepFor is the observation that decides between the causes of a wait, or what comes nearest to it.
+func (v *view) stepFor(symptom string, e *edge) string {
+	p := e.peer
+	switch {
+	case symptom == NeverHeard && p.Kind == state.KindFPGA:
+		return fmt.Sprintf("check that the FPGA at %s runs its role and has this rank map; then ping %s, and the "+
+			"firewall of this host", p.Address, hostOf(p.Address))
+	case symptom == NeverHeard && p.Kind == state.KindCPU:
+		return fmt.Sprintf("start the program of rank %d at %s with this rank map; then ping %s, and the firewalls",
+			e.to, p.Address, hostOf(p.Address))
+	case symptom == NeverHeard:
+		return fmt.Sprintf("start rank %d at %s (its daemon, or its program); if it runs, compare its address with the "+
+			"rank map, and allow UDP and TCP port 2718 in the firewalls", e.to, p.Address)
+	case symptom == Silent:
+		return fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the "+
+			"firewalls", e.to, hostOf(p.Address))
+	case symptom == LostAck:
+		return fmt.Sprintf("if rank %d does not go on, restart its role or program, then zrlctl reset %[1]d --from %d; to "+
+			"avoid it, send messages of up to 346 words (max_message_words), which are retransmitted", e.to, e.from)
+	case v.deployed(e.to):
+		return fmt.Sprintf("compare the calls of both programs in order; zrlctl analyze -i INTERFACE shows what "+
+			"rank %d sends", e.to)
+	}
+	return v.askDaemon(e.to)
+}
+
+// anything lists what may be wrong with a rank of which nothing is known.
+func anything(e *edge) []infer.Possibility {
+	left, _ := infer.Explain(&infer.Observation{Waiter: e.from, Peer: e.to, Extended: true, Kind: state.KindSoftware})
+	return left
+}
+
+// observation returns what is known of a wait.
+func (v *view) observation(e *edge) *infer.Observation {
+	p := e.peer
+	o := &infer.Observation{
+		Waiter: e.from, Peer: e.to, Kind: p.Kind, Extended: p.Extended != nil, Sends: e.send, State: e.state,
+		Waited: e.seconds, Heard: p.Heard, Worked: p.Sent+p.Received > 0,
+		Refused: p.NetworkError != "" && v.silentSince(p, e.seconds),
+	}
+	if o.Heard == nil && heard(p) { // a daemon of an earlier version does not say when
+		o.Heard = new(e.seconds)
+	}
+	if e.wait != nil {
+		o.Long = e.wait.Envelope.Bytes >= longData
+	}
+	if x := p.Extended; x != nil {
+		o.Long = o.Long || x.InFlight > 0
+		unanswered := v.unanswered[e.to] && (p.Heard == nil || *p.Heard > askTime)
+		if unanswered || x.Stalled >= stalledFor || x.PeerSession == 0 && x.Hellos > 2 {
+			o.Answers = infer.No
+		}
+		o.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
+		return o
+	}
+	o.Asks = p.Deferred != nil
+	o.RetransmitsRequest = o.Asks && p.Heard != nil && *p.Heard < p.Deferred.Seconds-repeated
+	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // which may have dropped a request
+	switch talks := e.wait != nil && !standin && talksSince(p, e.wait.Seconds); e.state {
+	case handshake.WaitData: // nothing else comes before DATA than another SEND_REQUEST
+		o.Asks, o.RetransmitsRequest = o.Asks || talks, o.RetransmitsRequest || talks
+	case handshake.WaitAck:
+		o.Clears = talks && !o.Asks
+	case handshake.WaitClear:
+		o.RetransmitsData = talks && !o.Asks
+	case handshake.WaitRequest:
+		o.Clears = p.UnansweredClear != nil
+		o.RetransmitsData = talks && !o.Asks && !o.Clears
+	}
+	return o
+}
+
+// talksSince reports whether a packet of a peer of the cloudfpga or v0.9 profile has come, and was used, after the first half
+// second of so many.
+func talksSince(p *state.Peer, seconds float64) bool {
+	if p.Heard == nil || *p.Heard >= seconds-0.5 {
+		return false
+	}
+	return p.LastDrop == nil || p.LastDrop.Seconds > *p.Heard+repeated
+}
+
+// askTime is how many seconds a rank that runs takes at most to answer a question (E53).
+const askTime = 1
+
+// repeated is by how many seconds a packet has to be later than another one to count as its repetition.
+const repeated = 0.05
+
+// symptom names how a wait shows for which several causes are left.
+func (v *view) symptom(e *edge, o *infer.Observation) string {
+	switch {
+	case !heard(e.peer) && attempted(e.peer):
+		return NeverHeard
+	case !heard(e.peer) && !e.send:
+		return NothingSent
+	case fewCredits(e) != "" && o.Answers != infer.No:
+		return Credit
+	case o.Extended && o.Answers == infer.No:
+		return Silent
+	case e.state == handshake.WaitAck && !o.Extended && fragmented(e):
+		return LostAck
+	case o.Extended:
+		return StateUnknown
+	case e.state == handshake.WaitAck, e.state == handshake.WaitData, e.state == handshake.Receiving, e.peer.RequestsCleared():
+		return LostPacket
+	case !v.deployed(e.to):
+		return StateUnknown
+	case e.send:
+		return NoReceive
+	}
+	return NothingSent
+}
+
+// fragmented reports whether the message of a send has more than one datagram.
+func fragmented(e *edge) bool { return e.wait != nil && e.wait.Envelope.Bytes > maxWordsOfDatagram*4 }
+
+// maxWordsOfDatagram is how many words the one datagram of a message has.
+const maxWordsOfDatagram = 346
+
+// titleOf returns the title of a cause.
+func titleOf(id string) string {
+	for i := range Causes {
+		if Causes[i].ID == id {
+			return Causes[i].Title
+		}
+	}
+	return id
+}
+
+// otherwise lists what is possible if a rank that has answered is in no call.
+func (v *view) otherwise(e *edge) (list []Possibility) {
+	add := func(cause, format string) {
+		list = append(list, Possibility{cause, e.to, e.from, fmt.Sprintf("rank %d "+format, e.to)})
+	}
+	add(Computes, "computes, or has not come so far")
+	r := v.ranks[e.to]
+	if failedWith(r) || r.failed != nil {
+		add(CallFailed, "goes on, or has ended, although a call of it has failed")
+	}
+	for _, o := range v.out[e.to] {
+		if !v.old(o) {
+			add(WaitsElsewhere, "waits itself, in another call")
+			break
+		}
+	}
+	if e.deferred != nil {
+		list = append(list, Possibility{DeadEnd, e.from, e.to,
+			fmt.Sprintf("rank %d does not wait any more: what it has sent is a late copy, or its call has ended", e.from)})
+	}
+	return list
+}

@@ -1,0 +1,272 @@
+package diagnose_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
+)
+
+var (
+	seeds     = flag.Int("seeds", defaultSeeds, "how many clusters are simulated")
+	firstSeed = flag.Uint64("seed", 0, "the first seed")
+	show      = flag.String("show", "", "log the answers with this verdict: right, listed, silent, missing, wrong, longer or undecided")
+	write     = flag.Bool("write", false, "write the tables of docs/reliability.md")
+	update    = flag.Bool("update", false, "write testdata/answers.txt")
+)
+
+// defaultSeeds take some ten seconds.
+const defaultSeeds = 600
+
+// few is of how many runs a group of the same evidence has to be, for what cannot be distinguished to be known.
+const few = 10
+
+// TestDiagnose: no answer is certain and wrong, and hardly a list is without the truth. With the default seeds, the numbers
+// of answers are those of testdata/answers.txt: a hypothesis that is taken out, or one of its contradictions, changes them.
+func TestDiagnose(t *testing.T) {
+	if race.Enabled && *seeds == defaultSeeds {
+		*seeds = 50 // the detector takes ten times as long, and there is one goroutine a cluster
+	}
+	all := simulateAll()
+	r := newResults(all)
+	r.log(t)
+	if n := r.total.verdicts[wrong]; n > 0 {
+		t.Errorf("%d answers are certain and wrong: -show wrong has them", n)
+	}
+	if n := r.total.verdicts[missing] + r.total.verdicts[silent]; n*100 > r.total.answers() {
+		t.Errorf("%d of %d answers are without the truth: -show missing and -show silent have them", n, r.total.answers())
+	}
+	if *write {
+		if err := r.writeDocs("../../../docs/reliability.md"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *seeds != defaultSeeds || *firstSeed != 0 {
+		return
+	}
+	const golden = "testdata/answers.txt"
+	text := r.golden()
+	if *update {
+		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(known) != text {
+		t.Errorf("the answers are not those of %s; -update writes them, and the difference is to be looked at:\n%s", golden, text)
+	}
+}
+
+// simulateAll simulates the clusters of all seeds.
+func simulateAll() (list []answer) {
+	all := make([][]answer, *seeds)
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range 2 {
+		group.Go(func() {
+			for i := range next {
+				all[i] = simulate(*firstSeed + uint64(i))
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	return slices.Concat(all...)
+}
+
+// count counts answers.
+type count struct {
+	verdicts [verdicts]int
+	listed   int // the causes of all lists that have the truth
+}
+
+func (c *count) add(a *answer) {
+	c.verdicts[a.verdict]++
+	if a.verdict == listed {
+		c.listed += a.said
+	}
+}
+
+func (c *count) answers() (n int) {
+	for _, v := range c.verdicts {
+		n += v
+	}
+	return n
+}
+
+// percent returns which part of the answers has a verdict.
+func (c *count) percent(v verdict) string {
+	if c.answers() == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(c.verdicts[v])/float64(c.answers()))
+}
+
+// results are the answers of all runs, compared with each other.
+type results struct {
+	all   []answer
+	total count
+	// kinds are by fault and by vantage.
+	kinds map[[2]string]*count
+	// truths are what runs with the same evidence have in common: the causes that cannot be distinguished.
+	truths map[string]map[string]bool
+	runs   map[string]map[uint64]bool
+	// Of the answers to evidence that is known well enough: how many lists are longer than that, of how many; and how
+	// many that could be certain are.
+	longer, lists, decided, decidable map[string]int
+	first                             map[string][]int // at which moment a run had its first right answer
+}
+
+func newResults(all []answer) *results {
+	r := &results{
+		all: all, kinds: map[[2]string]*count{}, truths: map[string]map[string]bool{}, runs: map[string]map[uint64]bool{},
+		longer: map[string]int{}, lists: map[string]int{}, decided: map[string]int{}, decidable: map[string]int{},
+		first: map[string][]int{},
+	}
+	for i := range all {
+		a := &all[i]
+		r.total.add(a)
+		for _, key := range [][2]string{{string(a.truths[0].fault), a.vantage}, {"", a.vantage}} {
+			if r.kinds[key] == nil {
+				r.kinds[key] = new(count)
+			}
+			r.kinds[key].add(a)
+		}
+		if a.class == "" {
+			continue
+		}
+		if r.truths[a.evidence] == nil {
+			r.truths[a.evidence], r.runs[a.evidence] = map[string]bool{}, map[uint64]bool{}
+		}
+		r.truths[a.evidence][a.class], r.runs[a.evidence][a.seed] = true, true
+	}
+	for i := range all {
+		if a := &all[i]; a.class != "" && len(r.runs[a.evidence]) >= few {
+			r.compare(a)
+		}
+	}
+	return r
+}
+
+// compare compares an answer with what cannot be distinguished.
+func (r *results) compare(a *answer) {
+	apart := len(r.truths[a.evidence])
+	if a.verdict == listed {
+		r.lists[a.vantage]++
+		if a.said > apart {
+			r.longer[a.vantage]++
+			a.isLonger = true
+		}
+	}
+	if apart == 1 {
+		r.decidable[a.vantage]++
+		if a.verdict == right {
+			r.decided[a.vantage]++
+		} else {
+			a.isUndecided = true
+		}
+	}
+}
+
+func (r *results) log(t *testing.T) {
+	for i := range r.all {
+		a := &r.all[i]
+		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.isLonger || *show == "undecided" && a.isUndecided) {
+			t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v\n%s\n%s", a.seed, a.cluster, a.names, a.truths,
+				a.after, a.vantage, slices.Sorted(maps.Keys(r.truths[a.evidence])), a.evidence, a.text)
+		}
+	}
+	for _, v := range vantageNames {
+		if c := r.kinds[[2]string{"", v}]; c != nil {
+			t.Logf("%-5s %6d answers: right %d, listed %d, silent %d, missing %d, wrong %d; %d of %d lists longer than what "+
+				"cannot be distinguished; %d of %d certain that can be", v, c.answers(), c.verdicts[right], c.verdicts[listed],
+				c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong], r.longer[v], r.lists[v], r.decided[v], r.decidable[v])
+		}
+	}
+}
+
+// vantageNames are the vantages in the order of tables.
+var vantageNames = []string{"one", "links", "some", "all"}
+
+// golden returns the numbers of all faults.
+func (r *results) golden() string {
+	var b strings.Builder
+	keys := slices.SortedFunc(maps.Keys(r.kinds), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	for _, k := range keys {
+		c := r.kinds[k]
+		fmt.Fprintf(&b, "%s, %s: %d right, %d listed of %d causes, %d silent, %d missing, %d wrong\n", k[0], k[1], c.verdicts[right],
+			c.verdicts[listed], c.listed, c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong])
+	}
+	return b.String()
+}
+
+// What stands before and after the tables in the page.
+const (
+	tablesBegin = "<!-- diagnose -->\n"
+	tablesEnd   = "<!-- /diagnose -->\n"
+)
+
+// writeDocs writes the tables to a page.
+func (r *results) writeDocs(page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(text), tablesBegin)
+	_, after, also := strings.Cut(rest, tablesEnd)
+	if !ok || !also {
+		return fmt.Errorf("%s has no place for the tables", page)
+	}
+	return os.WriteFile(page, []byte(before+tablesBegin+r.tables()+tablesEnd+after), 0o644)
+}
+
+// tables returns the confusion tables.
+func (r *results) tables() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d clusters (`make diagnose SEEDS=%d`), %d answers:\n\n", *seeds, *seeds, r.total.answers())
+	b.WriteString("| vantage | answers | certain and right | list with the truth | list without it | nothing said | certain and wrong |\n")
+	b.WriteString("|---|---|---|---|---|---|---|\n")
+	names := map[string]string{"one": "one daemon", "links": "one daemon that asks over its links", "some": "daemons, some of which are down", "all": "all daemons"}
+	for _, v := range vantageNames {
+		if c := r.kinds[[2]string{"", v}]; c != nil {
+			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", names[v], c.answers(), c.verdicts[right], c.verdicts[listed],
+				c.verdicts[missing], c.verdicts[silent], c.verdicts[wrong])
+		}
+	}
+	b.WriteString("\n| injected | one daemon: right | list | over links: right | list | all: right | list | without the truth | wrong |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
+	faults := map[string]bool{}
+	for k := range r.kinds {
+		faults[k[0]] = true
+	}
+	delete(faults, "")
+	for _, f := range slices.Sorted(maps.Keys(faults)) {
+		fmt.Fprintf(&b, "| %s |", f)
+		lost, bad := 0, 0
+		for _, v := range vantageNames {
+			c := r.kinds[[2]string{f, v}]
+			if c == nil {
+				c = new(count)
+			}
+			lost += c.verdicts[missing] + c.verdicts[silent]
+			bad += c.verdicts[wrong]
+			if v != "some" {
+				fmt.Fprintf(&b, " %s | %s |", c.percent(right), c.percent(listed))
+			}
+		}
+		fmt.Fprintf(&b, " %d | %d |\n", lost, bad)
+	}
+	return b.String()
+}

@@ -1,0 +1,126 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/mpe/core"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// evidence is all that a vantage can have seen, made of packets, times, calls and process states alone: causes with the
+// same evidence cannot be distinguished there.
+func (c *cluster) evidence(ranks []int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", c.kind.name)
+	for _, rank := range ranks {
+		n := c.nodes[rank]
+		fmt.Fprintf(&b, " | %s %s", n.processState(), n.callState())
+		for _, peer := range n.others() {
+			if s := n.callEvidence(peer); s != "" {
+				fmt.Fprintf(&b, " %s[%s]", c.nodes[peer].kind, s)
+			}
+		}
+	}
+	for _, n := range c.nodes { // the processes of a host are seen without the rank's answer
+		if c.kind.job && !slices.Contains(ranks, n.rank) {
+			fmt.Fprintf(&b, " | %s", n.processState())
+		}
+	}
+	return b.String()
+}
+
+func (n *node) processState() string {
+	switch {
+	case n.gone:
+		return "no process"
+	case n.stopped, n.program.stopped:
+		return "stopped"
+	case n.program.failed != nil:
+		return "failed"
+	case n.program.ended:
+		return "ended"
+	}
+	return "runs"
+}
+
+func (n *node) callState() string {
+	s := n.program.current
+	if s == nil {
+		return "in no call"
+	}
+	if s.call != 0 {
+		return fmt.Sprintf("%v %d root %d", s.call, s.tag, s.peer)
+	}
+	long := "short"
+	if protocol.WordLen*s.words > protocol.MaxDatagram-protocol.HeaderLen {
+		long = "long"
+	}
+	what := "sends to"
+	if s.receives {
+		what = "receives from"
+	}
+	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, n.c.nodes[s.peer].kind, long, s.datatype, s.tag, s.comm)
+}
+
+// callEvidence is what a node has exchanged with a peer since its call began, in the order of first appearance, with what is
+// repeated marked, and what it had received before.
+func (n *node) callEvidence(peer int) string {
+	p := n.program
+	s := p.current
+	if s != nil && s.call == 0 && s.peer != peer {
+		return ""
+	}
+	since := p.since
+	if s == nil {
+		since = n.c.now - time.Second
+	}
+	var parts []string
+	before, last := false, time.Duration(0)
+	for i := range n.seen {
+		d := &n.seen[i]
+		sent := d.out && d.to == n.ranks[peer]
+		from := core.UnknownPeer
+		if !d.out {
+			from = n.rankOf(d.from)
+		}
+		stranger := !d.out && from == core.UnknownPeer
+		if !sent && from != peer && !stranger {
+			continue
+		}
+		if !d.out {
+			last = d.at
+		}
+		if d.at < since {
+			before = before || from == peer
+			continue
+		}
+		part := "<"
+		switch {
+		case sent:
+			part = ">"
+		case stranger:
+			part = "?"
+		}
+		part += d.kind.String()
+		if d.continues {
+			part += "…"
+		}
+		if i := slices.IndexFunc(parts, func(p string) bool { return strings.TrimSuffix(p, "+") == part }); i >= 0 {
+			parts[i] = part + "+"
+			continue
+		}
+		parts = append(parts, part)
+	}
+	quiet := "quiet"
+	if n.c.now-last < time.Second {
+		quiet = "talks"
+	}
+	was := "new"
+	if before {
+		was = "known"
+	}
+	return was + " " + quiet + " " + strings.Join(parts, " ")
+}

@@ -1,0 +1,285 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+)
+
+// verdict is how an answer compares with the truth.
+type verdict uint8
+
+const (
+	right   verdict = iota // certain, and the truth
+	listed                 // a list with the truth
+	silent                 // nothing was said of ranks that wait
+	missing                // the truth is not in the list
+	wrong                  // certain, and not the truth
+	verdicts
+)
+
+func (v verdict) String() string {
+	return []string{"right", "listed", "silent", "missing", "wrong"}[v]
+}
+
+// answer is what was said at a vantage, at one moment of a run.
+type answer struct {
+	seed     uint64
+	cluster  string
+	names    []string // of the injections
+	truths   []truth
+	vantage  string
+	after    time.Duration
+	verdict  verdict
+	said     int    // causes in the longest list that has the truth
+	class    string // of the truth, if there is one
+	evidence string
+	text     string
+	// Of all runs together: its list is longer than what cannot be distinguished; it is not certain, and could be.
+	isLonger, isUndecided bool
+}
+
+// moments are when a hang is looked at, from when its cause has shown.
+var moments = []time.Duration{1500 * time.Millisecond, 4 * time.Second, 9 * time.Second, 30 * time.Second}
+
+// simulate runs a cluster with a fault, and returns the answers at all vantages.
+func simulate(seed uint64) (answers []answer) {
+	k := &clusterKinds[seed%uint64(len(clusterKinds))]
+	c := newCluster(seed, k)
+	var fitting []*pattern
+	for i := range patterns {
+		if patterns[i].fits(k) {
+			fitting = append(fitting, &patterns[i])
+		}
+	}
+	p := fitting[c.rng.IntN(len(fitting))]
+	words := lengths[c.rng.IntN(len(lengths))]
+	for _, n := range c.nodes {
+		n.program.round = func(round int) []step {
+			var list []step
+			for _, s := range p.round(len(c.nodes), n.rank, words, round) {
+				if s.call == 0 || c.rng.IntN(2) == 0 {
+					list = append(list, step{computes: time.Duration(1+c.rng.IntN(4000)) * time.Microsecond})
+				}
+				list = append(list, s)
+			}
+			return append(list, step{computes: 5 * time.Millisecond})
+		}
+	}
+	names, truths := c.inject()
+	c.start()
+	c.run(c.now+2*time.Second, func() bool { return c.trigger != 0 })
+	if c.trigger == 0 {
+		return nil
+	}
+	for _, after := range moments {
+		c.run(c.trigger+after, func() bool { return false })
+		if len(c.hung()) == 0 { // it has recovered
+			break
+		}
+		vantages := c.vantages()
+		evidence := make([]string, len(vantages))
+		for i, v := range vantages {
+			evidence[i] = c.evidence(v.ranks)
+		}
+		for i, v := range vantages {
+			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after, evidence: evidence[i]}
+			if c.score(&a, v) {
+				answers = append(answers, a)
+			}
+		}
+		if !k.extended || k.job {
+			continue
+		}
+		for _, n := range c.nodes {
+			if n.gone || n.stopped {
+				continue
+			}
+			v := c.asking(n)
+			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after, evidence: c.evidence(v.ranks)}
+			if c.score(&a, v) {
+				answers = append(answers, a)
+			}
+		}
+	}
+	return answers
+}
+
+// inject draws a fault, or two in a tenth of all runs.
+func (c *cluster) inject() (names []string, truths []truth) {
+	all := injections()
+	n := 1
+	if c.rng.IntN(10) == 0 {
+		n = 2
+	}
+	for len(truths) < n {
+		i := all[c.rng.IntN(len(all))]
+		if t, ok := i.arm(c); ok {
+			names, truths = append(names, i.name), append(truths, t)
+		}
+	}
+	return names, truths
+}
+
+// waited is from what age on a program counts as one that hangs.
+const waited = 1200 * time.Millisecond
+
+// hung returns the ranks whose programs hang in a call.
+func (c *cluster) hung() (ranks []int) {
+	for _, n := range c.nodes {
+		if p := n.program; !n.gone && p.current != nil && c.now-p.since >= waited {
+			ranks = append(ranks, n.rank)
+		}
+	}
+	return ranks
+}
+
+// score compares the diagnosis at a vantage with the truth. It reports false if there is nothing to compare: no rank waits
+// whose state is known there.
+func (c *cluster) score(a *answer, v vantage) bool {
+	d := diagnosis.Of(v.sources, time.Second)
+	hangs := slices.ContainsFunc(c.hung(), func(rank int) bool {
+		n := c.nodes[rank]
+		idle := n.kind == standin && n.program.current.receives // a stand-in that waits for work does not hang
+		return slices.Contains(v.ranks, rank) && n.kind.ours() && !n.stopped && !idle
+	})
+	if !hangs {
+		return false
+	}
+	consequences := c.consequences(v)
+	truths := append(slices.Clone(a.truths), consequences...)
+	if len(a.truths) == 1 {
+		a.class = c.class(a.truths[0], v, consequences)
+	}
+	a.text = d.Text()
+	a.verdict = silent
+	best := silent
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		var is verdict
+		switch found := c.matches(truths, f.Cause, f.Rank, f.Peer); {
+		case f.Certain && found:
+			is = right
+			a.said = max(a.said, 1)
+		case f.Certain:
+			is = wrong
+		case slices.ContainsFunc(truths, func(t truth) bool { return t.fault == faultUnnamed }): // no list has it
+			is = listed
+		case slices.ContainsFunc(f.Possible, func(p diagnosis.Possibility) bool { return c.matches(truths, p.Cause, p.Rank, p.Peer) }):
+			is = listed
+			a.said = max(a.said, len(f.Possible), 1)
+		default:
+			is = missing
+		}
+		switch {
+		case best == silent, is == wrong:
+			best = is
+		case best != wrong && is < best:
+			best = is
+		}
+	}
+	a.verdict = best
+	return true
+}
+
+// consequences are truths that follow from the cause: what others than the culprit do.
+func (c *cluster) consequences(v vantage) (list []truth) {
+	for _, n := range c.nodes {
+		p := n.program
+		switch {
+		case p.failed != nil:
+			list = append(list, truth{fault: faultCallFailed, rank: n.rank, other: -1})
+		case !n.gone && p.current != nil && c.now-p.since > waited/2 && !slices.Contains(v.ranks, n.rank):
+			list = append(list, truth{fault: faultWaits, rank: n.rank, other: -1})
+		}
+	}
+	return list
+}
+
+// accepted are the causes by which a diagnosis names a fault.
+var accepted = map[fault][]string{
+	faultLost:       {diagnosis.LostPacket, diagnosis.Blocked},
+	faultLosing:     {diagnosis.LostPacket, diagnosis.Blocked},
+	faultBlocked:    {diagnosis.Blocked, diagnosis.LostPacket},
+	faultCut:        {diagnosis.Blocked, diagnosis.LostPacket},
+	faultCopy:       {diagnosis.DeadEnd},
+	faultDelay:      {diagnosis.LostPacket, diagnosis.Blocked},
+	faultMap:        {diagnosis.WrongAddress},
+	faultNAT:        {diagnosis.WrongAddress, diagnosis.Blocked, diagnosis.LostPacket},
+	faultProfile:    {diagnosis.WrongProfile},
+	faultDatatype:   {diagnosis.Datatype, diagnosis.OtherCall},
+	faultCount:      {diagnosis.Count, diagnosis.OtherCall},
+	faultTag:        {diagnosis.Tag, diagnosis.OtherCall},
+	faultComm:       {diagnosis.Communicator, diagnosis.OtherCall},
+	faultOrder:      {diagnosis.CallOrder, diagnosis.Cycle, diagnosis.Computes, diagnosis.OtherCall, diagnosis.KernelWaits},
+	faultRoot:       {diagnosis.Root, diagnosis.OtherCall},
+	faultCall:       {diagnosis.CallOrder, diagnosis.OtherCall},
+	faultCycle:      {diagnosis.Cycle, diagnosis.OtherCall, diagnosis.KernelWaits},
+	faultComputes:   {diagnosis.Computes},
+	faultEnded:      {diagnosis.ProcessEnded, diagnosis.NotAttached, diagnosis.KernelFailed},
+	faultStopped:    {diagnosis.Stopped},
+	faultDown:       {diagnosis.ProcessEnded},
+	faultRestarted:  {diagnosis.Restarted},
+	faultLate:       {diagnosis.StartedLate, diagnosis.Restarted, diagnosis.ProcessEnded},
+	faultMTU:        {diagnosis.MTU},
+	faultBuffer:     {diagnosis.Blocked, diagnosis.LostPacket},
+	faultRole:       {diagnosis.KernelFailed, diagnosis.ProcessEnded},
+	faultWaits:      {diagnosis.WaitsElsewhere},
+	faultCallFailed: {diagnosis.CallFailed, diagnosis.NotAttached, diagnosis.ProcessEnded, diagnosis.KernelFailed},
+}
+
+// matches reports whether a cause at a rank, or between it and a peer, is one of the truths.
+func (c *cluster) matches(truths []truth, cause string, rank, peer int) bool {
+	return slices.ContainsFunc(truths, func(t truth) bool {
+		if !slices.Contains(accepted[t.fault], cause) {
+			return false
+		}
+		switch {
+		case cause == diagnosis.Cycle:
+			return true
+		case t.other >= 0:
+			return rank == t.rank && peer == t.other || rank == t.other && peer == t.rank
+		}
+		return rank == t.rank || peer == t.rank
+	})
+}
+
+func (t truth) String() string {
+	s := fmt.Sprintf("%s: rank %d", t.fault, t.rank)
+	if t.other >= 0 {
+		s += fmt.Sprintf(", rank %d", t.other)
+	}
+	if t.packet != 0 {
+		s += fmt.Sprintf(", %v", t.packet)
+	}
+	return s
+}
+
+// class names a truth as far as a vantage can know: what the ranks that are waited for do, or the pair and its direction.
+func (c *cluster) class(t truth, v vantage, consequences []truth) string {
+	known := func(rank int) bool { return slices.Contains(v.ranks, rank) }
+	cause := accepted[t.fault]
+	if len(cause) == 0 {
+		return string(t.fault)
+	}
+	away := t.other < 0 && !known(t.rank) || t.other >= 0 && (known(t.rank) || known(t.other))
+	for _, rank := range c.hung() { // the rank at fault is not the one that is waited for
+		if n := c.nodes[rank]; known(rank) && n.kind.ours() && n.program.current.call == 0 {
+			away = n.program.current.peer == t.rank || n.program.current.peer == t.other || t.rank == rank
+			if !away {
+				return diagnosis.WaitsElsewhere
+			}
+			break
+		}
+	}
+	direction := ""
+	if t.other >= 0 && (slices.Contains(cause, diagnosis.Blocked) || t.fault == faultMTU) {
+		direction = " out"
+		if !known(t.rank) {
+			direction = " in"
+		}
+	}
+	return cause[0] + direction
+}
