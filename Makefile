@@ -12,7 +12,7 @@ VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null 
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/internal/version.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
-PURE := ./protocol/... ./daemon/standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./handshake/mpemodel ./handshake/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim
+PURE := ./protocol/... ./daemon/standin/cosim ./handshake ./extended ./mpe/match ./mpe/coll/... ./handshake/mpemodel ./handshake/cpumodel ./lib ./lib/gen ./internal/integration/hostile ./internal/integration/cosim ./internal/integration/diagnose
 # Tests of processes that are killed and of nodes in processes of their own: once, without the race detector.
 PROCESSES := ^Test(ProcessIsRestarted|ProcessIsRestartedBesideAnMPE|CollectivesOfDeployedNodes|ProgramCallsLaterThanItsPeerAsks)$$
 # Seconds that `make fuzz` gives to each fuzz target.

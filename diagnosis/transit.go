@@ -48,7 +48,7 @@ func (s side) stalls() (seconds float64, stalls bool) {
 }
 
 // arrives reports whether a packet of the side has arrived within so many seconds.
-func (s side) arrives(v *view, seconds float64) bool {
+func (s side) arrives(seconds float64) bool {
 	return s.hears.Heard != nil && *s.hears.Heard <= seconds
 }
 
@@ -134,7 +134,7 @@ func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Findin
 		if send.Retransmissions == 0 { // it may have been sent before the receiver has started
 			return nil
 		}
-		if s.arrives(l.v, send.Seconds-firstRetransmission) {
+		if s.arrives(send.Seconds - firstRetransmission) {
 			if l.v.waitsElsewhere(s.other, s.rank) { // in which it drops the request
 				return nil
 			}
@@ -176,7 +176,7 @@ func (l *link) extended() *Finding {
 		}
 		long := s.sends.Extended != nil && s.sends.Extended.InFlight > 0
 		back := side{s.other, s.rank, s.hears, s.sends}
-		if s.arrives(l.v, seconds/2) && !back.arrives(l.v, seconds) {
+		if s.arrives(seconds/2) && !back.arrives(seconds) {
 			return l.lost(back, 0, seconds, false)
 		}
 		return l.lost(s, 0, seconds, long)
@@ -221,7 +221,7 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 		return l.open(LostPacket, append(list, infer.Possibility{Cause: infer.Restarted, Rank: young, Other: s.rank + s.other - young,
 			Text: fmt.Sprintf("rank %d was started %s ago", young, words.Duration(up))})...)
 	}
-	if s.arrives(l.v, seconds) {
+	if s.arrives(seconds) {
 		lost := infer.Possibility{Cause: infer.Lost, Rank: s.rank, Other: s.other,
 			Text: fmt.Sprintf("%s from rank %d to rank %d was lost", what, s.rank, s.other)}
 		if long {

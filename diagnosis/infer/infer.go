@@ -113,7 +113,8 @@ func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
 			rank, other = other, rank
 		}
 		p := Possibility{h.cause, rank, other, h.text(o)}
-		if h.cause == Ended && o.Heard == nil { // most often, what has never been heard of has not been started
+		// What does not answer most often does not run.
+		if (o.Heard == nil || o.Answers == No) && (h.cause == Ended || h.cause == Stopped && o.Heard != nil) {
 			left = slices.Insert(left, 0, p)
 			continue
 		}

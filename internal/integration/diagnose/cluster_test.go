@@ -197,10 +197,8 @@ type node struct {
 	program *program
 	// stopped: its process is, by a signal. gone: it has ended, or never begun.
 	stopped, gone bool
-	deaf          bool        // its host drops what arrives: its socket's buffer is full
-	socket        []*datagram // what has arrived while it was stopped
-	room          int         // of that, in datagrams; 0 is no bound
-	otherProfile  int         // the rank for which it is configured with the other profile, plus one; 0 is none
+	deaf          bool // its host drops what arrives: its socket's buffer is full
+	otherProfile  int  // the rank for which it is configured with the other profile, plus one; 0 is none
 	seen          []sighting
 	starts        int
 }
@@ -239,8 +237,7 @@ func (n *node) due() time.Duration {
 func (n *node) arrive(d *datagram) {
 	switch {
 	case n.gone || n.deaf:
-	case n.stopped:
-		n.socket = append(n.socket, d)
+	case n.stopped: // for good
 	default:
 		n.driver.datagram(n.rankOf(d.from), d)
 	}
@@ -259,16 +256,6 @@ func (n *node) rankOf(a netip.AddrPort) int {
 // send sends a datagram to a rank.
 func (n *node) send(rank int, b []byte) { n.c.transmit(n, n.ranks[rank], b) }
 
-// resume lets a stopped process run.
-func (n *node) resume() {
-	n.stopped = false
-	waiting := n.socket
-	n.socket = nil
-	for _, d := range waiting {
-		n.arrive(d)
-	}
-}
-
 // kill ends the process of a node.
 func (n *node) kill() {
 	n.gone = true
@@ -277,7 +264,7 @@ func (n *node) kill() {
 
 // restart starts the node again, with its program from the beginning.
 func (n *node) restart() {
-	n.gone, n.stopped, n.socket = false, false, nil
+	n.gone, n.stopped = false, false
 	n.make()
 	n.program.restart()
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 )
 
 var (
@@ -30,9 +28,6 @@ const few = 10
 // TestDiagnose: no answer is certain and wrong, and hardly a list is without the truth. With the default seeds, the numbers
 // of answers are those of testdata/answers.txt: a hypothesis that is taken out, or one of its contradictions, changes them.
 func TestDiagnose(t *testing.T) {
-	if race.Enabled && *seeds == defaultSeeds {
-		*seeds = 50 // the detector takes ten times as long, and there is one goroutine a cluster
-	}
 	all := simulateAll()
 	r := newResults(all)
 	r.log(t)

@@ -264,11 +264,9 @@ func (c *cluster) class(t truth, v vantage, consequences []truth) string {
 	if len(cause) == 0 {
 		return string(t.fault)
 	}
-	away := t.other < 0 && !known(t.rank) || t.other >= 0 && (known(t.rank) || known(t.other))
 	for _, rank := range c.hung() { // the rank at fault is not the one that is waited for
 		if n := c.nodes[rank]; known(rank) && n.kind.ours() && n.program.current.call == 0 {
-			away = n.program.current.peer == t.rank || n.program.current.peer == t.other || t.rank == rank
-			if !away {
+			if peer := n.program.current.peer; peer != t.rank && peer != t.other && rank != t.rank {
 				return diagnosis.WaitsElsewhere
 			}
 			break

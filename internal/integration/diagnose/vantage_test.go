@@ -152,10 +152,7 @@ func (c *cluster) vantages() (list []vantage) {
 // asking has a rank ask all others over its links, which takes time.
 func (c *cluster) asking(n *node) vantage {
 	e := n.driver.(*engine)
-	var others []int
-	for _, o := range n.others() {
-		others = append(others, o)
-	}
+	others := n.others()
 	answered := false
 	var q *core.Question
 	e.event(func() { q = e.core.Reports.Ask(others, func() { answered = true }) })
