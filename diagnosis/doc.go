@@ -4,9 +4,10 @@
 //
 // The files, in the order in which a diagnosis is made: source.go has what was asked, view.go
 // joins the states, edges.go makes the graph of them, causes.go is the table of causes with
-// what shows each in the state of a pair (pair.go, calls.go, peer.go), roots.go follows the
-// graph, words.go puts it into words.
+// what proves each in the states of a pair (pair.go, calls.go), transit.go explains messages
+// whose two ranks are known, roots.go follows the graph to the ranks at its ends (peer.go, and
+// unknown.go where nothing is known of one), words.go puts it into words.
 //
-// It is pure: it asks nobody, and has no clock. It never guesses from a state that is not
-// known: a rank that was not asked is named as such.
+// It is pure: it asks nobody, and has no clock. It never calls a cause certain that another
+// one explains as well: package infer lists those that are left.
 package diagnosis

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
-	"github.com/zrlmpi/zrlmpid/mpe/core"
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
@@ -28,7 +28,7 @@ func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.Asked {
 				a.Report, reports[i].Err = state.DecodePublic(reports[i].Report, rank, len(r.Config.Ranks))
 			}
 			if reports[i].Err != nil {
-				a.Reason, a.Unanswered = reports[i].Err.Error(), errors.Is(reports[i].Err, core.ErrNoReport)
+				a.Reason, a.Unanswered = reports[i].Err.Error(), errors.Is(reports[i].Err, mpe.ErrNoReport)
 			}
 			continue
 		}
