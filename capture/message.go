@@ -170,7 +170,9 @@ func (m *message) data(e *Event) {
 // until then it may still be retransmitted.
 func (f *flow) end(m *message, e *Event, complete bool) {
 	e.Message = m.ID
-	m.Complete = complete
+	if m.Complete = complete; !complete {
+		m.Ended = e.Time
+	}
 	f.msg, f.last = nil, m
 	if f.pair != nil && !f.pair.RecvIdle() {
 		f.pair = nil // it still waits for a part that was not recorded

@@ -91,7 +91,7 @@ func (l *Live) call(c *endedCall) {
 }
 
 func (l *Live) message(m *capture.Message) {
-	p := ofHandshake(m, l.tracker.Start().UnixNano(), l.tracker.End().UnixNano())
+	p := ofHandshake(m, time.Unix(0, 0), l.tracker.Start().UnixNano(), l.tracker.End().UnixNano())
 	l.passage(&p)
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Write writes the messages, calls, findings and lengths of queues of a report. Times are in nanoseconds since the first packet of the
-// recording, or since a call that was posted before. Messages and calls that have not ended last until the end of the recording.
+// recording, or since a call that was posted before. Messages and calls that are open at the end last until the end of the recording.
 func Write(to io.Writer, r *capture.Report) error {
 	t := newTrace(to)
 	calls := t.allCalls(r)
@@ -29,7 +29,7 @@ func Write(to io.Writer, r *capture.Report) error {
 	end := start + nanoseconds(r.Summary.Seconds)
 	all := make([]passage, 0, len(r.Messages)+len(r.Extended))
 	for i := range r.Messages {
-		all = append(all, ofHandshake(&r.Messages[i], start, end))
+		all = append(all, ofHandshake(&r.Messages[i], since, start, end))
 	}
 	for i := range r.Extended {
 		all = append(all, ofExtended(&r.Extended[i], int64(i), since))
@@ -171,8 +171,9 @@ type passage struct {
 	begun  int64
 }
 
-// ofHandshake is a message of a profile with handshake, in a recording that begins and ends at these times.
-func ofHandshake(m *capture.Message, start, end int64) passage {
+// ofHandshake is a message of a profile with handshake, in a recording that begins and ends at these times since one. A message
+// without an ACK lasts until its pair goes on.
+func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage {
 	p := passage{
 		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),
 		notes: []annotation{
@@ -196,6 +197,8 @@ func ofHandshake(m *capture.Message, start, end int64) passage {
 	switch {
 	case m.Phases.Total != nil:
 		p.to = p.from + nanoseconds(*m.Phases.Total)
+	case !m.Ended.IsZero():
+		p.to = int64(m.Ended.Sub(since))
 	case !m.Complete:
 		p.to = end
 	}

@@ -5,14 +5,20 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/capturetest"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -105,6 +111,44 @@ func TestNesting(t *testing.T) {
 	}
 	if len(counters) != 4 || last != 3e9 {
 		t.Errorf("%d counters, the last event at %d", len(counters), last)
+	}
+}
+
+// TestWithoutAck: a message without an ACK ends where its pair goes on, so that messages of a pair share a track.
+func TestWithoutAck(t *testing.T) {
+	c := capturetest.New(capturetest.Ethernet)
+	const messages = 20
+	for i := range messages {
+		c.Message(time.Unix(1700000000+int64(i), 0), capturetest.Message{
+			Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
+			Words: 3, Shape: protocol.CPUShape(),
+		})
+		c.Drop(len(c.Packets)) // the ACK
+	}
+	src, err := capture.Options{}.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{})), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := capture.NewAnalysis("test", capture.AnalysisOptions{KeepMessages: messages})
+	if err := a.Follow(src); err != nil {
+		t.Fatal(err)
+	}
+	r := a.Report()
+	if len(r.Messages) != messages || r.Messages[0].Complete {
+		t.Fatalf("%d messages, the first is %+v", len(r.Messages), r.Messages[0])
+	}
+	var trace bytes.Buffer
+	if err := Write(&trace, r); err != nil {
+		t.Fatal(err)
+	}
+	tracks := map[string]bool{}
+	for _, p := range packets(t, trace.Bytes()) {
+		if strings.Contains(p.name, "to rank") || strings.Contains(p.name, "from rank") {
+			tracks[p.name] = true
+		}
+	}
+	if len(tracks) != 2 { // of the sender, and of the receiver
+		t.Errorf("%d tracks: %v", len(tracks), slices.Sorted(maps.Keys(tracks)))
 	}
 }
 
