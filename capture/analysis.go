@@ -49,7 +49,7 @@ type Analysis struct {
 	perKind   map[Kind]int
 	all       pairSummary
 	pairs     map[[2]int]*pairSummary
-	truncated *TruncatedError
+	truncated error // of a recording that was cut off, or is corrupt from some place on
 	stats     Stats
 }
 
@@ -94,13 +94,15 @@ func (a *Analysis) Note(n pcapng.RankNote) {
 	}
 }
 
-// Follow analyses a whole source. A recording that was cut off is analysed up to
-// the cut, and is no error: Report says so.
+// Follow analyses a whole source. A recording that was cut off, or is corrupt behind its first packets, is analysed up to there,
+// and is no error: Report says so.
 func (a *Analysis) Follow(src Source) error {
 	err := a.tracker.Follow(src)
 	a.stats = src.Stats()
-	if cut, ok := errors.AsType[*TruncatedError](err); ok {
-		a.truncated = cut
+	_, cut := errors.AsType[*TruncatedError](err)
+	corrupt, _ := errors.AsType[*FormatError](err)
+	if cut || corrupt != nil && corrupt.Packet > 0 {
+		a.truncated = err
 		return nil
 	}
 	return err
@@ -196,7 +198,7 @@ type Summary struct {
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Seconds is the time from the first unit to the last.
 	Seconds float64 `json:"span_seconds"`
-	// Truncated says where the recording was cut off, if it was.
+	// Truncated says where the recording was cut off or is corrupt, if it is. Nothing behind that was read.
 	Truncated string `json:"truncated,omitempty"`
 	// FindingsByKind counts the findings, those that are not listed too.
 	FindingsByKind map[Kind]int `json:"findings_by_kind,omitempty"`

@@ -1,9 +1,6 @@
 package capture
 
 import (
-	"bufio"
-	"compress/flate"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +22,7 @@ type Options struct {
 	OnNote func(pcapng.RankNote)
 }
 
-// OpenFile opens a pcap or pcapng file, or one of them compressed with gzip; "-"
+// OpenFile opens a pcap or pcapng file, or one of them compressed with gzip, zstd, xz or lz4, whatever its name is; "-"
 // is standard input. Its error is a *FormatError if the file is something else.
 func (o Options) OpenFile(path string) (Source, error) {
 	if path == "-" {
@@ -52,7 +49,7 @@ func (o Options) NewReader(r io.Reader, name string) (Source, error) {
 func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, error) {
 	s := &source{decoder: newDecoder(o), name: name, closer: c}
 	var err error
-	if r, err = s.decompress(r); err == nil {
+	if r, s.format, err = decompress(r); err == nil {
 		var file pcapng.Reader
 		if file, err = pcapng.NewReader(r, o.OnNote); err == nil {
 			s.records, s.about, s.anyPort = file, file.About(), len(o.Ports) == 0
@@ -74,7 +71,7 @@ type source struct {
 	name       string
 	records    records
 	closer     io.Closer
-	compressed bool
+	format     string // in which it is compressed, or ""
 	rec        pcapng.Record
 	decoder    *decoder
 	stats      Stats
@@ -120,18 +117,19 @@ func (s *source) Next(u *pcapng.Unit) error {
 func (s *source) explain(err error) error {
 	offset := int64(unknownOffset)
 	at, _ := errors.AsType[*pcapng.Error](err)
-	if at != nil && !s.compressed {
+	if at != nil && s.format == "" {
 		offset = at.Offset
 	}
+	corrupt, _ := errors.AsType[*corruptError](err)
 	switch {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &TruncatedError{Name: s.name, Packet: s.stats.Packets, Offset: offset, Err: io.ErrUnexpectedEOF}
-	case s.compressed && isGzipError(err):
+	case corrupt != nil:
 		return &FormatError{
 			Name: s.name, Packet: s.stats.Packets, Offset: unknownOffset,
-			Reason: "corrupt gzip file", Err: errors.Unwrap(err),
+			Reason: "corrupt " + corrupt.format + " file", Err: corrupt.err,
 		}
 	case at != nil && at.Err == nil:
 		return &FormatError{Name: s.name, Packet: s.stats.Packets, Offset: offset, Reason: at.Reason}
@@ -139,29 +137,6 @@ func (s *source) explain(err error) error {
 		err = at.Err
 	}
 	return fmt.Errorf("%s: read recording, after %s: %w", s.name, counted(s.stats.Packets, "packet"), err)
-}
-
-func isGzipError(err error) bool {
-	var corrupt flate.CorruptInputError
-	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
-}
-
-// decompress examines the first bytes of r, and unpacks gzip.
-func (s *source) decompress(r io.Reader) (io.Reader, error) {
-	b := bufio.NewReaderSize(r, 64<<10)
-	magic, err := b.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, &pcapng.Error{Err: err}
-	}
-	if len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
-		return b, nil
-	}
-	s.compressed = true
-	z, err := gzip.NewReader(b)
-	if err != nil {
-		return nil, &pcapng.Error{Err: err}
-	}
-	return z, nil
 }
 
 // Stats implements Source.

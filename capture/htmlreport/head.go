@@ -45,7 +45,7 @@ func newHead(r *capture.Report) head {
 		{"Retransmissions", count(s.All.Retransmissions), ""},
 	}
 	if s.Truncated != "" {
-		h.Notices = append(h.Notices, "The recording is cut off: "+strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about the part before the cut.")
+		h.Notices = append(h.Notices, "Only the beginning of the recording could be read: "+strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about that.")
 	}
 	if s.MessagesNotListed > 0 {
 		h.Notices = append(h.Notices, fmt.Sprintf("%s of %s are not listed here, nor drawn, nor in the charts; the numbers above and the table of pairs include them.",
@@ -70,7 +70,7 @@ func verdict(r *capture.Report) (text, state string) {
 	case n > 0:
 		return plural(n, "finding"), "found"
 	case r.Summary.Truncated != "":
-		return "no findings up to where the recording is cut off", "cut"
+		return "no findings in what could be read of the recording", "cut"
 	case r.Summary.All.Messages == 0 && len(r.Summary.Extended) == 0:
 		return "no messages in this recording", "cut"
 	}

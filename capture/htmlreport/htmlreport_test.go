@@ -115,7 +115,7 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 		want   []string
 	}{
 		{"clean", clean, []string{`<p class="verdict clean" id="verdict">clean</p>`, "synthetic-20.pcap"}},
-		{"cut", cut, []string{"no findings up to where the recording is cut off", "packet 71 ends after 12 bytes"}},
+		{"cut", cut, []string{"no findings in what could be read of the recording", "packet 71 ends after 12 bytes"}},
 		{"one", one, []string{">1 finding<"}},
 		{"more", more, []string{"19 findings", "1\u202f234\u202f567 of ", "5 findings more"}},
 		{"empty", &capture.Report{}, []string{"no messages in this recording", "standard input"}},

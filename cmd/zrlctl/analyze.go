@@ -38,15 +38,16 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Use: "analyze FILE|- | analyze -i INTERFACE", Short: "Analyze a recording: messages, phases, problems, waiting ranks",
 		Long: `Print a row for each message of a recording with the time of each phase of its
 handshake, a summary, and findings: losses, retransmissions, mismatches, and which rank
-waits for what from which rank at the end. Input is pcap or pcapng, optionally gzip, with
-VLANs, VXLAN and IP fragments; with -i an interface, until interrupted: messages,
-problems, and ranks that wait for more than a second are printed as they come.
+waits for what from which rank at the end. Input is pcap or pcapng, as it is or compressed
+with gzip, zstd, xz or lz4, with VLANs, VXLAN and IP fragments; with -i an interface, until
+interrupted: messages, problems, and ranks that wait for more than a second are printed as
+they come.
 
 Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
 last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
 
-Exit codes: 0 no problems found, 1 problems found, 2 the recording cannot be read, or has no
-packet of ZRLMPI.`,
+Exit codes: 0 no problems found, 1 problems found, or the recording is cut off or corrupt
+behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
 		Example: `  zrlctl analyze trace.pcap
   zrlctl analyze trace.pcapng --html report.html
   zrlctl analyze trace.pcapng --perfetto trace.perfetto-trace

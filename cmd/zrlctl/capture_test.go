@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +24,15 @@ func TestPacketTools(t *testing.T) {
 	}
 	cut := filepath.Join(dir, "cut.pcap")
 	if err := os.WriteFile(cut, whole[:len(whole)-100], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	corrupt := filepath.Join(dir, "corrupt.pcap") // from the length of packet 20 on
+	at, damaged := 24, bytes.Clone(whole)
+	for range 19 {
+		at += 16 + int(binary.LittleEndian.Uint32(whole[at+8:]))
+	}
+	damaged[at+11] = 0xff
+	if err := os.WriteFile(corrupt, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	noPackets := filepath.Join(dir, "empty.pcap")
@@ -66,6 +78,8 @@ func TestPacketTools(t *testing.T) {
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
 		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`, stderr: `24 packets, [\d.]+ k?B`},
 		{args: "analyze " + cut, code: exitFailure, stdout: `(?s)cut off .*after 34 packets.*the recording ends here: rank \d waits for `},
+		{args: "analyze " + corrupt, code: exitFailure, stdout: fmt.Sprintf(`(?s)4 messages, 3 complete.*corrupt at byte %d, after 19 packets: a packet claims .*the recording ends here: rank \d waits for `, at)},
+		{args: "analyze --json " + corrupt, code: exitFailure, stdout: fmt.Sprintf(`"truncated":"[^"]*corrupt at byte %d, after 19 packets: `, at)},
 		{args: "analyze main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
 		{args: "analyze --limit -1 " + cut, code: exitUsage, stderr: `--limit -1`},
 		{args: "analyze --profile v1 " + cut, code: exitUsage, stderr: `unknown profile`},

@@ -1,0 +1,275 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/ulikunitz/xz"
+)
+
+// maxWindow is the longest history in bytes that a compressed file may ask for: that of zstd -22 or --long, and twice that of xz -9.
+// Decompression needs no more memory than a few times this, whatever the file claims.
+const maxWindow = 128 << 20
+
+// compression is a format in which recordings are compressed.
+type compression struct {
+	name  string
+	magic string
+	open  func(*bufio.Reader) (io.Reader, error)
+}
+
+// compressions are known by their first bytes, whatever the name of the file.
+var compressions = []compression{
+	{"gzip", "\x1f\x8b", func(b *bufio.Reader) (io.Reader, error) { return gzip.NewReader(b) }},
+	{"zstd", "\x28\xb5\x2f\xfd", func(b *bufio.Reader) (io.Reader, error) {
+		return zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeBuffersBelow(0))
+	}},
+	{"xz", xzMagic, func(b *bufio.Reader) (io.Reader, error) { return xz.NewReader(&xzGuard{b: b}) }},
+	{"lz4", "\x04\x22\x4d\x18", func(b *bufio.Reader) (io.Reader, error) {
+		z := lz4.NewReader(b)
+		return z, z.Apply(lz4.ConcurrencyOption(1))
+	}},
+}
+
+// compressedReader reads a compressed file. Its error is io.EOF at the end, io.ErrUnexpectedEOF if the file is cut off, that of the
+// file if it cannot be read, and a *corruptError otherwise.
+type compressedReader struct {
+	format string
+	in     *inputReader
+	out    io.Reader
+}
+
+// corruptError says that a file cannot be decompressed from some place on.
+type corruptError struct {
+	format string
+	err    error
+}
+
+func (e *corruptError) Error() string { return fmt.Sprintf("corrupt %s file: %v", e.format, e.err) }
+func (e *corruptError) Unwrap() error { return e.err }
+
+// inputReader keeps the error of the file that is read, which decompressors may hide.
+type inputReader struct {
+	r   io.Reader
+	err error
+}
+
+func (i *inputReader) Read(p []byte) (int, error) {
+	n, err := i.r.Read(p)
+	if err != nil {
+		i.err = err
+	}
+	return n, err
+}
+
+// decompress examines the first bytes of r, and decompresses the formats that it knows. The name of the format is "" if r is not
+// compressed.
+func decompress(r io.Reader) (out io.Reader, format string, err error) {
+	in := &inputReader{r: r}
+	b := bufio.NewReaderSize(in, 64<<10)
+	start, err := b.Peek(6)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, "", err
+	}
+	for _, c := range compressions {
+		if !bytes.HasPrefix(start, []byte(c.magic)) {
+			continue
+		}
+		z := &compressedReader{format: c.name, in: in}
+		if z.out, err = c.open(b); err != nil {
+			return nil, c.name, z.failed(err)
+		}
+		return z, c.name, nil
+	}
+	return b, "", nil
+}
+
+func (z *compressedReader) Read(p []byte) (int, error) {
+	n, err := z.out.Read(p)
+	if err != nil {
+		err = z.failed(err)
+	}
+	return n, err
+}
+
+// failed returns the error for one of a decompressor.
+func (z *compressedReader) failed(err error) error {
+	switch {
+	case err == io.EOF: //nolint:errorlint // as a Reader returns it
+		return err
+	case z.in.err != nil && !errors.Is(z.in.err, io.EOF):
+		return z.in.err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return io.ErrUnexpectedEOF
+	}
+	return &corruptError{z.format, err}
+}
+
+const xzMagic = "\xfd7zXZ\x00"
+
+var (
+	errXZWindow  = fmt.Errorf("it needs a dictionary of more than %d MiB, or too many of them", maxWindow>>20)
+	errXZFilters = errors.New("it has filters beside LZMA2")
+	errXZIndex   = errors.New("its index is invalid")
+)
+
+// maxWindowPerByte is how many bytes of dictionaries a file of many blocks may ask for, for each of its bytes: each block takes its
+// own. Blocks of zeros that xz -T writes need a third of that.
+const maxWindowPerByte = 8192
+
+// xzGuard passes an xz file on up to a block whose dictionary is too long. The decompressor would take memory for it as the file
+// claims, up to 4 GiB.
+type xzGuard struct {
+	b *bufio.Reader
+	// next reads what the file has next, and returns its length. left is what is still to be passed on of that.
+	next func(*xzGuard) (int, error)
+	left int
+	// check is the length of a block's checksum, size that of its chunks so far.
+	check, size int
+	// passed is how many bytes were passed on, and windows the sum of the dictionaries of all blocks.
+	passed, windows uint64
+	// numbers is how many numbers of the index are still to come, and index the length of the index so far, modulo 4.
+	numbers uint64
+	index   int
+}
+
+func (g *xzGuard) Read(p []byte) (int, error) {
+	for g.left == 0 {
+		next := g.next
+		if next == nil {
+			next = (*xzGuard).stream
+		}
+		n, err := next(g)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if err != nil { // the decompressor says what is missing
+			return g.b.Read(p)
+		}
+		g.left = n
+	}
+	n, err := g.b.Read(p[:min(len(p), g.left)])
+	g.left -= n
+	g.passed += uint64(n)
+	return n, err
+}
+
+// stream reads the header of a stream, or the padding before it.
+func (g *xzGuard) stream() (int, error) {
+	g.next = (*xzGuard).stream
+	h, err := g.b.Peek(12)
+	if len(h) >= 4 && binary.LittleEndian.Uint32(h) == 0 {
+		return 4, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	// The length of a checksum by its kind.
+	g.check = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}[h[7]&0xf]
+	g.next = (*xzGuard).block
+	return len(h), nil
+}
+
+// block reads the header of a block, or the beginning of the index behind the last one.
+func (g *xzGuard) block() (int, error) {
+	h, err := g.b.Peek(1)
+	if err != nil {
+		return 0, err
+	}
+	if h[0] == 0 {
+		g.index, g.numbers, g.next = 1, 0, (*xzGuard).records
+		return 1, nil
+	}
+	if h, err = g.b.Peek((int(h[0]) + 1) * 4); err != nil {
+		return 0, err
+	}
+	at := 2
+	for flag := byte(0x40); flag != 0; flag <<= 1 { // the optional sizes
+		if h[1]&flag != 0 {
+			_, n := binary.Uvarint(h[at:])
+			at += max(n, 0)
+		}
+	}
+	const lzma2 = 0x21
+	if h[1]&3 != 0 || at+3 > len(h) || h[at] != lzma2 || h[at+1] != 1 {
+		return 0, errXZFilters
+	}
+	bits := h[at+2]
+	window := uint64(2|bits&1) << (bits/2 + 11)
+	if g.windows += window; window > maxWindow || g.windows > 4*maxWindow+maxWindowPerByte*g.passed {
+		return 0, errXZWindow
+	}
+	g.size = 0
+	g.next = (*xzGuard).chunk
+	return len(h), nil
+}
+
+// chunk reads the header of a chunk of a block. Behind the last one are padding and the checksum.
+func (g *xzGuard) chunk() (int, error) {
+	h, err := g.b.Peek(1)
+	if err != nil {
+		return 0, err
+	}
+	n := 1
+	switch control := h[0]; {
+	case control == 0:
+		g.next = (*xzGuard).block
+		g.size++
+		return 1 + (4-g.size%4)%4 + g.check, nil
+	case control < 0x80: // not compressed
+		if h, err = g.b.Peek(3); err != nil {
+			return 0, err
+		}
+		n = 3 + int(binary.BigEndian.Uint16(h[1:])) + 1
+	default:
+		if h, err = g.b.Peek(5); err != nil {
+			return 0, err
+		}
+		n = 5 + int(binary.BigEndian.Uint16(h[3:])) + 1
+		if control >= 0xc0 { // with properties
+			n++
+		}
+	}
+	g.size = (g.size + n) % 4
+	return n, nil
+}
+
+// records reads how many records the index has, of two numbers each.
+func (g *xzGuard) records() (int, error) {
+	v, n, err := g.number()
+	if v > 1<<60 {
+		return 0, errXZIndex
+	}
+	g.numbers, g.next = 2*v, (*xzGuard).record
+	return n, err
+}
+
+// record reads a number of the index. Behind the last one are padding, a checksum and the end of the stream.
+func (g *xzGuard) record() (int, error) {
+	if g.numbers == 0 {
+		g.next = (*xzGuard).stream
+		return (4-g.index)%4 + 4 + 12, nil
+	}
+	g.numbers--
+	_, n, err := g.number()
+	return n, err
+}
+
+func (g *xzGuard) number() (v uint64, n int, err error) {
+	h, err := g.b.Peek(binary.MaxVarintLen64 - 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	if v, n = binary.Uvarint(h); n <= 0 {
+		return 0, 0, errXZIndex
+	}
+	g.index = (g.index + n) % 4
+	return v, n, nil
+}
