@@ -94,11 +94,16 @@ func (a *Analysis) Note(n pcapng.RankNote) {
 	}
 }
 
-// Follow analyses a whole source. A recording that was cut off, or is corrupt behind its first packets, is analysed up to there,
-// and is no error: Report says so.
+// Follow analyses a whole source. A recording that was cut off, or is corrupt behind its first packets, is analysed up
+// to there, and is no error: Report says so.
 func (a *Analysis) Follow(src Source) error {
 	err := a.tracker.Follow(src)
 	a.stats = src.Stats()
+	if j := a.stats.Joined; j != nil {
+		for i := range j.OneWay {
+			a.finding(&Finding{Kind: LostPacket, Packets: []int64{}, Text: j.OneWay[i].text()})
+		}
+	}
 	_, cut := errors.AsType[*TruncatedError](err)
 	corrupt, _ := errors.AsType[*FormatError](err)
 	if cut || corrupt != nil && corrupt.Packet > 0 {
@@ -174,8 +179,10 @@ func (a *Analysis) finding(f *Finding) {
 type Report struct {
 	Source string `json:"source"`
 	// Comment is what the recording says of itself.
-	Comment  string    `json:"comment,omitempty"`
-	Start    time.Time `json:"start"`
+	Comment string    `json:"comment,omitempty"`
+	Start   time.Time `json:"start"`
+	// Joined says how several recordings were joined.
+	Joined   *Joined   `json:"joined,omitempty"`
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
 	Findings []Finding `json:"findings"`
@@ -255,7 +262,8 @@ func (a *Analysis) Report() *Report {
 	slices.SortFunc(a.messages, func(x, y Message) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortStableFunc(a.findings, func(x, y Finding) int { return cmp.Compare(x.Time, y.Time) })
 	r := &Report{
-		Source: a.source, Comment: a.stats.Comment, Start: a.tracker.Start(), Messages: a.messages, Findings: a.findings,
+		Source: a.source, Comment: a.stats.Comment, Joined: a.stats.Joined, Start: a.tracker.Start(),
+		Messages: a.messages, Findings: a.findings,
 		Extended: a.extended, Depths: a.depths, Calls: a.calls,
 		Summary: Summary{
 			Packets: a.stats.Packets, Units: a.stats.Units, Bytes: a.stats.Bytes, Skipped: a.tracker.Skipped(a.stats.Skipped), NotFollowed: a.tracker.notFollowed,
@@ -270,7 +278,7 @@ func (a *Analysis) Report() *Report {
 		r.Summary.FindingsNotListed += int64(max(n-maxFindings, 0))
 	}
 	if a.truncated != nil {
-		r.Summary.Truncated = a.truncated.Error()
+		r.Summary.Truncated = oneLine(a.truncated)
 	}
 	for _, p := range a.pairs {
 		r.Summary.Pairs = append(r.Summary.Pairs, p.summary())

@@ -64,7 +64,7 @@ func (f *flow) loseDatagram(m *message) {
 		m.broken, f.sums = &before, nil
 		m.arrival.sums = nil
 	}
-	m.lose("a datagram of DATA")
+	m.lose(datagramOfData)
 }
 
 // arrived says how much of DATA came, and which part of it did not, as far as that is

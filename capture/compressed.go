@@ -14,8 +14,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow is the longest history in bytes that a compressed file may ask for: that of zstd -22 or --long, and twice that of xz -9.
-// Decompression needs no more memory than a few times this, whatever the file claims.
+// maxWindow is the longest history in bytes that a compressed file may ask for: that of zstd -22 or --long, and twice
+// that of xz -9. Decompression needs no more memory than a few times this, whatever the file claims.
 const maxWindow = 128 << 20
 
 // compression is a format in which recordings are compressed.
@@ -29,7 +29,8 @@ type compression struct {
 var compressions = []compression{
 	{"gzip", "\x1f\x8b", func(b *bufio.Reader) (io.Reader, error) { return gzip.NewReader(b) }},
 	{"zstd", "\x28\xb5\x2f\xfd", func(b *bufio.Reader) (io.Reader, error) {
-		return zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeBuffersBelow(0))
+		return zstd.NewReader(b,
+			zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeBuffersBelow(0))
 	}},
 	{"xz", xzMagic, func(b *bufio.Reader) (io.Reader, error) { return xz.NewReader(&xzGuard{b: b}) }},
 	{"lz4", "\x04\x22\x4d\x18", func(b *bufio.Reader) (io.Reader, error) {
@@ -38,8 +39,8 @@ var compressions = []compression{
 	}},
 }
 
-// compressedReader reads a compressed file. Its error is io.EOF at the end, io.ErrUnexpectedEOF if the file is cut off, that of the
-// file if it cannot be read, and a *corruptError otherwise.
+// compressedReader reads a compressed file. Its error is io.EOF at the end, io.ErrUnexpectedEOF if the file is cut
+// off, that of the file if it cannot be read, and a *corruptError otherwise.
 type compressedReader struct {
 	format string
 	in     *inputReader
@@ -69,8 +70,8 @@ func (i *inputReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decompress examines the first bytes of r, and decompresses the formats that it knows. The name of the format is "" if r is not
-// compressed.
+// decompress examines the first bytes of r, and decompresses the formats that it knows. The name of the format is ""
+// if r is not compressed.
 func decompress(r io.Reader) (out io.Reader, format string, err error) {
 	in := &inputReader{r: r}
 	b := bufio.NewReaderSize(in, 64<<10)
@@ -120,12 +121,12 @@ var (
 	errXZIndex   = errors.New("its index is invalid")
 )
 
-// maxWindowPerByte is how many bytes of dictionaries a file of many blocks may ask for, for each of its bytes: each block takes its
-// own. Blocks of zeros that xz -T writes need a third of that.
+// maxWindowPerByte is how many bytes of dictionaries a file of many blocks may ask for, for each of its bytes: each
+// block takes its own. Blocks of zeros that xz -T writes need a third of that.
 const maxWindowPerByte = 8192
 
-// xzGuard passes an xz file on up to a block whose dictionary is too long. The decompressor would take memory for it as the file
-// claims, up to 4 GiB.
+// xzGuard passes an xz file on up to a block whose dictionary is too long. The decompressor would take memory for it
+// as the file claims, up to 4 GiB.
 type xzGuard struct {
 	b *bufio.Reader
 	// next reads what the file has next, and returns its length. left is what is still to be passed on of that.
@@ -217,7 +218,7 @@ func (g *xzGuard) chunk() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := 1
+	var n int
 	switch control := h[0]; {
 	case control == 0:
 		g.next = (*xzGuard).block

@@ -58,8 +58,8 @@ func blocksOfXZ(w io.Writer) (io.WriteCloser, error) {
 	return xz.WriterConfig{BlockSize: 1001, DictCap: 1 << 16}.NewWriter(w)
 }
 
-// TestCompressed: a recording is the same in every format, also if the file is several that were concatenated, and nothing of it
-// is lost where the file is cut off: what was decompressed up to there is read.
+// TestCompressed: a recording is the same in every format, also if the file is several that were concatenated, and
+// nothing of it is lost where the file is cut off: what was decompressed up to there is read.
 func TestCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
@@ -83,7 +83,8 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestCorruptCompressed: a file that is damaged in the middle is read up to the damage, or to the checksum that shows it.
+// TestCorruptCompressed: a file that is damaged in the middle is read up to the damage, or to the checksum that shows
+// it.
 func TestCorruptCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)
 	for i := range 200 {
@@ -103,8 +104,8 @@ func TestCorruptCompressed(t *testing.T) {
 	}
 }
 
-// TestWindowTooLong: a file that asks for more history than the limit is refused before memory is taken for it, also behind its
-// first block, or if many blocks ask for it.
+// TestWindowTooLong: a file that asks for more history than the limit is refused before memory is taken for it, also
+// behind its first block, or if many blocks ask for it.
 func TestWindowTooLong(t *testing.T) {
 	file := capturetest.New(capturetest.Raw).UDP(noon, addrA, addrB, pattern(3000)).Pcap(capturetest.Format{})
 	// withWindow returns an xz file whose first block claims the dictionary.

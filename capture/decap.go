@@ -43,6 +43,11 @@ type decoder struct {
 	tunnels  int
 	unit     *pcapng.Unit
 	allPorts bool
+	// id is the identification of the innermost IPv4 packet, or 0.
+	id uint16
+	// segments: TCP segments are not put in order, but left in segment.
+	segments bool
+	segment  flowSegment
 }
 
 func newDecoder(o Options) *decoder {
@@ -74,7 +79,7 @@ func (d *decoder) wanted(src, dst uint16) bool {
 
 // decode takes one packet apart and, if it completes a unit, fills in u.
 func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) verdict {
-	d.now, d.packet, d.unit, d.tunnels = rec.Time, packet, u, 0
+	d.now, d.packet, d.unit, d.tunnels, d.id = rec.Time, packet, u, 0, 0
 	d.cut = max(min(rec.Wire, pcapng.MaxPacket)-len(rec.Data), 0)
 	d.frags.recycle()
 	d.skipped.byVerdict[skipFragment] += d.frags.expire(d.now)

@@ -40,12 +40,13 @@ func (d *decoder) ipv4(b []byte) verdict {
 	e := ends{netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))}
 	length := total - header
 	payload := b[header:min(total, len(b))]
+	d.id = binary.BigEndian.Uint16(b[4:])
 	frag, proto := binary.BigEndian.Uint16(b[6:]), b[9]
 	if frag&0x3fff == 0 {
 		return d.transport(e, proto, payload, length)
 	}
 	f := fragment{
-		key:    fragKey{ends: e, id: uint32(binary.BigEndian.Uint16(b[4:])), proto: proto},
+		key:    fragKey{ends: e, id: uint32(d.id), proto: proto},
 		offset: int(frag&0x1fff) * 8, more: frag&0x2000 != 0,
 		data: payload, length: length, proto: proto,
 	}
@@ -71,6 +72,7 @@ func (d *decoder) ipv6(b []byte) verdict {
 	if len(b) < ipv6Header || b[0]>>4 != 6 {
 		return skipMalformed
 	}
+	d.id = 0
 	e := ends{netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))}
 	length := int(binary.BigEndian.Uint16(b[4:]))
 	proto := b[6]

@@ -81,7 +81,10 @@ func (d *decoder) tcpSegment(e ends, b []byte, length int) verdict {
 		packet: d.packet, time: d.now,
 	}
 	s.missing = length - header - len(s.data)
-	return d.tcp.add(
-		tcpFlow{netip.AddrPortFrom(e.src, src), netip.AddrPortFrom(e.dst, dst)},
-		s, b[13]&flagSYN != 0, d.unit)
+	f := tcpFlow{netip.AddrPortFrom(e.src, src), netip.AddrPortFrom(e.dst, dst)}
+	if d.segments {
+		d.segment = flowSegment{f, s, b[13]&flagSYN != 0}
+		return gotSegment
+	}
+	return d.tcp.add(f, s, b[13]&flagSYN != 0, d.unit)
 }

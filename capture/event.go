@@ -66,4 +66,26 @@ type Event struct {
 	Extended *Extended
 	// Data are the bytes themselves.
 	Data []byte
+	// Trail is the unit's: where several recordings have seen it, or nil.
+	Trail *pcapng.Trail
+}
+
+// fate says what became of the packet between several recordings.
+func (e *Event) fate() pcapng.Fate {
+	if e.Trail == nil {
+		return pcapng.FateUnknown
+	}
+	return e.Trail.Fate
+}
+
+// isCopy reports whether a packet that equals one a time ago is a copy that the network made, rather than a
+// retransmission: if several recordings do not show it, by that time.
+func (e *Event) isCopy(since time.Duration) bool {
+	switch e.fate() {
+	case pcapng.Copied:
+		return true
+	case pcapng.Delivered, pcapng.Lost: // it has left its sender
+		return false
+	}
+	return since < duplicateWindow
 }

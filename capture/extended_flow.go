@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -32,7 +33,10 @@ type extFlow struct {
 	open     map[uint32]*extMessage
 	// retransmitted, lost and copied are the first packets of each kind.
 	retransmitted, lost, copied packetSample
-	bye                         bool
+	// gone are packets that several recordings show to be lost between the places goneFrom and goneTo.
+	gone             packetSample
+	goneFrom, goneTo string
+	bye              bool
 	// blind is true if packets of the pair are not in the recording although they
 	// were on the wire: it cannot show what was lost, or never came.
 	blind bool
@@ -83,6 +87,11 @@ func (f *extFlow) packet(e *Event, back *extFlow) {
 	}
 	if h.Type == protocol.Ack {
 		f.counts.Acks++
+	}
+	if e.fate() == pcapng.Lost { // its receiver has nothing of it
+		f.gone.add(e)
+		f.goneFrom, f.goneTo = e.Trail.From, e.Trail.To
+		return
 	}
 	if h.Type == protocol.Error && h.Code() == protocol.CodeClose {
 		f.closed(e, back)

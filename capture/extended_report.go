@@ -78,7 +78,10 @@ func (t *Tracker) Extended() []ExtendedPair {
 // judgeExtended reports what was retransmitted, and what is open at the end.
 func (t *Tracker) judgeExtended() {
 	for _, f := range t.extendedFlows() {
-		if !f.blind {
+		if f.gone.n > 0 {
+			f.judgeSample(LostPacket, &f.gone, fmt.Sprintf("lost between %s and %s", f.goneFrom, f.goneTo))
+		}
+		if !f.blind && f.lost.n > f.gone.n {
 			f.judgeSample(LostPacket, &f.lost, "retransmitted, and the original is not in the recording: lost before the place of the recording")
 		}
 		f.judgeSample(RetransmittedPacket, &f.retransmitted, "retransmitted: lost after the place of the recording, or not acknowledged in time")

@@ -107,15 +107,19 @@ func (f *flow) request(e *Event) {
 	f.sent, f.redo = true, false
 	f.reportUnsolicited()
 	f.wasNext(e)
-	if m := f.msg; m != nil && f.requestedAgain(m, e) {
-		return
+	switch m := f.msg; {
+	case m != nil && f.requestedAgain(m, e):
+	case m == nil && f.last != nil && e.fate() == pcapng.Copied:
+		f.copied(f.last, e)
+	default:
+		f.next(e)
 	}
-	f.next(e)
 }
 
 // next begins a message with its SEND_REQUEST.
 func (f *flow) next(e *Event) {
 	m := f.open(e)
+	f.arrives(m, e, protocol.SendRequest)
 	m.request = e.Time
 	m.step(e, "SEND_REQUEST", true, false)
 	if o := f.back.msg; o != nil && o.state == requested && !o.crossed {
@@ -179,7 +183,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 			f.retransmitted(m, e)
 			break
 		}
-		if since < duplicateWindow {
+		if e.isCopy(since) {
 			f.copied(m, e)
 			break
 		}
@@ -193,7 +197,7 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 			m.lose("CLEAR_TO_SEND")
 		}
 	case receiving:
-		if e.Time.Sub(m.lastData) < duplicateWindow {
+		if e.isCopy(e.Time.Sub(m.lastData)) {
 			f.copied(m, e)
 			break
 		}
@@ -202,11 +206,15 @@ func (f *flow) requestedAgain(m *message, e *Event) bool {
 		f.end(m, e, false)
 		return false
 	default:
-		if since < duplicateWindow && f.late == nil {
-			f.late = new(*e)
-			f.late.Data = nil
+		if e.fate() == pcapng.Copied {
+			f.copied(m, e)
+			return true
 		}
-		if f.late != nil && since < duplicateWindow {
+		if e.isCopy(since) && f.late == nil {
+			f.late = new(*e)
+			f.late.Data, f.late.Trail = nil, nil
+		}
+		if f.late != nil && e.isCopy(since) {
 			e.Message, e.Duplicate = m.ID, true
 			return true
 		}
@@ -233,6 +241,11 @@ func (f *flow) clear(e *Event) {
 		e.Reason = handshake.ReasonStale // it answers a SEND_REQUEST that was revoked
 		return
 	}
+	if m == nil && f.last != nil && e.fate() == pcapng.Copied {
+		f.copied(f.last, e)
+		f.holdUnsolicited()
+		return
+	}
 	if m == nil {
 		f.redo = false
 		if f.early.n == 0 {
@@ -246,12 +259,13 @@ func (f *flow) clear(e *Event) {
 		e.Reason = handshake.ReasonStale
 		return
 	}
+	f.arrives(m, e, protocol.ClearToSend)
 	switch since := e.Time.Sub(m.lastClear); {
 	case m.state == requested:
 		m.state, m.clear = cleared, e.Time
 		m.step(e, "CLEAR_TO_SEND", false, false)
 		f.checkCall(m, e)
-	case since < duplicateWindow:
+	case e.isCopy(since):
 		f.copied(m, e)
 		f.holdUnsolicited()
 	default:
@@ -293,9 +307,11 @@ func (f *flow) ack(e *Event) {
 	case m == nil && f.redo:
 		// The answer to a retransmission of the last message.
 		f.redo = false
+		f.arrives(f.last, e, protocol.Ack)
 		f.retransmitted(f.last, e)
 		return
-	case m == nil && f.last != nil && e.Time.Sub(f.last.ack) < duplicateWindow:
+	case m == nil && f.last != nil && e.isCopy(e.Time.Sub(f.last.ack)),
+		m != nil && f.last != nil && m.state == requested && e.fate() == pcapng.Copied:
 		f.copied(f.last, e)
 		f.holdUnsolicited()
 		return
@@ -307,10 +323,17 @@ func (f *flow) ack(e *Event) {
 		}
 		f.holdUnsolicited()
 		return
+	case len(m.gone) > 0 && f.arrives(m, e, protocol.Ack):
+		if m.lost == firstOfData || m.lost == datagramOfData {
+			m.lost, m.broken = "", nil
+		}
 	case m.state == cleared:
 		m.lose("DATA")
 	case m.state == receiving && !m.explained:
 		f.loseDatagram(m)
+	}
+	if len(m.gone) == 0 {
+		f.arrives(m, e, protocol.Ack)
 	}
 	m.ack = e.Time
 	f.acked = max(f.acked, m.longest)
@@ -333,7 +356,11 @@ func (f *flow) copied(m *message, e *Event) {
 		m.verdict("DATA was delivered twice")
 		harm = fmt.Sprintf(", and has %d datagrams", f.shape().Datagrams(m.Words)) + f.harm(m, "", "the second header", "")
 	}
-	f.t.find(DuplicatePacket, e, "%v arrived twice within %v%s", e.Header, duplicateWindow, harm).about(m, e.Packet)
+	text := fmt.Sprintf("within %v", duplicateWindow)
+	if e.fate() == pcapng.Copied {
+		text = fmt.Sprintf("at %s: its copy was made behind %s", e.Trail.To, e.Trail.From)
+	}
+	f.t.find(DuplicatePacket, e, "%v arrived twice %s%s", e.Header, text, harm).about(m, e.Packet)
 }
 
 // checkCall compares an answer's datatype with the request's.

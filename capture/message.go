@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -61,6 +62,15 @@ type message struct {
 	// headless and headlessBytes count continuation datagrams that came without
 	// the one with the header.
 	headless, headlessBytes int64
+	lastPacket              int64 // that has a header
+	// gone are the packets that several recordings show to be lost, lostData how many of them have the header of DATA.
+	// arrived is the last SEND_REQUEST that they show to have arrived, and arrivedAt where.
+	gone      []gonePacket
+	lostData  int
+	arrived   int64
+	arrivedAt string
+	// came counts the packets that have arrived, or may have, by their types.
+	came [protocol.Error + 1]int
 }
 
 // retransmissions are the packets of one kind that a sender has sent since its
@@ -113,6 +123,7 @@ func (f *flow) open(e *Event) *message {
 func (f *flow) retransmitted(m *message, e *Event) {
 	switch e.Header.Type {
 	case protocol.SendRequest:
+		f.arrives(m, e, protocol.SendRequest)
 		m.requests.sent(e.Time)
 		f.t.ranks.retransmitted(f.from, m.requests.n)
 	case protocol.Data:
@@ -143,7 +154,16 @@ func (m *message) verdict(text string) {
 
 // step keeps a packet for the diagram.
 func (m *message) step(e *Event, typ string, fromSender, retransmitted bool) {
-	e.Message = m.ID
+	e.Message, m.lastPacket = m.ID, e.Packet
+	switch e.fate() {
+	case pcapng.Lost:
+		m.lostPacket(e, typ)
+	case pcapng.Delivered:
+		if e.Header.Type == protocol.SendRequest {
+			m.arrived, m.arrivedAt = e.Packet, e.Trail.Seen[len(e.Trail.Seen)-1].Recording
+		}
+	case pcapng.FateUnknown, pcapng.Copied:
+	}
 	if len(m.Steps) >= m.keep {
 		return
 	}
@@ -190,6 +210,8 @@ func (f *flow) reportLast() {
 	case !m.next.IsZero():
 		f.abandoned(m)
 	case m.withdrawn:
+	case len(m.gone) > 0:
+		f.findGone(m)
 	case m.lost != "":
 		m.verdict(m.lost + " lost")
 		f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s was lost, or is not in the recording%s%s", m.ID, m.Src, m.Dst, m.lost, f.lossText(m), f.retransmissionText(m))

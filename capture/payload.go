@@ -25,6 +25,9 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 		e.Reason = handshake.ReasonUnsolicited
 		return
 	}
+	if e.fate() == pcapng.Lost && f.dataLost(e, payload) {
+		return
+	}
 	switch {
 	case m == nil && f.early.n > 0:
 		m = f.open(e)
@@ -42,9 +45,10 @@ func (f *flow) data(e *Event, payload []byte, truncated int) {
 		m.lose("CLEAR_TO_SEND")
 	case m.state == receiving || m.state == received:
 		f.dataAgain(m, e)
-	case m.headless > 0 && e.Time.Sub(m.lastData) >= duplicateWindow:
+	case m.headless > 0 && e.Time.Sub(m.lastData) >= duplicateWindow, m.lostData > 0:
 		f.retransmitted(m, e)
 	}
+	f.arrives(m, e, protocol.Data)
 	first := m.dataPackets == 0 && !e.Retransmitted
 	m.Words, m.sum = e.Header.Size, crc32.Checksum(payload, castagnoli)
 	m.dataPackets++
@@ -76,7 +80,7 @@ func (m *message) sameData(e *Event, payload []byte) bool {
 
 // dataAgain handles DATA of a message that has had it.
 func (f *flow) dataAgain(m *message, e *Event) {
-	if e.Time.Sub(m.lastData) < duplicateWindow {
+	if e.isCopy(e.Time.Sub(m.lastData)) {
 		f.copied(m, e)
 		return
 	}
@@ -99,12 +103,17 @@ func (f *flow) payload(e *Event, b []byte, truncated int) {
 		e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
 		return
 	}
+	if m != nil && e.fate() == pcapng.Lost {
+		e.Message = m.ID
+		m.lostPacket(e, datagramOfData)
+		return
+	}
 	if m != nil && m.state == cleared {
 		// The datagram with the header is not in the recording.
 		m.headless++
 		m.headlessBytes += int64(len(b) + truncated)
 		m.lastData = e.Time
-		m.lose("the first datagram of DATA")
+		m.lose(firstOfData)
 		e.Message, e.Reason = m.ID, handshake.ReasonUnexpectedPayload
 		return
 	}

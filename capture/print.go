@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -50,6 +51,17 @@ type Line struct {
 	Byte   *uint8 `json:"byte,omitempty"`
 	// Extended is the rest of a packet of the extended profile.
 	Extended *ExtendedLine `json:"extended,omitempty"`
+	// Seen has the recordings in which the packet is, if there are several, and Fate is delivered, lost or copied if
+	// they show that.
+	Seen []Seen `json:"seen,omitempty"`
+	Fate string `json:"fate,omitempty"`
+}
+
+// Seen is a packet in one of several recordings, at a time on the clock of the first one.
+type Seen struct {
+	Recording string    `json:"recording"`
+	Packet    int64     `json:"packet"`
+	Time      time.Time `json:"time"`
 }
 
 // Line returns the event for printing as JSON.
@@ -70,6 +82,12 @@ func (e *Event) Line() Line {
 	}
 	if e.InData {
 		l.Offset, l.Bytes, l.Padding, l.Total, l.DataPacket = new(e.Offset), new(e.Bytes), new(e.Padding), new(e.Total), e.DataPacket
+	}
+	if e.Trail != nil {
+		for _, s := range e.Trail.Seen {
+			l.Seen = append(l.Seen, Seen(s))
+		}
+		l.Fate = e.Trail.Fate.String()
 	}
 	l.Reason, l.Revokes = e.reason(), e.revocationText()
 	if e.namesByte() {
@@ -139,7 +157,28 @@ func (e *Event) Text() string {
 		}
 		s.WriteByte(']')
 	}
+	e.trailText(&s)
 	return s.String()
+}
+
+// trailText says where several recordings have seen the packet, and how long it took.
+func (e *Event) trailText(s *strings.Builder) {
+	if e.Trail == nil {
+		return
+	}
+	for i, seen := range e.Trail.Seen {
+		fmt.Fprintf(s, ", %s:%d", seen.Recording, seen.Packet)
+		if i > 0 {
+			fmt.Fprintf(s, " +%.1f µs", float64(seen.Time.Sub(e.Trail.Seen[0].Time).Nanoseconds())/1e3)
+		}
+	}
+	switch e.Trail.Fate {
+	case pcapng.Lost:
+		fmt.Fprintf(s, ", lost before %s", e.Trail.To)
+	case pcapng.Copied:
+		fmt.Fprintf(s, ", copied behind %s", e.Trail.From)
+	case pcapng.FateUnknown, pcapng.Delivered:
+	}
 }
 
 // span prints the bytes of a part: "0–1383", or "none".

@@ -45,6 +45,13 @@ type tcpSegment struct {
 	time    time.Time
 }
 
+// flowSegment is a segment and the stream that it belongs to.
+type flowSegment struct {
+	tcpFlow
+	tcpSegment
+	syn bool
+}
+
 func (s *tcpSegment) length() int { return len(s.data) + s.missing }
 func (s *tcpSegment) cost() int   { return len(s.data) + segmentCost }
 

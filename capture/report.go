@@ -30,8 +30,8 @@ type Message struct {
 	// Verdict says in a few words how the message went: "ok", or what is
 	// wrong with it.
 	Verdict string `json:"verdict"`
-	// Ended is the time of the packet by which the pair went on without an ACK of the message. It is zero if the message is
-	// complete, or open at the end of the recording.
+	// Ended is the time of the packet by which the pair went on without an ACK of the message. It is zero if the
+	// message is complete, or open at the end of the recording.
 	Ended time.Time `json:"-"`
 	// Steps are the message's packets in order, as far as they are kept.
 	Steps []Step `json:"-"`

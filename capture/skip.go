@@ -15,6 +15,8 @@ const (
 	gotUnit verdict = iota
 	// heldBack: the packet is part of a unit that is not complete yet.
 	heldBack
+	// gotSegment: the packet is a segment of a TCP stream, which was not put in order.
+	gotSegment
 	// The rest are the reasons for which a packet is ignored.
 	skipNotIP
 	skipNotUDPTCP

@@ -68,13 +68,13 @@ type records interface {
 
 // source makes units of records.
 type source struct {
-	name       string
-	records    records
-	closer     io.Closer
-	format     string // in which it is compressed, or ""
-	rec        pcapng.Record
-	decoder    *decoder
-	stats      Stats
+	name    string
+	records records
+	closer  io.Closer
+	format  string // in which it is compressed, or ""
+	rec     pcapng.Record
+	decoder *decoder
+	stats   Stats
 	// drops asks a live interface how many packets it has lost.
 	drops func() int64
 	// about is what a file says of itself, or nil. anyPort: the packets of a file of our own, which has no others, are read
@@ -95,22 +95,30 @@ func (s *source) Next(u *pcapng.Unit) error {
 		if s.err != nil {
 			return s.err
 		}
-		if err := s.records.Next(&s.rec); err != nil {
-			s.err = s.explain(err)
-			s.decoder.finish()
-			continue
-		}
-		s.stats.Packets++
-		s.stats.Bytes += int64(len(s.rec.Data))
-		if s.anyPort && s.about.Own {
-			s.decoder.allPorts = true
-		}
-		if s.decoder.decode(&s.rec, s.stats.Packets, u) == gotUnit {
-			u.Comments = s.rec.Comments
+		if s.packet(u) == gotUnit {
 			s.stats.Units++
 			return nil
 		}
 	}
+}
+
+// packet reads the next packet. If it is a unit, it is in u. At the end, it sets err.
+func (s *source) packet(u *pcapng.Unit) verdict {
+	if err := s.records.Next(&s.rec); err != nil {
+		s.err = s.explain(err)
+		s.decoder.finish()
+		return heldBack
+	}
+	s.stats.Packets++
+	s.stats.Bytes += int64(len(s.rec.Data))
+	if s.anyPort && s.about.Own {
+		s.decoder.allPorts = true
+	}
+	v := s.decoder.decode(&s.rec, s.stats.Packets, u)
+	if v == gotUnit {
+		u.Comments = s.rec.Comments
+	}
+	return v
 }
 
 // explain turns the error of its records into the one that Next returns.

@@ -48,6 +48,8 @@ type Tracker struct {
 	ended      bool
 	ext        Extended // the event's, and room for its ranges
 	extOpen    int      // open messages of the extended profile
+	// unrecorded are packets that recordings lack, by their names.
+	unrecorded map[string]*packetSample
 	// notFollowed counts units of conversations beyond the limit, and cutShort
 	// those of which too little was recorded to know the packet by.
 	notFollowed, cutShort int64
@@ -160,7 +162,7 @@ func sides[T any](flows *[2]T, forward bool) (out, in *T) {
 func (t *Tracker) begin(u *pcapng.Unit, data []byte) *Event {
 	t.event = Event{
 		Packet: u.Packet, Time: u.Time, Proto: u.Proto, Src: u.Src, Dst: u.Dst,
-		Length: len(data) + u.Truncated, Data: data,
+		Length: len(data) + u.Truncated, Data: data, Trail: u.Trail,
 	}
 	return &t.event
 }
@@ -342,6 +344,7 @@ func (t *Tracker) Finish() {
 	t.ended = true
 	t.judgeOpen()
 	t.judgeExtended()
+	t.findUnrecorded()
 	t.deliver()
 }
 

@@ -31,6 +31,8 @@ type Stats struct {
 	// Skipped counts packets that hold no UDP or TCP over IP, or are corrupt,
 	// by reason.
 	Skipped map[string]int64
+	// Joined says how several recordings were joined, or is nil.
+	Joined *Joined
 }
 
 // offloaded reports whether a UDP unit is several datagrams that the kernel had in one

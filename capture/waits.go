@@ -61,7 +61,8 @@ func (t *Tracker) judgeOpen() {
 	}
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.m.ID, b.m.ID) })
 	stuck := map[*message]bool{}
-	lasting := slices.DeleteFunc(slices.Clone(open), t.endsHere) // the others may end with the next packet
+	// The others may end with the next packet, or have another cause.
+	lasting := slices.DeleteFunc(slices.Clone(open), func(w wait) bool { return t.endsHere(w) || w.m.endsGone() })
 	for _, circle := range circles(lasting) {
 		t.deadlock(circle)
 		for _, w := range circle {
@@ -69,6 +70,9 @@ func (t *Tracker) judgeOpen() {
 		}
 	}
 	for _, w := range open {
+		if len(w.m.gone) > 0 {
+			w.f.findGone(w.m)
+		}
 		if !stuck[w.m] {
 			t.judgeWait(w)
 		}
@@ -155,6 +159,8 @@ func (t *Tracker) judgeWait(w wait) {
 // notArriving says which packets do not reach the other side, if it retransmits the one that they answer.
 func (f *flow) notArriving(m *message) string {
 	switch {
+	case m.endsGone():
+		return ": " + m.goneText()
 	case m.state == cleared && m.lost == "CLEAR_TO_SEND":
 		return fmt.Sprintf(": rank %d sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, "+
 			"does not reach it, or it drops it", m.Src)
@@ -211,6 +217,13 @@ func (f *flow) unanswered(m *message) (kind Kind, verdict, text string) {
 
 // whyUncleared lists what leaves a SEND_REQUEST without an answer.
 func (m *message) whyUncleared() string {
+	switch {
+	case m.requestsGone():
+		return "no SEND_REQUEST has arrived: " + m.goneText()
+	case m.arrived != 0:
+		return fmt.Sprintf("SEND_REQUEST has arrived (packet %d, in %s), and no answer was sent: rank %d has not posted the "+
+			"matching receive, is not running, or drops what rank %d sends", m.arrived, m.arrivedAt, m.Dst, m.Src)
+	}
 	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops what rank %d "+
 		"sends; or one of the two directions "+
 		"between them is broken", m.Dst, m.Src)

@@ -45,7 +45,13 @@ func newHead(r *capture.Report) head {
 		{"Retransmissions", count(s.All.Retransmissions), ""},
 	}
 	if s.Truncated != "" {
-		h.Notices = append(h.Notices, "Only the beginning of the recording could be read: "+strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about that.")
+		h.Notices = append(h.Notices, "Only the beginning of the recording could be read: "+
+			strings.ToValidUTF8(s.Truncated, "\ufffd")+". What follows is about that.")
+	}
+	if r.Joined != nil {
+		for _, line := range r.Joined.Lines() {
+			h.Notices = append(h.Notices, strings.ToValidUTF8(line, "\ufffd")+".")
+		}
 	}
 	if s.MessagesNotListed > 0 {
 		h.Notices = append(h.Notices, fmt.Sprintf("%s of %s are not listed here, nor drawn, nor in the charts; the numbers above and the table of pairs include them.",

@@ -33,7 +33,46 @@ type Unit struct {
 	Restart bool
 	// Comments are those that the recording has for the packet, or is to have.
 	Comments []string
+	// Trail is where the packet was seen, of a unit that several recordings were joined for; otherwise nil.
+	Trail *Trail
 }
+
+// Trail is the way of a packet past the vantage points of several recordings. It is valid until the next unit is read.
+type Trail struct {
+	// Seen has the recordings in which the packet is, in the order of time.
+	Seen []Sighting
+	Fate Fate
+	// From and To are the recordings between which the packet was lost, or was copied.
+	From, To string
+}
+
+// Sighting is a packet in one of several recordings.
+type Sighting struct {
+	// Recording is the name of the file, and Packet the number of the packet there.
+	Recording string
+	Packet    int64
+	// Time is that of the file, on the clock of the first recording.
+	Time time.Time
+}
+
+// Fate says what became of a packet between vantage points, as far as recordings show it.
+type Fate uint8
+
+// The fates of packets.
+const (
+	// FateUnknown: the packet passes one vantage point only, or another one may not have recorded it.
+	FateUnknown Fate = iota
+	// Delivered: it was seen at all vantage points of its path.
+	Delivered
+	// Lost: it was seen at one vantage point, and not at the next one, which recorded others before and after.
+	Lost
+	// Copied: it was seen at one vantage point and not at the one before, where the packet that it is a copy of had
+	// been seen earlier.
+	Copied
+)
+
+// String returns "", "delivered", "lost" or "copied".
+func (f Fate) String() string { return [...]string{"", "delivered", "lost", "copied"}[f] }
 
 // Wire returns the length in bytes of the unit on the wire, recorded or not.
 func (u *Unit) Wire() int { return len(u.Data) + u.Truncated }

@@ -14,7 +14,7 @@ import (
 )
 
 // Write writes the messages, calls, findings and lengths of queues of a report. Times are in nanoseconds since the first packet of the
-// recording, or since a call that was posted before. Messages and calls that are open at the end last until the end of the recording.
+// recording, or since a call that was posted before. Messages and calls that are open at the end last until then.
 func Write(to io.Writer, r *capture.Report) error {
 	t := newTrace(to)
 	calls := t.allCalls(r)
@@ -171,8 +171,8 @@ type passage struct {
 	begun  int64
 }
 
-// ofHandshake is a message of a profile with handshake, in a recording that begins and ends at these times since one. A message
-// without an ACK lasts until its pair goes on.
+// ofHandshake is a message of a profile with handshake, in a recording that begins and ends at these times since one.
+// A message without an ACK lasts until its pair goes on.
 func ofHandshake(m *capture.Message, since time.Time, start, end int64) passage {
 	p := passage{
 		src: m.Src, dst: m.Dst, words: int64(m.Words), id: uint64(m.ID),

@@ -120,8 +120,8 @@ func TestWithoutAck(t *testing.T) {
 	const messages = 20
 	for i := range messages {
 		c.Message(time.Unix(1700000000+int64(i), 0), capturetest.Message{
-			Src: 0, Dst: 1, From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
-			Words: 3, Shape: protocol.CPUShape(),
+			Src: 0, Dst: 1, Words: 3, Shape: protocol.CPUShape(),
+			From: netip.MustParseAddrPort("10.0.0.1:2718"), To: netip.MustParseAddrPort("10.0.0.2:2718"),
 		})
 		c.Drop(len(c.Packets)) // the ACK
 	}

@@ -1,0 +1,494 @@
+package capture
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// How the clocks of two recordings are compared. Times are in nanoseconds.
+const (
+	// maxComparedFlows is how many flows two clocks are compared by.
+	maxComparedFlows = 64
+	// maxCandidates is how many offsets are tried for a flow, evaluated of them on at most maxEvaluated datagrams.
+	maxCandidates = 1024
+	maxEvaluated  = 256
+	// sharp is how well times agree that are of the same packets, but for a shift; half of the weight of a datagram is
+	// lost at that.
+	sharp = 20e3
+	// alike is how much the offsets of two flows differ at most, by the delays of both directions, before a pair of
+	// them has half its weight.
+	alike = 10e6
+	// tolerance is how much the delay of a datagram differs from the usual one, if others have the same bytes; else it
+	// is loose.
+	tolerance, loose = 20e6, 1e9
+	// steady is how much delays differ at most, by their median, where two recordings do not overlap by their own
+	// clocks.
+	steady = 200e3
+)
+
+// clockLink is what the packets that two recordings have in common say of their clocks.
+type clockLink struct {
+	// offset is the second clock minus the first one at the first one's time since, and drift how much it grows in a
+	// nanosecond.
+	offset, drift float64
+	since         float64
+	// uncertainty is half of the shortest round trip: how wrong the offset is if all delay is in one direction. It is
+	// infinite if packets of only one direction are in common.
+	uncertainty float64
+	// there and back are how many packets the first one saw first, and the second one. Of those in oneWay, that is not
+	// known.
+	there, back, oneWay int
+	// spread is the median difference of delays from the median of their flow, and share how many of the datagrams
+	// that may be in both recordings are.
+	spread, share float64
+	// byID has the flows whose IP packets have identifications, which stay the same on the way.
+	byID  map[flowKey]bool
+	flows map[flowKey]flowLink
+}
+
+// flowLink is a flow in two recordings.
+type flowLink struct {
+	// first is 1 if the first recording sees its packets first, -1 if the second one does, and 0 if that is not known.
+	first int
+	// delay is the median of the second one's time minus the first one's, on the first one's clock.
+	delay   float64
+	packets int
+}
+
+// at returns the offset of the second clock at a time of the first one.
+func (l *clockLink) at(t float64) float64 { return l.offset + l.drift*(t-l.since) }
+
+// keyGroup are the datagrams with the same key in two recordings, each in the order of time.
+type keyGroup struct{ a, b []sample }
+
+// comparedFlow is a flow whose datagrams are in two recordings.
+type comparedFlow struct {
+	flowKey
+	groups []keyGroup
+	weight int // how many datagrams are in both at most
+	best   []candidate
+	pairs  []timePair
+	median float64
+	first  int
+}
+
+// candidate is an offset, and how many of the flow's datagrams agree with it.
+type candidate struct{ offset, score float64 }
+
+// timePair is a packet with its times in two recordings.
+type timePair struct{ a, d float64 }
+
+// compareClocks compares the clocks of two recordings by samples of them. It returns nil if they have no packet in
+// common. Recordings that do not overlap by their own clocks have one only if it is sure: the same program may just
+// have run twice.
+func compareClocks(a, b *vantage) *clockLink {
+	used, usedByB := idFlows(a.samples), idFlows(b.samples)
+	for k := range used {
+		used[k] = used[k] && usedByB[k]
+	}
+	l := linkOf(identified(a.samples, used), identified(b.samples, used))
+	if l != nil {
+		l.byID = used
+	}
+	if overlap := a.begin() <= b.end() && b.begin() <= a.end(); !overlap {
+		if l == nil || !l.sure() || !l.decidedByID() && !l.apart(a, b) {
+			return nil
+		}
+		return l
+	}
+	// A middlebox may have given packets other identifications.
+	plain := linkOf(slices.Clone(a.samples), slices.Clone(b.samples))
+	if plain != nil && (l == nil || plain.packets() > 2*l.packets()) {
+		return plain
+	}
+	return l
+}
+
+// idFlows returns the flows whose packets have identifications that distinguish them.
+func idFlows(list []sample) map[flowKey]bool {
+	first := map[flowKey]uint16{}
+	differ := map[flowKey]bool{}
+	for _, s := range list {
+		if s.id == 0 {
+			continue
+		}
+		k := s.flow.flowKey
+		if id, ok := first[k]; !ok {
+			first[k] = s.id
+		} else if id != s.id {
+			differ[k] = true
+		}
+	}
+	return differ
+}
+
+// apart reports whether recordings that do not overlap, and whose packets have no identifications, are of two places:
+// they are of different series of files, or have all packets in common, and times that agree as they do not of two
+// rounds of a program. The clocks of two hosts hardly differ by more than a minute.
+func (l *clockLink) apart(a, b *vantage) bool {
+	const most, same = 60e9, 20e3
+	sameSeries := slices.ContainsFunc(a.files, func(s *survey) bool {
+		return slices.ContainsFunc(b.files, func(t *survey) bool { return s.series == t.series })
+	})
+	lengths := math.Abs(float64(a.end() - a.begin() - (b.end() - b.begin())))
+	return math.Abs(l.offset) <= most && (!sameSeries || l.share >= 0.95 && l.spread <= same && lengths <= 5*same)
+}
+
+func (l *clockLink) packets() int { return l.there + l.back + l.oneWay }
+
+// decidedByID reports whether most packets were compared by their identifications.
+func (l *clockLink) decidedByID() bool {
+	n := 0
+	for k, f := range l.flows {
+		if l.byID[k] {
+			n += f.packets
+		}
+	}
+	return 2*n > l.packets()
+}
+
+// identified makes the identifications of IP packets a part of the keys, in flows that use them.
+func identified(list []sample, used map[flowKey]bool) []sample {
+	list = slices.Clone(list)
+	for i := range list {
+		if used[list[i].flow.flowKey] {
+			list[i].key = identifiedKey(list[i].key, list[i].id)
+		}
+	}
+	return list
+}
+
+func identifiedKey(key uint64, id uint16) uint64 { return key + uint64(id)*0x9e3779b97f4a7c15 }
+
+// usual returns the delay between both recordings.
+func (l *clockLink) usual() float64 {
+	if math.IsInf(l.uncertainty, 1) {
+		return 0
+	}
+	return l.uncertainty
+}
+
+func linkOf(a, b []sample) *clockLink {
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	base := a[0].at // floating-point numbers have no nanoseconds of times since 1970
+	for _, list := range [][]sample{a, b} {
+		for i := range list {
+			list[i].at -= base
+		}
+	}
+	flows := commonFlows(a, b)
+	for i := range flows {
+		flows[i].findCandidates()
+	}
+	offset, found := agreed(flows)
+	if !found {
+		return nil
+	}
+	l := &clockLink{flows: map[flowKey]flowLink{}}
+	possible := 0
+	for i := range flows {
+		f := &flows[i]
+		f.match(f.nearest(offset))
+		possible += f.weight
+	}
+	flows = slices.DeleteFunc(flows, func(f comparedFlow) bool { return len(f.pairs) == 0 })
+	if len(flows) == 0 {
+		return nil
+	}
+	orderDirections(flows)
+	l.fit(flows)
+	l.describe(flows, possible)
+	l.since += float64(base)
+	return l
+}
+
+// commonFlows returns the flows of which datagrams may be in both recordings, those with most of them first.
+func commonFlows(a, b []sample) []comparedFlow {
+	sortSamples(a)
+	sortSamples(b)
+	index := map[flowKey]int{}
+	var flows []comparedFlow
+	for len(a) > 0 && len(b) > 0 {
+		key := a[0].key
+		if c := cmp.Compare(key, b[0].key); c != 0 {
+			if c < 0 {
+				a = a[run(a):]
+			} else {
+				b = b[run(b):]
+			}
+			continue
+		}
+		n, m := run(a), run(b)
+		g := keyGroup{a[:n:n], b[:m:m]}
+		a, b = a[n:], b[m:]
+		k := g.a[0].flow.flowKey
+		if g.b[0].flow.flowKey != k {
+			continue
+		}
+		i, ok := index[k]
+		if !ok {
+			i = len(flows)
+			index[k] = i
+			flows = append(flows, comparedFlow{flowKey: k})
+		}
+		flows[i].groups = append(flows[i].groups, g)
+		flows[i].weight += min(n, m)
+	}
+	slices.SortStableFunc(flows, func(x, y comparedFlow) int {
+		return cmp.Or(cmp.Compare(y.weight, x.weight), x.src.Compare(y.src), x.dst.Compare(y.dst))
+	})
+	return flows[:min(len(flows), maxComparedFlows)]
+}
+
+// run returns how many samples at the beginning have the same key.
+func run(list []sample) int {
+	n := 1
+	for n < len(list) && list[n].key == list[0].key {
+		n++
+	}
+	return n
+}
+
+// findCandidates finds the offsets that most of the flow's datagrams agree with. Datagrams whose bytes are rare say
+// most.
+func (f *comparedFlow) findCandidates() {
+	slices.SortStableFunc(f.groups, func(x, y keyGroup) int {
+		return cmp.Compare(len(x.a)*len(x.b), len(y.a)*len(y.b))
+	})
+	var offsets []float64
+	for _, g := range f.groups {
+		// The first ones of one recording are somewhere in the other one, unless they were lost.
+		const few, many = 4, 128
+		for _, a := range g.a[:min(len(g.a), few)] {
+			for _, b := range g.b[:min(len(g.b), many)] {
+				offsets = append(offsets, float64(b.at-a.at))
+			}
+		}
+		for _, b := range g.b[:min(len(g.b), few)] {
+			for _, a := range g.a[:min(len(g.a), many)] {
+				offsets = append(offsets, float64(b.at-a.at))
+			}
+		}
+		if len(offsets) >= maxCandidates {
+			break
+		}
+	}
+	slices.Sort(offsets)
+	for _, o := range slices.Compact(offsets) {
+		f.best = append(f.best, candidate{o, f.score(o)})
+	}
+	slices.SortStableFunc(f.best, func(x, y candidate) int { return cmp.Compare(y.score, x.score) })
+	f.best = f.best[:min(len(f.best), 32)]
+}
+
+// score returns how many datagrams of the first recording are in the second one with an offset. Those that are a
+// little beside count less.
+func (f *comparedFlow) score(offset float64) float64 {
+	left, score := maxEvaluated, 0.0
+	for _, g := range f.groups {
+		step := max(len(g.a)/max(left, 1), 1)
+		for i := 0; i < len(g.a) && left > 0; i += step {
+			x := float64(g.a[i].at) + offset
+			j, _ := slices.BinarySearchFunc(g.b, x, func(s sample, x float64) int {
+				return cmp.Compare(float64(s.at), x)
+			})
+			off := math.Inf(1)
+			for _, k := range [2]int{j - 1, j} {
+				if k >= 0 && k < len(g.b) {
+					off = min(off, math.Abs(float64(g.b[k].at)-x))
+				}
+			}
+			score += sharp / (sharp + off)
+			left--
+		}
+		if left == 0 {
+			break
+		}
+	}
+	return score
+}
+
+// agreed returns the offset that most flows agree with, but for the delay of the path.
+func agreed(flows []comparedFlow) (offset float64, found bool) {
+	best := 0.0
+	for i := range flows {
+		for _, c := range flows[i].best {
+			total := 0.0
+			for j := range flows {
+				most := 0.0
+				for _, d := range flows[j].best {
+					most = max(most, d.score/(1+math.Abs(d.offset-c.offset)/alike))
+				}
+				total += most
+			}
+			if total > best {
+				best, offset, found = total, c.offset, true
+			}
+		}
+	}
+	return offset, found
+}
+
+// nearest returns the flow's own offset, which differs from that of others by delays.
+func (f *comparedFlow) nearest(offset float64) float64 {
+	best, own := -1.0, offset
+	for _, c := range f.best {
+		if score := c.score / (1 + math.Abs(c.offset-offset)/alike); score > best {
+			best, own = score, c.offset
+		}
+	}
+	return own
+}
+
+// match pairs the datagrams of both recordings by an offset, each at most once, in the order of time.
+func (f *comparedFlow) match(offset float64) {
+	f.pairs = f.pairs[:0]
+	for _, g := range f.groups {
+		limit := float64(tolerance)
+		if len(g.a) == 1 && len(g.b) == 1 {
+			limit = loose
+		}
+		i := 0
+		for _, b := range g.b {
+			x := float64(b.at) - offset
+			for i+1 < len(g.a) && math.Abs(float64(g.a[i+1].at)-x) <= math.Abs(float64(g.a[i].at)-x) {
+				i++
+			}
+			if i < len(g.a) && math.Abs(float64(g.a[i].at)-x) <= limit {
+				f.pairs = append(f.pairs, timePair{float64(g.a[i].at), float64(b.at - g.a[i].at)})
+				i++
+			}
+		}
+	}
+	f.median = median(f.pairs, func(p timePair) float64 { return p.d })
+}
+
+func median[T any](list []T, of func(T) float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	values := make([]float64, len(list))
+	for i, x := range list {
+		values[i] = of(x)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// orderDirections decides which recording sees the packets of each flow first: of the two directions between two
+// addresses, the one whose differences are greater has the delay of the path added, and the other one has it taken
+// off.
+func orderDirections(flows []comparedFlow) {
+	for i := range flows {
+		f := &flows[i]
+		j := slices.IndexFunc(flows, func(g comparedFlow) bool { return g.flowKey == f.reverse() })
+		if j < 0 || j == i || f.first != 0 {
+			continue
+		}
+		f.first = 1
+		if f.median < flows[j].median || f.median == flows[j].median && f.src.Compare(f.dst) > 0 {
+			f.first = -1
+		}
+		flows[j].first = -f.first
+	}
+}
+
+// fit computes offset and drift.
+func (l *clockLink) fit(flows []comparedFlow) {
+	var there, back, other []timePair
+	for i := range flows {
+		switch f := &flows[i]; f.first {
+		case 1:
+			there = append(there, f.pairs...)
+		case -1:
+			back = append(back, f.pairs...)
+		default:
+			other = append(other, f.pairs...)
+		}
+	}
+	l.there, l.back, l.oneWay = len(there), len(back), len(other)
+	if len(there) == 0 || len(back) == 0 {
+		// The delay cannot be taken out: the least difference is regarded as that of the clocks.
+		l.offset, l.uncertainty = least(other, 0, 1), math.Inf(1)
+		return
+	}
+	from, to := math.Inf(1), math.Inf(-1)
+	for _, p := range there {
+		from, to = min(from, p.a), max(to, p.a)
+	}
+	l.since = (from + to) / 2
+	const enough = 32 // packets of each direction in each half
+	half := func(list []timePair, late bool) (part []timePair) {
+		for _, p := range list {
+			if p.a > l.since == late {
+				part = append(part, p)
+			}
+		}
+		return part
+	}
+	parts := [2][2][]timePair{{half(there, false), half(back, false)}, {half(there, true), half(back, true)}}
+	fewest := min(len(parts[0][0]), len(parts[0][1]), len(parts[1][0]), len(parts[1][1]))
+	if to-from > float64(time.Second) && fewest >= enough {
+		for range 8 {
+			early, u := l.middle(parts[0][0], parts[0][1])
+			late, v := l.middle(parts[1][0], parts[1][1])
+			if math.Abs(late-early) <= (u+v)/8 {
+				break
+			}
+			l.drift += (late - early) / ((to - from) / 2)
+		}
+	}
+	l.offset, l.uncertainty = l.middle(there, back)
+}
+
+// middle returns the offset between the shortest differences of both directions, as NTP takes it, and half of the
+// round trip. The drift is taken out.
+func (l *clockLink) middle(there, back []timePair) (offset, uncertainty float64) {
+	a, b := l.least(there, 1), l.least(back, -1)
+	return (a + b) / 2, math.Abs(a-b) / 2
+}
+
+func (l *clockLink) least(list []timePair, sign float64) float64 {
+	flat := make([]timePair, len(list))
+	for i, p := range list {
+		flat[i] = timePair{p.a, p.d - l.drift*(p.a-l.since)}
+	}
+	return least(flat, 0.01, sign)
+}
+
+// least returns the least difference, or the greatest one if the sign is negative, without a share of outliers.
+func least(list []timePair, outliers, sign float64) float64 {
+	values := make([]float64, len(list))
+	for i, p := range list {
+		values[i] = sign * p.d
+	}
+	slices.Sort(values)
+	return sign * values[int(outliers*float64(len(values)))]
+}
+
+// describe fills in what the offset shows of the flows.
+func (l *clockLink) describe(flows []comparedFlow, possible int) {
+	var off []float64
+	matched := 0
+	for i := range flows {
+		f := &flows[i]
+		delay := median(f.pairs, func(p timePair) float64 { return p.d - l.at(p.a) })
+		for _, p := range f.pairs {
+			off = append(off, math.Abs(p.d-l.at(p.a)-delay))
+		}
+		first := f.first
+		if first == 0 && !math.IsInf(l.uncertainty, 1) && math.Abs(delay) > l.uncertainty/2 {
+			first = int(math.Copysign(1, delay))
+		}
+		l.flows[f.flowKey] = flowLink{first, delay, len(f.pairs)}
+		matched += len(f.pairs)
+	}
+	l.spread, l.share = median(off, func(x float64) float64 { return x }), float64(matched)/float64(max(possible, 1))
+}
+
+// sure reports whether the delays of packets, and how many were found, are those of the same packets at two places.
+func (l *clockLink) sure() bool { return l.spread <= steady && l.share >= 0.8 && l.packets() >= 4 }

@@ -1,0 +1,160 @@
+package capture
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// gonePacket is a packet that was lost on the way, as several recordings show.
+type gonePacket struct {
+	packet         int64
+	what, from, to string
+}
+
+// What of a message is lost with a continuation datagram, and with the one that has the header.
+const (
+	datagramOfData = "a datagram of DATA"
+	firstOfData    = "the first datagram of DATA"
+)
+
+// lostPacket notes a packet that was lost.
+func (m *message) lostPacket(e *Event, what string) {
+	if len(m.gone) < maxPackets {
+		m.gone = append(m.gone, gonePacket{e.Packet, what, e.Trail.From, e.Trail.To})
+	}
+	if len(m.again) < maxPackets && e.Packet != m.firstPacket {
+		m.again = appendNew(m.again, e.Packet)
+	}
+	m.lastAgain = e.Time
+}
+
+// arrives notes a packet with a header that has arrived, or may have. What it answers has arrived as well: if only
+// lost ones are known of that, the recording lacks them, and the result is true.
+func (f *flow) arrives(m *message, e *Event, typ protocol.Type) (lacking bool) {
+	if e.fate() != pcapng.Lost {
+		m.came[typ]++
+	}
+	before := len(m.gone)
+	switch typ {
+	case protocol.ClearToSend:
+		f.lacks(m, protocol.SendRequest.String(), m.came[protocol.SendRequest] == 0)
+	case protocol.Data:
+		f.lacks(m, protocol.ClearToSend.String(), m.came[protocol.ClearToSend] == 0)
+	case protocol.Ack:
+		f.lacks(m, protocol.Data.String(), m.came[protocol.Data] == 0)
+		f.lacks(m, datagramOfData, m.datas.n == 0) // otherwise an FPGA may have taken a second header for payload
+	case protocol.SendRequest, protocol.Error:
+	}
+	return len(m.gone) < before
+}
+
+// lacks takes packets from those that were lost, if they were not.
+func (f *flow) lacks(m *message, what string, arrived bool) {
+	if !arrived || len(m.gone) == 0 {
+		return
+	}
+	m.gone = slices.DeleteFunc(m.gone, func(g gonePacket) bool {
+		if g.what != what {
+			return false
+		}
+		s := f.t.unrecorded[g.to]
+		if s == nil {
+			s = &packetSample{}
+			if f.t.unrecorded == nil {
+				f.t.unrecorded = map[string]*packetSample{}
+			}
+			f.t.unrecorded[g.to] = s
+		}
+		s.add(&Event{Packet: g.packet, Time: f.t.now})
+		return true
+	})
+}
+
+// findUnrecorded reports the packets that have arrived, as they were answered, where a recording lacks them.
+func (t *Tracker) findUnrecorded() {
+	for _, name := range slices.Sorted(maps.Keys(t.unrecorded)) {
+		s := t.unrecorded[name]
+		t.find(LostPacket, &Event{Time: s.first, Packet: s.list[0]}, "%s lacks %s that had arrived, as answers show",
+			name, counted(s.n, "packet")).packets(s.list)
+	}
+}
+
+// goneText says which packets of the message were lost where, those between the same places together.
+func (m *message) goneText() string {
+	var texts []string
+	for i, g := range m.gone {
+		same := func(h gonePacket) bool { return h.what == g.what && h.from == g.from && h.to == g.to }
+		if slices.IndexFunc(m.gone, same) != i {
+			continue
+		}
+		var list []int64
+		for _, h := range m.gone[i:] {
+			if same(h) {
+				list = append(list, h.packet)
+			}
+		}
+		noun, verb := "packet", "was"
+		if len(list) > 1 {
+			noun, verb = "packets", "were"
+		}
+		texts = append(texts,
+			fmt.Sprintf("%s (%s %s) %s lost between %s and %s", g.what, noun, numbers(list), verb, g.from, g.to))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// findGone reports the packets of a message that were lost.
+func (f *flow) findGone(m *message) {
+	m.verdict(m.gone[0].what + " lost")
+	f.t.findIn(LostPacket, m, "message %d from rank %d to rank %d: %s%s",
+		m.ID, m.Src, m.Dst, m.goneText(), f.retransmissionText(m))
+}
+
+// endsGone reports whether the last packet of the message was lost, so that its wait has no other cause.
+func (m *message) endsGone() bool {
+	return len(m.gone) > 0 && m.gone[len(m.gone)-1].packet >= m.lastPacket
+}
+
+// requestsGone reports whether no SEND_REQUEST of the message has arrived.
+func (m *message) requestsGone() bool {
+	n := 0
+	for _, g := range m.gone {
+		if g.what == "SEND_REQUEST" {
+			n++
+		}
+	}
+	return n > 0 && n == min(m.requests.n+1, maxPackets)
+}
+
+// dataLost takes a datagram with the header of DATA that was lost, where it is known which message it is of: its
+// receiver has nothing of it. It is false otherwise.
+func (f *flow) dataLost(e *Event, payload []byte) bool {
+	m := f.msg
+	switch {
+	case m == nil && f.retransmitsLast(e, payload):
+		m = f.last
+	case m == nil || m.state == requested:
+		return false
+	}
+	f.arrives(m, e, protocol.Data)
+	again := m.dataPackets+m.lostData > 0
+	m.Words = e.Header.Size
+	m.lostData++
+	if m.firstDataEnd.IsZero() { // from here on, its sender waits
+		m.firstDataEnd = e.Time
+	}
+	if again {
+		f.retransmitted(m, e)
+	} else {
+		m.datas.sent(e.Time)
+		m.step(e, "DATA", true, false)
+	}
+	e.Reason = handshake.ReasonNone
+	return true
+}

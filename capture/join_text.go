@@ -1,0 +1,58 @@
+package capture
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Lines says how recordings were joined: what they have in common, then a line for each place and for each pair of
+// places of which the second one misses packets.
+func (j *Joined) Lines() []string {
+	if len(j.Vantages) == 1 {
+		return []string{fmt.Sprintf("joined: %s of one place, one after the other", counted(int64(len(j.Vantages[0].Files)), "file"))}
+	}
+	lines := []string{fmt.Sprintf("joined: recordings of %d places, %s, %d of them recorded at more than one",
+		len(j.Vantages), counted(j.Packets, "packet"), j.Common)}
+	for i := range j.Vantages {
+		v := &j.Vantages[i]
+		line := fmt.Sprintf("%s: %s, %d only here", strings.Join(v.Files, ", "), counted(v.Packets, "packet"), v.Only)
+		switch {
+		case i == 0:
+		case v.Clock == nil:
+			line += "; no packet is in common with the others: its clock cannot be compared with theirs, and times are as recorded"
+		default:
+			line += "; its clock " + v.Clock.text()
+		}
+		if v.Dropped > 0 {
+			line += fmt.Sprintf("; its recorder lost %s: what is not in it is not said to be lost on the way", counted(v.Dropped, "packet"))
+		}
+		lines = append(lines, line)
+	}
+	for _, m := range j.Missing {
+		lines = append(lines, fmt.Sprintf("%s on the way from %s not seen at %s", counted(m.Packets, "packet"), m.From, m.To))
+	}
+	if j.Undecided > 0 {
+		lines = append(lines, counted(j.Undecided, "packet")+" not matched: too many were in flight")
+	}
+	return lines
+}
+
+// text says how the clock differs.
+func (c *Clock) text() string {
+	way := "ahead"
+	if c.Offset < 0 {
+		way = "behind"
+	}
+	text := fmt.Sprintf("is %.6f s %s", math.Abs(c.Offset), way)
+	by := counted(int64(c.Packets), "packet")
+	if c.Uncertainty != nil {
+		text += fmt.Sprintf(" (± %.1f µs, by %s)", *c.Uncertainty*1e6, by)
+	} else {
+		text += fmt.Sprintf(" (with the delay of the path, as %s of only one direction are in both)", by)
+	}
+	if c.Drift != 0 {
+		text += fmt.Sprintf(" and drifts by %.1f ppm", c.Drift*1e6)
+	}
+	return text + ": corrected"
+}

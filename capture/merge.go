@@ -1,0 +1,582 @@
+package capture
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+)
+
+// Bounds of what is kept of packets that other recordings may still have.
+const (
+	// mergeWindow is how late a packet is at most at the next vantage point. One that was not seen there until then is
+	// lost.
+	mergeWindow = time.Second
+	maxHeld     = 1 << 16
+	maxHeldData = 64 << 20
+	// leastWindow is the same where more packets than that would have to be held back.
+	leastWindow = 20 * time.Millisecond
+	// copyWindow is how long after a packet a copy of it may come.
+	copyWindow = 2 * time.Second
+)
+
+// merger is the Source of several recordings.
+type merger struct {
+	vantages []*vantage
+	readers  []*vantageReader
+	links    map[[2]int]*clockLink
+	prefix   int
+	names    map[*survey]string
+
+	flows map[flowKey]*mergedFlow
+	last  *mergedFlow
+	tcp   *reassembler
+	// queue are packets in the order of time, from head on; pending are those that were not seen at all vantage points
+	// yet.
+	queue    []*heldPacket
+	head     int
+	heldData int
+	pending  map[uint64][]*heldPacket
+	free     []*heldPacket
+	// recent is when a datagram was given out last, by its key, and given their order.
+	recent map[uint64]int64
+	given  []givenPacket
+
+	now       int64
+	started   bool
+	number    int64
+	units     int64
+	packets   int64
+	common    int64
+	undecided int64
+	missing   []*Missing
+	oneWay    []*OneWay
+	skipped   int64 // segments without data
+	err       error
+	trail     pcapng.Trail
+}
+
+// mergedFlow is a flow and the vantage points that its packets pass.
+type mergedFlow struct {
+	flowKey
+	hash uint64
+	// route are the vantage points in the order in which packets pass them. ordered: that order is known.
+	route   []station
+	ordered bool
+	byID    bool
+}
+
+// station is a vantage point, and how long after the first one of the route packets pass it.
+type station struct {
+	vantage int
+	delay   int64
+}
+
+// heldPacket is a packet that is held back.
+type heldPacket struct {
+	unit  pcapng.Unit
+	data  []byte
+	flow  *mergedFlow // nil of a segment of a TCP stream
+	seg   flowSegment
+	key   uint64
+	id    uint16
+	at    int64 // when it was seen first
+	first int   // the index in the route of where, or -1
+	seen  uint64
+	trail []pcapng.Sighting
+}
+
+// givenPacket is a datagram that was given out.
+type givenPacket struct {
+	key uint64
+	at  int64
+}
+
+// maxVantages is how many vantage points there may be: heldPacket.seen has a bit for each.
+const maxVantages = 64
+
+func newMerger(o Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger, error) {
+	if len(list) > maxVantages {
+		const reason = "recordings of more than 64 places cannot be joined"
+		return nil, &FormatError{Name: files[0].name, Reason: reason, Offset: unknownOffset}
+	}
+	m := &merger{
+		vantages: list, links: links, prefix: prefix, names: baseNames(files), flows: map[flowKey]*mergedFlow{},
+		tcp:     newReassembler(),
+		pending: map[uint64][]*heldPacket{}, recent: map[uint64]int64{},
+	}
+	for i, v := range list {
+		m.readers = append(m.readers, &vantageReader{vantage: v, index: i, opts: o, short: m.names, files: v.files})
+	}
+	m.findOneWay()
+	return m, nil
+}
+
+// findOneWay finds the flows of which a vantage point has nothing, although it has packets of the other direction that
+// are in common.
+func (m *merger) findOneWay() {
+	for pair, l := range m.links {
+		for k := range l.flows {
+			back := k.reverse()
+			a, b := m.vantages[pair[0]], m.vantages[pair[1]]
+			switch na, nb := a.datagrams(back), b.datagrams(back); {
+			case na > 0 && nb == 0:
+				m.addOneWay(back, a, b, na)
+			case nb > 0 && na == 0:
+				m.addOneWay(back, b, a, nb)
+			}
+		}
+	}
+	slices.SortFunc(m.oneWay, func(x, y *OneWay) int {
+		return cmp.Or(cmp.Compare(x.Src, y.Src), cmp.Compare(x.Dst, y.Dst),
+			cmp.Compare(x.In, y.In), cmp.Compare(x.NotIn, y.NotIn))
+	})
+}
+
+func (m *merger) addOneWay(k flowKey, in, notIn *vantage, n int64) {
+	m.oneWay = append(m.oneWay, &OneWay{
+		Src: k.src.String(), Dst: k.dst.String(), In: m.names[in.files[0]], NotIn: m.names[notIn.files[0]], Packets: n,
+	})
+}
+
+// flow returns a flow, with its route.
+func (m *merger) flow(k flowKey) *mergedFlow {
+	if m.last != nil && m.last.flowKey == k {
+		return m.last
+	}
+	f := m.flows[k]
+	if f == nil {
+		f = &mergedFlow{flowKey: k, hash: k.hash()}
+		m.route(f)
+		if len(m.flows) < maxSurveyFlows {
+			m.flows[k] = f
+		}
+	}
+	m.last = f
+	return f
+}
+
+// route finds the vantage points of a flow: those that have packets in common with one of them, and all have packets
+// of the flow.
+func (m *merger) route(f *mergedFlow) {
+	for base := range m.vantages {
+		if m.vantages[base].datagrams(f.flowKey) == 0 {
+			continue
+		}
+		route, ordered, byID := []station{{base, 0}}, true, true
+		for other, v := range m.vantages {
+			l := m.links[[2]int{min(base, other), max(base, other)}]
+			if l == nil || v.datagrams(f.flowKey) == 0 {
+				continue
+			}
+			first, delay := m.between(f.flowKey, l, base, other)
+			ordered, byID = ordered && first != 0, byID && l.byID[f.flowKey]
+			route = append(route, station{other, delay})
+		}
+		if len(route) > len(f.route) {
+			f.route, f.ordered, f.byID = route, ordered, byID
+		}
+	}
+	slices.SortFunc(f.route, func(a, b station) int { return cmp.Compare(a.delay, b.delay) })
+}
+
+// between returns which of two vantage points sees a flow first, as flowLink has it, and how much later the other one
+// does; less than 0 if it is the other one.
+func (m *merger) between(k flowKey, l *clockLink, base, other int) (first int, delay int64) {
+	fl, ok := l.flows[k]
+	if !ok {
+		fl.delay = l.usual()
+	}
+	first, delay = fl.first, int64(math.Round(fl.delay))
+	if base > other {
+		first, delay = -first, -delay
+	}
+	a, b, src, dst := m.vantages[base], m.vantages[other], k.src.Addr(), k.dst.Addr()
+	switch {
+	case first != 0:
+	case m.endOf(k, other, base) || a.near[src] && !a.near[dst] || b.near[dst] && !b.near[src]:
+		first = 1
+	case m.endOf(k, base, other) || b.near[src] && !b.near[dst] || a.near[dst] && !a.near[src]:
+		first = -1
+	}
+	// Where the delay is within the error of the clocks, the direction decides.
+	switch {
+	case first > 0:
+		delay = max(delay, 1)
+		if !ok {
+			delay = int64(l.usual())
+		}
+	case first < 0:
+		delay = min(delay, -1)
+		if !ok {
+			delay = -int64(l.usual())
+		}
+	}
+	return first, delay
+}
+
+// endOf reports whether a vantage point is nearer to the destination of a flow than another one: what the destination
+// sends is there, and not at the other one.
+func (m *merger) endOf(k flowKey, near, away int) bool {
+	return m.vantages[near].datagrams(k.reverse()) > 0 && m.vantages[away].datagrams(k.reverse()) == 0
+}
+
+// Next implements Source.
+func (m *merger) Next(u *pcapng.Unit) error {
+	for {
+		if m.tcp.pop(u) {
+			m.number++
+			m.units++
+			u.Packet, u.Trail = m.number, nil
+			return nil
+		}
+		if m.head < len(m.queue) {
+			if fate, from, to, decided := m.decide(m.queue[m.head]); decided {
+				if m.give(u, fate, from, to) {
+					return nil
+				}
+				continue
+			}
+		}
+		if m.err != nil {
+			if m.tcp.skipAll(); len(m.tcp.ready) > 0 {
+				continue
+			}
+			return m.err
+		}
+		if err := m.read(); err != nil {
+			return err
+		}
+	}
+}
+
+// read takes the next packet of all recordings.
+func (m *merger) read() error {
+	if !m.started {
+		m.started = true
+		for _, r := range m.readers {
+			if err := r.next(); err != nil {
+				return err
+			}
+		}
+	}
+	var r *vantageReader
+	for _, x := range m.readers {
+		if !x.ended && (r == nil || x.at < r.at) {
+			r = x
+		}
+	}
+	if r == nil {
+		m.end()
+		return nil
+	}
+	m.now = max(m.now, r.at)
+	if r.verdict == gotSegment {
+		m.holdSegment(r)
+	} else {
+		id := r.src.decoder.id
+		eachDatagram(&r.unit, func(d *pcapng.Unit) { m.datagram(r, d, partID(&r.unit, d, id)) })
+	}
+	return r.next()
+}
+
+// end decides how the recordings end.
+func (m *merger) end() {
+	m.err = io.EOF
+	var failed []error
+	for _, r := range m.readers {
+		failed = append(failed, r.err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		m.err = err
+	}
+}
+
+// datagram takes a datagram of a vantage point: one that was seen before elsewhere, or a new one.
+func (m *merger) datagram(r *vantageReader, u *pcapng.Unit, id uint16) {
+	r.datagrams++
+	f := m.flow(flowKey{u.Src, u.Dst})
+	at := slices.IndexFunc(f.route, func(s station) bool { return s.vantage == r.index })
+	key := datagramKey(f.hash, u, m.prefix)
+	if at >= 0 && len(f.route) > 1 {
+		if p := m.find(f, key, u, id, r.at, at); p != nil {
+			m.heldData += p.see(r, u)
+			if p.seen |= 1 << r.index; len(p.trail) == len(f.route) {
+				m.forget(p)
+			}
+			return
+		}
+	}
+	p := m.hold(u)
+	p.flow, p.key, p.id, p.at, p.first, p.seen = f, key, id, r.at, at, 1<<r.index
+	p.see(r, u)
+	if at >= 0 && len(f.route) > 1 {
+		m.pending[key] = append(m.pending[key], p)
+	}
+}
+
+// see notes that a packet is in a recording. It returns how many bytes more that has of it than those before.
+func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
+	p.trail = append(p.trail, pcapng.Sighting{Recording: r.name, Packet: u.Packet, Time: time.Unix(0, r.at).UTC()})
+	if len(u.Comments) > 0 && len(p.unit.Comments) == 0 {
+		p.unit.Comments = u.Comments
+	}
+	if p.unit.Truncated > 0 && u.Truncated < p.unit.Truncated { // this recording has more of it
+		more := len(u.Data) - len(p.data)
+		p.data = append(p.data[:0], u.Data...)
+		p.unit.Data, p.unit.Truncated = p.data, u.Truncated
+		return more
+	}
+	return 0
+}
+
+// find returns the packet that a datagram is at another vantage point: among those that have its bytes, the one whose
+// delay is nearest to the usual one. Packets with the same bytes that were sent again later are distinguished so.
+func (m *merger) find(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
+	var best *heldPacket
+	least := int64(mergeWindow)
+	for _, p := range m.pending[key] {
+		if p.flow != f || p.seen&(1<<f.route[station].vantage) != 0 || p.unit.Wire() != u.Wire() ||
+			f.byID && p.id != 0 && id != 0 && p.id != id {
+			continue
+		}
+		n := min(len(p.unit.Data), len(u.Data))
+		if !bytes.Equal(p.unit.Data[:n], u.Data[:n]) {
+			continue
+		}
+		late := at - p.at - (f.route[station].delay - f.route[p.first].delay)
+		if late = max(late, -late); late <= least {
+			best, least = p, late-1
+		}
+	}
+	return best
+}
+
+// forget takes a packet from those that are to be seen elsewhere.
+func (m *merger) forget(p *heldPacket) {
+	list := m.pending[p.key]
+	i := slices.Index(list, p)
+	if i < 0 {
+		return
+	}
+	if list = slices.Delete(list, i, i+1); len(list) == 0 {
+		delete(m.pending, p.key)
+		return
+	}
+	m.pending[p.key] = list
+}
+
+// hold puts a packet into the queue.
+func (m *merger) hold(u *pcapng.Unit) *heldPacket {
+	var p *heldPacket
+	if n := len(m.free); n > 0 {
+		p, m.free = m.free[n-1], m.free[:n-1]
+	} else {
+		p = &heldPacket{}
+	}
+	p.unit, p.data = *u, append(p.data[:0], u.Data...)
+	p.unit.Data, p.trail = p.data, p.trail[:0]
+	m.heldData += len(p.data)
+	if m.head > maxHeld/2 {
+		m.queue = slices.Delete(m.queue, 0, m.head)
+		m.head = 0
+	}
+	m.queue = append(m.queue, p)
+	return p
+}
+
+// holdSegment puts a segment of a TCP stream into the queue. All vantage points have one stream: what several have is
+// taken once.
+func (m *merger) holdSegment(r *vantageReader) {
+	seg := r.src.decoder.segment
+	p := m.hold(&pcapng.Unit{Data: seg.data})
+	p.flow, p.seg = nil, seg
+	p.seg.data, p.seg.time = p.data, time.Unix(0, r.at).UTC()
+	p.at = r.at
+}
+
+// decide says what became of the first packet of the queue, once that is known.
+func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
+	f := p.flow
+	if f == nil || len(f.route) < 2 || p.first < 0 {
+		return pcapng.FateUnknown, 0, 0, true
+	}
+	if len(p.trail) == len(f.route) {
+		return pcapng.Delivered, 0, 0, true
+	}
+	if waited := m.now - p.at; m.err == nil && waited <= int64(mergeWindow) {
+		if len(m.queue)-m.head <= maxHeld && m.heldData <= maxHeldData {
+			return pcapng.FateUnknown, 0, 0, false
+		}
+		if waited <= int64(leastWindow) {
+			m.undecided++
+			return pcapng.FateUnknown, 0, 0, true
+		}
+	}
+	if !f.ordered {
+		return pcapng.FateUnknown, 0, 0, true
+	}
+	last := p.first // along the route
+	for i := len(f.route) - 1; i > last; i-- {
+		if p.seen&(1<<f.route[i].vantage) != 0 {
+			last = i
+		}
+	}
+	for i := last + 1; i < len(f.route); i++ {
+		if m.recorded(p, i) {
+			return pcapng.Lost, f.route[last].vantage, f.route[i].vantage, true
+		}
+	}
+	// Only an identification tells a copy from the same packet of another message, which the first place may not have
+	// recorded.
+	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(copyWindow) {
+		for i := p.first - 1; i >= 0; i-- {
+			if m.recorded(p, i) {
+				return pcapng.Copied, f.route[i].vantage, f.route[p.first].vantage, true
+			}
+		}
+	}
+	return pcapng.FateUnknown, 0, 0, true
+}
+
+// recorded reports whether a packet would have been recorded at a station of its route.
+func (m *merger) recorded(p *heldPacket, i int) bool {
+	s := p.flow.route[i]
+	v := m.vantages[s.vantage]
+	if v.dropped() > 0 {
+		return false
+	}
+	at := p.at + s.delay - p.flow.route[p.first].delay
+	return v.covers(at + (at - v.toReference(at)))
+}
+
+// give gives out the first packet of the queue. It is false for a segment of a TCP stream, whose units come from the
+// reassembler.
+func (m *merger) give(u *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
+	p := m.queue[m.head]
+	m.queue[m.head] = nil
+	if m.head++; m.head == len(m.queue) {
+		m.queue, m.head = m.queue[:0], 0
+	}
+	m.heldData -= len(p.data)
+	if m.free = append(m.free, p); p.flow == nil {
+		return m.giveSegment(u, p)
+	}
+	m.forget(p)
+	m.remember(p)
+	m.number++
+	m.units++
+	m.packets++
+	if len(p.trail) > 1 {
+		m.common++
+	} else {
+		m.readers[bits.TrailingZeros64(p.seen)].only++
+	}
+	*u = p.unit
+	slices.SortStableFunc(p.trail, func(a, b pcapng.Sighting) int { return a.Time.Compare(b.Time) })
+	m.trail = pcapng.Trail{Seen: p.trail, Fate: fate}
+	if fate == pcapng.Lost || fate == pcapng.Copied {
+		m.trail.From, m.trail.To = m.nameAt(from, p), m.nameAt(to, p)
+		if fate == pcapng.Lost {
+			m.miss(m.trail.From, m.trail.To)
+		}
+	}
+	u.Packet, u.Time, u.Trail = m.number, time.Unix(0, p.at).UTC(), &m.trail
+	return true
+}
+
+// giveSegment puts a segment in order. It reports whether it is in u.
+func (m *merger) giveSegment(u *pcapng.Unit, p *heldPacket) bool {
+	m.tcp.expire(p.seg.time)
+	switch m.tcp.add(p.seg.tcpFlow, p.seg.tcpSegment, p.seg.syn, u) {
+	case gotUnit:
+		m.number++
+		m.units++
+		m.packets++
+		u.Packet, u.Trail = m.number, nil
+		return true
+	case skipNoData:
+		m.skipped++
+	}
+	return false
+}
+
+// remember notes that a datagram was given out, for copies of it.
+func (m *merger) remember(p *heldPacket) {
+	if !p.flow.byID || p.id == 0 {
+		return
+	}
+	const most = 1 << 16
+	for len(m.given) > 0 && (len(m.given) > most || p.at-m.given[0].at > int64(copyWindow)) {
+		if old := m.given[0]; m.recent[old.key] == old.at {
+			delete(m.recent, old.key)
+		}
+		m.given = m.given[1:]
+	}
+	m.recent[p.copyKey()] = p.at
+	m.given = append(m.given, givenPacket{p.copyKey(), p.at})
+}
+
+// copyKey is the key of all copies of a packet that has an identification, and of those alone.
+func (p *heldPacket) copyKey() uint64 { return identifiedKey(p.key, p.id) }
+
+// nameAt returns the name of the file that a vantage point recorded when a packet passed.
+func (m *merger) nameAt(vantage int, p *heldPacket) string {
+	v := m.vantages[vantage]
+	at := p.at + (p.at - v.toReference(p.at))
+	name := m.names[v.files[0]]
+	for _, s := range v.files {
+		if s.begin <= at {
+			name = m.names[s]
+		}
+	}
+	return name
+}
+
+// miss counts a packet that is not in the second of two recordings.
+func (m *merger) miss(from, to string) {
+	for _, l := range m.missing {
+		if l.From == from && l.To == to {
+			l.Packets++
+			return
+		}
+	}
+	m.missing = append(m.missing, &Missing{from, to, 1})
+}
+
+// Stats implements Source.
+func (m *merger) Stats() Stats {
+	s := Stats{Units: m.units}
+	for _, r := range m.readers {
+		part := r.stats
+		if r.src != nil {
+			now := r.src.Stats()
+			part.add(&now)
+		}
+		s.add(&part)
+	}
+	if s.Skipped == nil {
+		s.Skipped = map[string]int64{}
+	}
+	if m.skipped > 0 {
+		s.Skipped[skipNames[skipNoData]] += m.skipped
+	}
+	s.Joined = m.joined()
+	return s
+}
+
+// Close implements Source.
+func (m *merger) Close() error {
+	for _, r := range m.readers {
+		if r.src != nil {
+			_ = r.src.Close()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"hash/crc32"
+	"math"
+	"net/netip"
+	"slices"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// Bounds of what a survey keeps. Samples of the same packets are kept of all recordings, as their keys decide.
+const (
+	maxSamples = 1 << 17
+	// maxSamplesPerKey is of packets with the same bytes, such as all SEND_REQUESTs of a pair.
+	maxSamplesPerKey = 4096
+	maxSurveyFlows   = 1 << 16
+)
+
+// flowKey is one direction between two addresses.
+type flowKey struct{ src, dst netip.AddrPort }
+
+func (k flowKey) reverse() flowKey { return flowKey{k.dst, k.src} }
+
+// survey is what is known of a recording before it is joined with others: it has been read once.
+type survey struct {
+	name    string
+	stats   Stats
+	flows   map[flowKey]*surveyFlow
+	order   []*surveyFlow // the flows in the order of their first packets
+	last    *surveyFlow   // packets come in runs
+	samples []sample
+	perKey  map[uint64]int32
+	mask    uint64 // keys with any of these bits have no samples
+	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
+	begin, end int64
+	// pause is the longest time between two packets, and series the number of the series of files.
+	pause  int64
+	series int
+	// prefix is the number of bytes of a datagram that keys are made of.
+	prefix int
+	// recorded is the fewest bytes that were recorded of a datagram whose end was not.
+	recorded int
+}
+
+// surveyFlow is a flow in a recording, and its datagrams.
+type surveyFlow struct {
+	flowKey
+	hash      uint64
+	datagrams int64
+}
+
+// sample is a datagram.
+type sample struct {
+	key  uint64
+	at   int64
+	flow *surveyFlow
+	id   uint16 // of the IP packet, or 0
+}
+
+// surveyFile reads a recording. Its error is that of a file that is no recording, or cannot be opened.
+func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*survey, error) {
+	o.OnNote = nil
+	src, err := o.openSegments(path)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	s := &survey{
+		name: path, flows: map[flowKey]*surveyFlow{}, perKey: map[uint64]int32{}, prefix: prefix, recorded: math.MaxInt,
+		begin: math.MaxInt64, end: math.MinInt64,
+	}
+	var u pcapng.Unit
+	for {
+		v := src.packet(&u)
+		if src.err != nil {
+			s.stats = src.Stats()
+			return s, nil
+		}
+		at := src.rec.Time.UnixNano()
+		if v == gotUnit || v == gotSegment {
+			if s.begin <= s.end {
+				s.pause = max(s.pause, at-s.end)
+			}
+			s.begin, s.end = min(s.begin, at), max(s.end, at)
+		}
+		if v == gotUnit {
+			id := src.decoder.id
+			eachDatagram(&u, func(d *pcapng.Unit) { s.add(d, at, partID(&u, d, id)) })
+		}
+		if src.stats.Packets%(1<<14) == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// openSegments opens a recording of which TCP segments are not put in order.
+func (o Options) openSegments(path string) (*source, error) {
+	opened, err := o.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	src := opened.(*source)
+	src.decoder.segments = true
+	return src, nil
+}
+
+// eachDatagram takes a unit apart that the kernel had in one piece: recordings at two places have different pieces.
+func eachDatagram(u *pcapng.Unit, visit func(*pcapng.Unit)) {
+	switch {
+	case protocol.IsExtended(u.Data):
+		for rest := *u; ; {
+			_, payload, d := protocol.ParseExtendedHeader(rest.Data)
+			whole := protocol.ExtHeaderLen + int64(payload)
+			if !d.OK() || whole >= int64(len(rest.Data)) || !protocol.IsExtended(rest.Data[whole:]) {
+				visit(&rest)
+				return
+			}
+			part := take(&rest, int(whole))
+			visit(&part)
+		}
+	case offloaded(u):
+		for rest := *u; rest.Wire() > 0; {
+			part := take(&rest, protocol.MaxDatagram)
+			visit(&part)
+		}
+	default:
+		visit(u)
+	}
+}
+
+// partID returns the identification of a datagram's IP packet, or 0 if the kernel had the datagram in one piece with
+// others.
+func partID(u, datagram *pcapng.Unit, id uint16) uint16 {
+	if datagram.Wire() != u.Wire() {
+		return 0
+	}
+	return id
+}
+
+// add notes a datagram.
+func (s *survey) add(u *pcapng.Unit, at int64, id uint16) {
+	f := s.flow(flowKey{u.Src, u.Dst})
+	if f == nil {
+		return
+	}
+	f.datagrams++
+	if u.Truncated > 0 {
+		s.recorded = min(s.recorded, len(u.Data))
+	}
+	key := datagramKey(f.hash, u, s.prefix)
+	if key&s.mask != 0 {
+		return
+	}
+	n := s.perKey[key]
+	if n >= maxSamplesPerKey {
+		return
+	}
+	s.perKey[key] = n + 1
+	if len(s.samples) == maxSamples {
+		s.thinOut()
+	}
+	if key&s.mask == 0 {
+		s.samples = append(s.samples, sample{key, at, f, id})
+	}
+}
+
+// thinOut drops half of the keys, or more.
+func (s *survey) thinOut() {
+	for len(s.samples) > maxSamples/2 {
+		s.mask = s.mask<<1 | 1
+		s.samples = slices.DeleteFunc(s.samples, func(x sample) bool { return x.key&s.mask != 0 })
+	}
+	for key := range s.perKey {
+		if key&s.mask != 0 {
+			delete(s.perKey, key)
+		}
+	}
+}
+
+// flow returns a flow, or nil beyond the limit.
+func (s *survey) flow(k flowKey) *surveyFlow {
+	if s.last != nil && s.last.flowKey == k {
+		return s.last
+	}
+	f := s.flows[k]
+	if f == nil {
+		if len(s.flows) == maxSurveyFlows {
+			return nil
+		}
+		f = &surveyFlow{flowKey: k, hash: k.hash()}
+		s.flows[k] = f
+		s.order = append(s.order, f)
+	}
+	s.last = f
+	return f
+}
+
+// hash returns a number that two flows hardly have in common.
+func (k flowKey) hash() uint64 {
+	var b [36]byte
+	src, dst := k.src.Addr().As16(), k.dst.Addr().As16()
+	copy(b[:], src[:])
+	copy(b[16:], dst[:])
+	b[32], b[33] = byte(k.src.Port()), byte(k.src.Port()>>8)
+	b[34], b[35] = byte(k.dst.Port()), byte(k.dst.Port()>>8)
+	return uint64(crc32.ChecksumIEEE(b[:]))<<32 | uint64(crc32.Checksum(b[:], castagnoli))
+}
+
+// datagramKey returns the key of a datagram: of its flow, its length, and its first bytes. Two datagrams that differ
+// in these hardly have the same one.
+func datagramKey(flow uint64, u *pcapng.Unit, prefix int) uint64 {
+	sum := crc32.Checksum(u.Data[:min(prefix, len(u.Data))], castagnoli)
+	x := flow ^ (uint64(sum)<<32 | uint64(uint32(u.Wire())))
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// sort puts the samples into the order of their keys, and those with the same key into that of time.
+func sortSamples(list []sample) {
+	slices.SortFunc(list, func(a, b sample) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
+}

@@ -1,0 +1,248 @@
+package capture
+
+import (
+	"cmp"
+	"math"
+	"net/netip"
+	"path/filepath"
+	"slices"
+)
+
+// vantage is a place where packets were recorded: the files that were written there one after the other.
+type vantage struct {
+	files   []*survey
+	samples []sample
+	// near and far are addresses that other recordings are farther from than this one, and nearer to.
+	near, far map[netip.Addr]bool
+	// linked: clock says how its clock goes, which is that of the first vantage point otherwise.
+	linked bool
+	clock  clockLink
+}
+
+func (v *vantage) begin() int64 { return v.files[0].begin }
+func (v *vantage) end() int64   { return v.files[len(v.files)-1].end }
+
+// findSeries numbers series of files: those that overlap by their own clocks, or follow each other after no longer a
+// pause than twice the longest one in them.
+func findSeries(inTime []*survey) {
+	series, end, pause := 0, int64(math.MinInt64), int64(0)
+	for i, s := range inTime {
+		if i > 0 && s.begin > end && s.begin-end > 2*max(pause, s.pause) {
+			series++
+			pause = 0
+		}
+		s.series, end, pause = series, max(end, s.end), max(pause, s.pause)
+	}
+}
+
+// vantageOf returns the place of one file.
+func vantageOf(s *survey) *vantage { return &vantage{files: []*survey{s}, samples: s.samples} }
+
+// toReference returns a time of the vantage point on the clock of the first one.
+func (v *vantage) toReference(at int64) int64 {
+	if !v.linked {
+		return at
+	}
+	t := float64(at) - v.clock.offset
+	return at - int64(math.Round(v.clock.at(t)))
+}
+
+// covers reports whether a file of the vantage point has packets from before a time on its own clock, and from after
+// it.
+func (v *vantage) covers(at int64) bool {
+	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.end })
+}
+
+// sees reports whether any packet between two addresses is in the recordings.
+func (v *vantage) sees(k flowKey) bool {
+	return slices.ContainsFunc(v.files, func(s *survey) bool {
+		return s.flows[k] != nil || s.flows[k.reverse()] != nil
+	})
+}
+
+// datagrams returns how many datagrams of a flow are in the recordings.
+func (v *vantage) datagrams(k flowKey) (n int64) {
+	for _, s := range v.files {
+		if f := s.flows[k]; f != nil {
+			n += f.datagrams
+		}
+	}
+	return n
+}
+
+// dropped returns how many packets were lost by the recorders.
+func (v *vantage) dropped() (n int64) {
+	for _, s := range v.files {
+		n += s.stats.Skipped[SkipKernelDrops]
+	}
+	return n
+}
+
+// fileLinks are the links between files, of each pair once.
+type fileLinks map[[2]*survey]*clockLink
+
+// linkFiles compares all files. Those that do not overlap by their own clocks are only linked if it is sure.
+func linkFiles(files []*survey) fileLinks {
+	links := fileLinks{}
+	for i, a := range files {
+		for _, b := range files[i+1:] {
+			if l := compareClocks(vantageOf(a), vantageOf(b)); l != nil {
+				links[[2]*survey{a, b}] = l
+			}
+		}
+	}
+	return links
+}
+
+// vantages decides which files are of the same vantage point: those that have no packet in common, follow each other
+// in time, and are at the same end of the paths that other files are at as well.
+func vantages(files []*survey) []*vantage {
+	inTime := slices.Clone(files)
+	slices.SortStableFunc(inTime, func(a, b *survey) int { return cmp.Compare(a.begin, b.begin) })
+	findSeries(inTime)
+	links := linkFiles(files)
+	near, far := map[*survey]map[netip.Addr]bool{}, map[*survey]map[netip.Addr]bool{}
+	for _, s := range files {
+		near[s], far[s] = map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	}
+	linked := func(a, b *survey) bool { return links[[2]*survey{a, b}] != nil || links[[2]*survey{b, a}] != nil }
+	for pair, l := range links {
+		for k, f := range l.flows {
+			first, second := pair[0], pair[1]
+			switch f.first {
+			case 0:
+				continue
+			case -1:
+				first, second = second, first
+			}
+			src, dst := k.src.Addr(), k.dst.Addr()
+			near[first][src], far[first][dst], near[second][dst], far[second][src] = true, true, true, true
+		}
+	}
+	var list []*vantage
+	for _, s := range inTime {
+		var same *vantage
+		most := 0
+		for _, v := range list {
+			if v.end() > s.begin || slices.ContainsFunc(v.files, func(o *survey) bool { return linked(o, s) }) ||
+				common(v.near, far[s])+common(v.far, near[s]) > 0 {
+				continue
+			}
+			if n := 1 + 1000*(common(v.near, near[s])+common(v.far, far[s])) + v.shared(s); n >= most && n > 1 {
+				same, most = v, n
+			}
+		}
+		if same == nil {
+			same = &vantage{near: map[netip.Addr]bool{}, far: map[netip.Addr]bool{}}
+			list = append(list, same)
+		}
+		same.files = append(same.files, s)
+		same.samples = append(same.samples, s.samples...)
+		for a := range near[s] {
+			same.near[a] = true
+		}
+		for a := range far[s] {
+			same.far[a] = true
+		}
+	}
+	place := func(v *vantage) int {
+		return slices.IndexFunc(files, func(s *survey) bool { return slices.Contains(v.files, s) })
+	}
+	slices.SortFunc(list, func(a, b *vantage) int { return cmp.Compare(place(a), place(b)) })
+	return list
+}
+
+// common returns how many addresses are in both.
+func common(a, b map[netip.Addr]bool) (n int) {
+	for x := range a {
+		if b[x] {
+			n++
+		}
+	}
+	return n
+}
+
+// shared returns how many of a file's flows, at most 999, the vantage point has seen as well.
+func (v *vantage) shared(s *survey) (n int) {
+	for _, f := range s.order {
+		if v.sees(f.flowKey) {
+			n++
+		}
+	}
+	return min(n, 999)
+}
+
+// setClocks finds how the clock of each vantage point goes: by the packets that it has in common with one whose clock
+// is known. The links that it used or that say more of flows are returned, of each pair in the order of the list.
+func setClocks(list []*vantage) map[[2]int]*clockLink {
+	links := map[[2]int]*clockLink{}
+	for i := range list {
+		for j := range list[i+1:] {
+			a, b := list[i], list[i+1+j]
+			if l := compareClocks(a, b); l != nil {
+				links[[2]int{i, i + 1 + j}] = l
+			}
+		}
+	}
+	list[0].linked = true
+	for {
+		var best *clockLink
+		known, next := -1, -1
+		for i := range list {
+			for j := range list {
+				l := links[[2]int{min(i, j), max(i, j)}]
+				if l == nil || !list[i].linked || list[j].linked {
+					continue
+				}
+				if best == nil || l.uncertainty < best.uncertainty ||
+					l.uncertainty == best.uncertainty && l.packets() > best.packets() {
+					best, known, next = l, i, j
+				}
+			}
+		}
+		if best == nil {
+			break
+		}
+		list[next].linked = true
+		list[next].clock = list[known].clock.then(best, known < next)
+	}
+	for _, v := range list {
+		v.samples = nil
+		for _, s := range v.files {
+			s.samples, s.perKey = nil, nil
+		}
+	}
+	return links
+}
+
+// then returns how a clock goes relative to the reference, where c is how a known clock does, and l compares both: the
+// known one is the first of l if forward.
+func (c clockLink) then(l *clockLink, forward bool) clockLink {
+	sum := clockLink{uncertainty: c.uncertainty + l.uncertainty, since: l.since}
+	sum.there, sum.back, sum.oneWay = l.there, l.back, l.oneWay
+	sign := 1.0
+	if !forward {
+		sign = -1
+		sum.since += l.offset
+		sum.there, sum.back = l.back, l.there
+	}
+	sum.since -= c.offset
+	sum.offset, sum.drift = c.at(sum.since)+sign*l.offset, c.drift+sign*l.drift
+	return sum
+}
+
+// baseNames returns names of files as short as they can be told apart.
+func baseNames(files []*survey) map[*survey]string {
+	names := map[*survey]string{}
+	times := map[string]int{}
+	for _, s := range files {
+		times[filepath.Base(s.name)]++
+	}
+	for _, s := range files {
+		names[s] = s.name
+		if base := filepath.Base(s.name); times[base] == 1 {
+			names[s] = base
+		}
+	}
+	return names
+}
