@@ -35,7 +35,8 @@ var errFindings = errors.New("problems found")
 func (a *app) analyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	cmd := &cobra.Command{
-		Use: "analyze FILE|- | analyze -i INTERFACE", Short: "Analyze a recording: messages, phases, problems, waiting ranks",
+		Use:   "analyze FILE...|- | analyze -i INTERFACE",
+		Short: "Analyze a recording: messages, phases, problems, waiting ranks",
 		Long: `Print a row for each message of a recording with the time of each phase of its
 handshake, a summary, and findings: losses, retransmissions, mismatches, and which rank
 waits for what from which rank at the end. Input is pcap or pcapng, as it is or compressed
@@ -43,12 +44,19 @@ with gzip, zstd, xz or lz4, with VLANs, VXLAN and IP fragments; with -i an inter
 interrupted: messages, problems, and ranks that wait for more than a second are printed as
 they come.
 
+Several files are read as one recording: those of one host that were written one after the
+other, as well as those of several hosts. Which are which, and how the clocks of hosts
+differ, follows from the packets that they have in common; times are those of the first
+file. A packet that two hosts have recorded is one packet, and one that only its sender has
+was lost between them.
+
 Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
 last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
 
 Exit codes: 0 no problems found, 1 problems found, or the recording is cut off or corrupt
 behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
 		Example: `  zrlctl analyze trace.pcap
+  zrlctl analyze host0.pcap host1.pcap.zst
   zrlctl analyze trace.pcapng --html report.html
   zrlctl analyze trace.pcapng --perfetto trace.perfetto-trace
   tcpdump -i eth0 -w - udp port 2718 | zrlctl analyze - --json`,
@@ -232,6 +240,9 @@ func printSummary(out io.Writer, r *capture.Report) {
 		words.Plural(int(s.All.Retransmissions), "retransmission"))
 	if r.Comment != "" {
 		fmt.Fprintln(out, words.Clean(r.Comment, maxReason))
+	}
+	if r.Joined != nil {
+		fmt.Fprintln(out, strings.Join(r.Joined.Lines(), "\n  "))
 	}
 	if reasons := s.Ignored(); len(reasons) > 0 {
 		fmt.Fprintf(out, "ignored packets: %s\n", strings.Join(reasons, ", "))

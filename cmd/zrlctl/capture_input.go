@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,14 +33,15 @@ func (in *captureInput) flags(cmd *cobra.Command) {
 		if in.iface != "" {
 			return arguments(0, 0)(cmd, args)
 		}
-		if len(args) != 1 {
-			return linef("%s: give one capture file, - for standard input, or an interface with -i", cmd.Name())
+		if len(args) == 0 {
+			return linef("%s: give a capture file or several, - for standard input, or an interface with -i",
+				cmd.Name())
 		}
 		return nil
 	}
 }
 
-// open opens the file or interface. Closing the context ends a live one.
+// open opens the files or the interface. Closing the context ends a live one.
 func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader) (capture.Source, string, error) {
 	opts := capture.Options{AllPorts: in.allPorts, OnNote: in.onNote}
 	for _, p := range in.ports {
@@ -54,12 +56,12 @@ func (in *captureInput) open(ctx context.Context, args []string, stdin io.Reader
 	switch {
 	case in.iface != "":
 		src, err = opts.OpenLive(ctx, in.iface)
-	case args[0] == "-":
+	case len(args) == 1 && args[0] == "-":
 		name = "standard input"
 		src, err = opts.NewReader(stdin, name)
 	default:
-		name = args[0]
-		src, err = opts.OpenFile(name)
+		name = strings.Join(args, ", ")
+		src, err = opts.OpenFiles(ctx, args)
 	}
 	if err != nil {
 		return nil, "", &unreadableError{fmt.Errorf("%w", err)}

@@ -35,6 +35,16 @@ func TestPacketTools(t *testing.T) {
 	if err := os.WriteFile(corrupt, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	early, late := filepath.Join(dir, "early.pcap"), filepath.Join(dir, "late.pcap") // by a second
+	for at := 24; at < len(damaged); at += 16 + int(binary.LittleEndian.Uint32(whole[at+8:])) {
+		copy(damaged[at+8:], whole[at+8:at+12])
+		binary.LittleEndian.PutUint32(damaged[at:], binary.LittleEndian.Uint32(whole[at:])+1)
+	}
+	for name, b := range map[string][]byte{early: whole, late: damaged} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	noPackets := filepath.Join(dir, "empty.pcap")
 	if err := os.WriteFile(noPackets, whole[:24], 0o600); err != nil {
 		t.Fatal(err)
@@ -61,7 +71,7 @@ func TestPacketTools(t *testing.T) {
 		{args: "decode --type FOO " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be one of PAYLOAD, BAD, SEND_REQUEST`},
 		{args: "decode --pair 1 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `give two ranks`},
 		{args: "decode -t noon " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be rel, delta, abs, epoch or none`},
-		{args: "decode", code: exitUsage, stderr: `give one capture file`},
+		{args: "decode", code: exitUsage, stderr: `give a capture file or several`},
 		{args: "decode /no/such/file", code: exitUsage, stderr: `/no/such/file`},
 		{args: "decode main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
 		{args: "decode --port 70000 " + captures + "ref_ref_pingpong_1.pcap", code: exitUsage, stderr: `must be at most 65535`},
@@ -80,6 +90,12 @@ func TestPacketTools(t *testing.T) {
 		{args: "analyze " + cut, code: exitFailure, stdout: `(?s)cut off .*after 34 packets.*the recording ends here: rank \d waits for `},
 		{args: "analyze " + corrupt, code: exitFailure, stdout: fmt.Sprintf(`(?s)4 messages, 3 complete.*corrupt at byte %d, after 19 packets: a packet claims .*the recording ends here: rank \d waits for `, at)},
 		{args: "analyze --json " + corrupt, code: exitFailure, stdout: fmt.Sprintf(`"truncated":"[^"]*corrupt at byte %d, after 19 packets: `, at)},
+		{args: "analyze " + early + " " + late, stdout: `(?s)6 messages, 6 complete.*\njoined: recordings of 2 places, 36 packets, 36 of them ` +
+			`recorded at more than one\n  .*early.pcap: 36 packets, 0 only here\n  .*late.pcap: 36 packets, 0 only here; its clock is 1.000000 s ` +
+			`ahead \(± 0.0 µs, by 36 packets\): corrected\n.*no problems found`},
+		{args: "decode --type ACK --message 1 " + early + " " + late, stdout: `ACK 1→0 RECV_INT, message 1, early.pcap:6, late.pcap:6 \+0.0 µs\n$`},
+		{args: "analyze " + early + " -", code: exitUsage, stderr: `standard input cannot be joined with files`},
+		{args: "analyze " + early + " main.go", code: exitUsage, stderr: `main.go: not a pcap or pcapng file`},
 		{args: "analyze main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},
 		{args: "analyze --limit -1 " + cut, code: exitUsage, stderr: `--limit -1`},
 		{args: "analyze --profile v1 " + cut, code: exitUsage, stderr: `unknown profile`},

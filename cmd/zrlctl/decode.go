@@ -36,17 +36,20 @@ type decodeFlags struct {
 func (a *app) decodeCommand() *cobra.Command {
 	var f decodeFlags
 	cmd := &cobra.Command{
-		Use: "decode FILE|- | decode -i INTERFACE", Short: "Print the packets of a recording",
+		Use: "decode FILE...|- | decode -i INTERFACE", Short: "Print the packets of a recording",
 		Long: `Print a line for each ZRLMPI packet of a pcap or pcapng file, or of an interface, with
 its message. Continuation datagrams are printed with their position in the message.
-Packets that a live rank would drop are marked with the reason. Standard error has the
+Packets that a live rank would drop are marked with the reason. Several files are joined as
+"analyze" joins them, and a line has the number of its packet in each file, the time from
+one to the next, and whether the packet was lost between them. Standard error has the
 number of packets that were ignored. libpcap is not needed; -i needs the permission to open
 packet sockets (CAP_NET_RAW).
 
 Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwise as zrlctl.`,
 		Example: `  zrlctl decode trace.pcapng --rank 1 --type SEND_REQUEST,ACK
   zrlctl decode -i eth0 --time delta
-  zrlctl decode trace.pcap.gz --message 7 -x`,
+  zrlctl decode trace.pcap.gz --message 7 -x
+  zrlctl decode host0.pcap host1.pcap`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.decode(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),

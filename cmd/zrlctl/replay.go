@@ -24,7 +24,7 @@ func (a *app) replayCommand() *cobra.Command {
 	var cfg replay.Config
 	var to, bind, speed, profile string
 	cmd := &cobra.Command{
-		Use: "replay FILE|- --as RANK --to ADDRESS", Short: "Replay one side of a recording against a live peer",
+		Use: "replay FILE...|- --as RANK --to ADDRESS", Short: "Replay one side of a recording against a live peer",
 		Long: `Send the recorded packets of a rank to a live peer, wait for the packets that the rank
 received, and report the first difference, byte for byte. The peer identifies ranks by
 their address: packets are sent from the recorded address, or from --bind. Packets that
@@ -32,7 +32,7 @@ the kernel had coalesced in the recording are sent as single datagrams.
 
 Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording cannot be read.`,
 		Example: "  zrlctl replay trace.pcap --as 0 --to 127.0.0.2",
-		Args:    arguments(1, 1),
+		Args:    cobra.MinimumNArgs(1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if err := needFlags(cmd, "as", "to"); err != nil {
 				return &usageError{err}
@@ -52,7 +52,7 @@ Exit codes: 0 the peer behaved as recorded, 1 it deviated, 2 the recording canno
 				return &usageError{err}
 			}
 			opts := capture.Options{AllPorts: true}
-			src, err := opts.OpenFile(args[0])
+			src, err := opts.OpenFiles(cmd.Context(), args)
 			if err != nil {
 				return &unreadableError{err}
 			}
