@@ -303,6 +303,44 @@ func TestJoinLost(t *testing.T) {
 	}
 }
 
+// TestJoinEnd: what is missing behind the last packet of a recording was lost if the file says that it was recorded longer.
+func TestJoinEnd(t *testing.T) {
+	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}} // an ACK
+	last := p.c.Packets[49].Time
+	here, there := p.split(t)
+	var file bytes.Buffer
+	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
+	src, err := capture.Options{}.NewReader(bytes.NewReader(there.Pcap(capturetest.Format{Nano: true})), "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u pcapng.Unit
+	for src.Next(&u) == nil {
+		if err := w.Unit(&u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	short := bytes.Clone(file.Bytes())
+	w.End(&pcapng.Ending{Time: last.Add(2 * time.Second)})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	dir := files(t, map[string][]byte{
+		"here": here.Pcap(capturetest.Format{Nano: true}), "there": file.Bytes(), "short": short,
+	})
+	const want = "message 10 from rank 1 to rank 0: ACK (packet 50) was lost between here and there"
+	r := joined(t, filepath.Join(dir, "here"), filepath.Join(dir, "there"))
+	if len(r.Findings) != 1 || r.Findings[0].Text != want {
+		t.Errorf("%+v, %+v", r.Joined, r.Findings)
+	}
+	if r = joined(t, filepath.Join(dir, "here"), filepath.Join(dir, "short")); len(r.Findings) > 0 {
+		t.Errorf("%+v, %+v", r.Joined, r.Findings)
+	}
+}
+
 // TestJoinDatagramLost: of a message of several datagrams, the one that was lost is known by its number.
 func TestJoinDatagramLost(t *testing.T) {
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms, notThere: []int{24}}

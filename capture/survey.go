@@ -37,6 +37,8 @@ type survey struct {
 	mask    uint64 // keys with any of these bits have no samples
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
+	// until is the end of the recording, as it says itself, or that of the last packet.
+	until int64
 	// pause is the longest time between two packets, and series the number of the series of files.
 	pause  int64
 	series int
@@ -78,6 +80,9 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 		v := src.packet(&u)
 		if src.err != nil {
 			s.stats = src.Stats()
+			if s.until = s.end; !s.stats.End.IsZero() {
+				s.until = max(s.until, s.stats.End.UnixNano())
+			}
 			return s, nil
 		}
 		at := src.rec.Time.UnixNano()

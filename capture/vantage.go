@@ -47,10 +47,10 @@ func (v *vantage) toReference(at int64) int64 {
 	return at - int64(math.Round(v.clock.at(t)))
 }
 
-// covers reports whether a file of the vantage point has packets from before a time on its own clock, and from after
-// it.
+// covers reports whether a file of the vantage point was recorded at a time on its own clock, as far as its packets and
+// its end say so.
 func (v *vantage) covers(at int64) bool {
-	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.end })
+	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.until })
 }
 
 // sees reports whether any packet between two addresses is in the recordings.
