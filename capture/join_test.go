@@ -306,30 +306,11 @@ func TestJoinLost(t *testing.T) {
 // TestJoinEnd: what is missing behind the last packet of a recording was lost if the file says that it was recorded longer.
 func TestJoinEnd(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}} // an ACK
-	last := p.c.Packets[49].Time
 	here, there := p.split(t)
-	var file bytes.Buffer
-	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
-	src, err := capture.Options{}.NewReader(bytes.NewReader(there.Pcap(capturetest.Format{Nano: true})), "there")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var u pcapng.Unit
-	for src.Next(&u) == nil {
-		if err := w.Unit(&u); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	short := bytes.Clone(file.Bytes())
-	w.End(&pcapng.Ending{Time: last.Add(2 * time.Second)})
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	end := there.Packets[48].Time.Add(2 * time.Second)
 	dir := files(t, map[string][]byte{
-		"here": here.Pcap(capturetest.Format{Nano: true}), "there": file.Bytes(), "short": short,
+		"here": here.Pcap(capturetest.Format{Nano: true}), "there": ended(t, there, 0, end),
+		"short": ended(t, there, 0, time.Time{}),
 	})
 	const want = "message 10 from rank 1 to rank 0: ACK (packet 50) was lost between here and there"
 	r := joined(t, filepath.Join(dir, "here"), filepath.Join(dir, "there"))
@@ -339,6 +320,97 @@ func TestJoinEnd(t *testing.T) {
 	if r = joined(t, filepath.Join(dir, "here"), filepath.Join(dir, "short")); len(r.Findings) > 0 {
 		t.Errorf("%+v, %+v", r.Joined, r.Findings)
 	}
+}
+
+// after analyses what the packets of a message from rank 0 to rank 1 show behind an exchange, and before one of another pair.
+func after(t *testing.T, packets []sentPacket) *capture.Report {
+	t.Helper()
+	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}
+	for _, packet := range packets {
+		send(p.c, packet.at, packet.typ, 1)
+		n := len(p.c.Packets)
+		binary.BigEndian.PutUint16(p.c.Packets[n-1].Data[ipID:], uint16(n))
+		switch {
+		case !packet.lost:
+		case packet.typ == protocol.ClearToSend || packet.typ == protocol.Ack:
+			p.notHere = append(p.notHere, n)
+		default:
+			p.notThere = append(p.notThere, n)
+		}
+	}
+	p.c.Message(time.Unix(1700000009, 0), capturetest.Message{
+		Src: 2, Dst: 3, Words: 1, Shape: protocol.CPUShape(),
+		From: netip.AddrPortFrom(host0.Addr(), 2720), To: netip.AddrPortFrom(host1.Addr(), 2721),
+	})
+	return p.join(t)
+}
+
+type sentPacket struct {
+	at   time.Duration
+	typ  protocol.Type
+	lost bool
+}
+
+// TestJoinWaits: two recordings show whether a packet that is waited for was not sent, or lost.
+func TestJoinWaits(t *testing.T) {
+	sr, cts := protocol.SendRequest, protocol.ClearToSend
+	for want, packets := range map[string][]sentPacket{
+		"SEND_REQUEST has arrived (packet 52, in there.pcap), and no answer was sent: rank 1 has not posted": {
+			{0, sr, false}, {200 * ms, sr, false},
+		},
+		"for CLEAR_TO_SEND from rank 1: no SEND_REQUEST has arrived: SEND_REQUEST (packets 51, 52) were lost": {
+			{0, sr, true}, {200 * ms, sr, true},
+		},
+		"for DATA from rank 0: CLEAR_TO_SEND (packet 52) was lost between there.pcap and here.pcap": {
+			{0, sr, false}, {200 * ms, cts, true},
+		},
+	} {
+		r := after(t, packets)
+		if last := r.Findings[len(r.Findings)-1]; !strings.Contains(last.Text, want) {
+			t.Errorf("%s, want %q", last.Text, want)
+		}
+	}
+	// One that comes so soon again that it might be a copy was sent again.
+	r := after(t, []sentPacket{{0, sr, false}, {20 * ms, sr, false}, {21 * ms, cts, false}})
+	if r.Messages[10].Retransmissions != 1 || strings.Contains(fmt.Sprint(r.Findings), "arrived twice") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// TestJoinDropped: where a recorder says that it dropped packets, nothing that it lacks is said to be lost on the way.
+func TestJoinDropped(t *testing.T) {
+	here, there := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}}.split(t)
+	dir := files(t, map[string][]byte{
+		"here": here.Pcap(capturetest.Format{Nano: true}), "there": ended(t, there, 1, there.Packets[48].Time.Add(time.Second)),
+	})
+	r := joined(t, filepath.Join(dir, "here"), filepath.Join(dir, "there"))
+	if len(r.Findings) > 0 || r.Joined.Vantages[1].Dropped != 1 {
+		t.Errorf("%+v, %+v", r.Joined, r.Findings)
+	}
+}
+
+// ended returns a recording as a file that says when it ended, and how many packets were lost.
+func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w := pcapng.NewWriter(&file, pcapng.WriterOptions{})
+	src, err := capture.Options{}.NewReader(bytes.NewReader(c.Pcap(capturetest.Format{Nano: true})), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u pcapng.Unit
+	for src.Next(&u) == nil {
+		if err := w.Unit(&u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !end.IsZero() {
+		w.End(&pcapng.Ending{Time: end, Lost: lost})
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
 }
 
 // TestJoinDatagramLost: of a message of several datagrams, the one that was lost is known by its number.
@@ -422,7 +494,15 @@ func TestJoinCopy(t *testing.T) {
 
 // TestJoinRotated: files of two places, each rotated, are sorted out in whatever order they are given.
 func TestJoinRotated(t *testing.T) {
+	for _, anonymous := range []bool{false, true} {
+		testJoinRotated(t, anonymous)
+	}
+}
+
+func testJoinRotated(t *testing.T, anonymous bool) {
+	t.Helper()
 	p := places{c: exchange(40), delay: 20 * time.Microsecond, jitter: 10 * time.Microsecond, offset: 300 * ms}
+	p.anonymous = anonymous
 	want := p.join(t)
 	here, there := p.split(t)
 	recordings := map[string][]byte{}
