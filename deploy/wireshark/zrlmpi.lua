@@ -124,7 +124,9 @@ for _, e in pairs(E) do expert_list[#expert_list + 1] = e end
 zrlmpi.experts = expert_list
 
 -- State of the first pass, and its results.
-local judged       -- frame number → judgement of the first packet in the frame
+local judged       -- frame number → judgement of the first packet in the frame; of a full datagram, DATA
+local offsets      -- frame number → its offset in the message, of a full datagram
+local keys         -- frame number → position of that packet in the frame
 local judged_later -- frame number → position in the frame → judgement, of the packets behind the first
 local payload_only -- frame number → offset → true, of datagrams that resemble the extended profile, but are payload
 local sockets      -- address → port → socket
@@ -136,7 +138,8 @@ local max_datagram, max_gap, is_v09, checks_checksum
 local dissector -- this one, as an object of Wireshark's
 
 function zrlmpi.init()
-    judged, judged_later, payload_only, sockets, flows, messages = {}, {}, {}, {}, {}, 0
+    judged, offsets, keys, judged_later, payload_only = {}, {}, {}, {}, {}
+    sockets, flows, messages = {}, {}, 0
     local prefs = zrlmpi.prefs
     max_datagram, max_gap = prefs.max_datagram, prefs.gap / 1000
     is_v09, checks_checksum = prefs.profile == V09, prefs.checksum
@@ -145,13 +148,17 @@ end
 
 ---------------------------------------------------------------------------------------------------------------- Header
 
--- The functions below work on strings, and look at a position `at` of a buffer of which `have` bytes were recorded: each
--- object of Wireshark's for a field or a part of the buffer takes longer than all of them.
+-- The functions below work on strings, and on a position `at` of a buffer from which `have` bytes were recorded: an object
+-- of Wireshark's for each field or part of the buffer takes ten times as long.
 
 local byte = string.byte
+local raw, length, reported_length = Tvb.raw, Tvb.len, Tvb.reported_len -- tvb:raw takes a lookup more
 
 -- head returns the bytes of a header, or as many of them as were recorded.
-local function head(tvb, at, have) return tvb:raw(at, have < HEADER_LEN and have or HEADER_LEN) end
+local function head(tvb, at, have) return raw(tvb, at, have < HEADER_LEN and have or HEADER_LEN) end
+
+-- begins reports whether a buffer has the start mark at a position.
+local function begins(tvb, at, have) return have >= 4 and raw(tvb, at, 4) == MARK end
 
 -- marked reports whether one of the marks is there: the bytes were meant to be a header.
 local function marked(bytes)
@@ -171,27 +178,32 @@ local function uint32(bytes, at)
     return b0 + 256 * (b1 + 256 * (b2 + 256 * b3))
 end
 
--- parse returns the header that some bytes are, and what is wrong with it, in the order of H12: the name of an expert
--- field, and words.
+local header = {}
+
+-- parse returns the header in some bytes, valid until the next call, and its defect, in the order of H12: the name of an
+-- expert field, and words.
 local function parse(bytes, have)
     if have < HEADER_LEN then
         return nil, "bad_header", string.format("%d bytes, but a header has %d", have, HEADER_LEN)
     end
-    local h = {
-        dst = uint32(bytes, 4), src = uint32(bytes, 8), size = uint32(bytes, 12),
-        call = byte(bytes, 17), type = byte(bytes, 18), tag = byte(bytes, 19),
-    }
-    if bytes:sub(1, 4) ~= MARK or bytes:sub(29, 32) ~= MARK then
+    local _, _, _, _, d0, d1, d2, d3, s0, s1, s2, s3, n0, n1, n2, n3, call, kind, tag = byte(bytes, 1, 19)
+    local h = header
+    h.dst = d0 + 256 * (d1 + 256 * (d2 + 256 * d3))
+    h.src = s0 + 256 * (s1 + 256 * (s2 + 256 * s3))
+    h.size = n0 + 256 * (n1 + 256 * (n2 + 256 * n3))
+    h.call, h.type, h.tag = call, kind, tag
+    if not (bytes:sub(1, 4) == MARK and bytes:sub(29, 32) == MARK) then
         return h, "bad_header", wrong_byte(bytes, 0, 3, 0x96, "the start mark is 0x96")
             or wrong_byte(bytes, 28, 31, 0x96, "the end mark is 0x96")
     end
     local reserved = is_v09 and 19 or 18
     if bytes:find("[^%z]", reserved + 1) < 29 then
-        return h, "reserved_byte", wrong_byte(bytes, reserved, 27, 0, "must be 0: deployed nodes drop the packet silently")
-    elseif not CALLS[h.call] then
-        return h, "bad_header", string.format("byte 16 is 0x%02x, but the calls are 0 to 4", h.call)
-    elseif not TYPES[h.type] then
-        return h, "bad_header", string.format("byte 17 is 0x%02x, but the packet types are 1 to 5", h.type)
+        return h, "reserved_byte",
+            wrong_byte(bytes, reserved, 27, 0, "must be 0: deployed nodes drop the packet silently")
+    elseif not CALLS[call] then
+        return h, "bad_header", string.format("byte 16 is 0x%02x, but the calls are 0 to 4", call)
+    elseif not TYPES[kind] then
+        return h, "bad_header", string.format("byte 17 is 0x%02x, but the packet types are 1 to 5", kind)
     end
     return h
 end
@@ -236,7 +248,8 @@ end
 local function crc32c(bytes)
     if not slices then make_slices() end
     local bxor, floor = bit.bxor, math.floor
-    local t0, t1, t2, t3, t4, t5, t6, t7 = slices[0], slices[1], slices[2], slices[3], slices[4], slices[5], slices[6], slices[7]
+    local t0, t1, t2, t3, t4, t5, t6, t7 =
+        slices[0], slices[1], slices[2], slices[3], slices[4], slices[5], slices[6], slices[7]
     local t8, t9, t10, t11, t12, t13, t14, t15 =
         slices[8], slices[9], slices[10], slices[11], slices[12], slices[13], slices[14], slices[15]
     local c, whole = -1, #bytes - #bytes % 16
@@ -263,8 +276,8 @@ local function ext_checksum(bytes)
     return crc32c(bytes:sub(1, 24) .. "\0\0\0\0" .. bytes:sub(29, last))
 end
 
--- parse_extended returns the header at a position in a buffer, and what is wrong with it, as parse does, in the order of E2
--- but for length and checksum.
+-- parse_extended returns the header at a position in a buffer, and its defect, as parse does, in the order of E2 but for
+-- length and checksum.
 local function parse_extended(tvb, at, have)
     if have < EXT_HEADER_LEN then
         return nil, "bad_header", string.format("%d bytes, but a header of the extended profile has %d", have, EXT_HEADER_LEN)
@@ -343,19 +356,24 @@ end
 
 --------------------------------------------------------------------------------------------------------------- Judging
 
--- A judgement j of one datagram or stream packet: message, notes, and where they apply offset, bytes, padding, total,
--- frame, complete, request_in, clear_in and the times in seconds; or only data and offset, of one that continues a message
--- and has nothing to be noted (see `whole`). A place p is that of the frame being dissected: number, times, tcp and flow.
+-- p is the packet being dissected: number and times of its frame, tcp, and its flow.
 --
--- A socket: name, ip, rank = the one that spoke first from there, and by rank, sources = the address from which it first
--- sent to the socket. A flow, one direction between two sockets: from, to and back, the flow of the other direction;
--- rx = DATA being received, pair = whose messages go there, pairs of ranks, talks = ZRLMPI was seen. On TCP a rank has an
--- address of its own (C3), and another port for each connection: the port does not count.
+-- A judgement j of a datagram or stream packet: message, notes or nil, and where they apply request_in, clear_in, frame and
+-- the times in seconds; of payload also data, offset and bytes, and padding if there is some.
+--
+-- A socket: name, ip, rank = the first that sent from it, sources = by rank, the address from which that first sent to
+-- the socket. A flow, one direction between two sockets: from, to, back = the other direction, rx = DATA being received,
+-- pair = whose messages it carries, pairs = by ranks, talks = it has carried ZRLMPI. On TCP a rank has its own address
+-- (C3), and another port for each connection: the port does not count.
 --
 -- A pair of ranks: cur = message, prev = the one before, stale = unused CLEAR_TO_SEND. A message has a stamp of each of
--- its packets, { number, abs, rel }; that of DATA is of its last datagram, and has what is known of the payload.
+-- its packets, { number, abs, rel }; asked and cleared are stamps of the last retransmission. The stamp of DATA has the
+-- times of the last datagram, and describes the payload.
 
-local function note(j, name, text, ...) j.notes[#j.notes + 1] = { name, string.format(text, ...) } end
+local function note(j, name, text, ...)
+    if not j.notes then j.notes = {} end
+    j.notes[#j.notes + 1] = { name, string.format(text, ...) }
+end
 
 local function entry(of, key)
     local value = of[key]
@@ -376,7 +394,7 @@ end
 
 local p = {}
 
--- locate fills in p.
+-- locate sets p.
 local function locate(pinfo, tcp)
     local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
     local from, to, ports, back = "tcp", "tcp", "tcp", "tcp"
@@ -396,7 +414,7 @@ local function locate(pinfo, tcp)
     p.number, p.abs, p.rel, p.tcp, p.flow = pinfo.number, pinfo.abs_ts, pinfo.rel_ts, tcp, flow
 end
 
-local function stamp() return { number = p.number, abs = p.abs, rel = p.rel } end
+local function stamp() return { number = p.number, abs = p.abs, rel = p.rel, acks = nil } end
 
 -- since returns the seconds from a stamp to p. The absolute times are rounded to a fraction of a microsecond; the
 -- relative ones are exact, but begin anew where the user has set a time reference.
@@ -418,7 +436,10 @@ local function open_message(pair, h)
     messages = messages + 1
     if pair.prev and pair.prev.data then pair.prev.data.first = nil end -- messages are kept forever; bytes are not
     if pair.cur then pair.prev = pair.cur end
-    pair.cur = { id = messages, call = h.call, tag = h.tag }
+    -- Large captures have many messages: usual ones have 8 fields, which a table takes without growing in steps.
+    pair.cur = {
+        id = messages, call = h.call, tag = h.tag, number = nil, request = nil, clear = nil, data = nil, ack = nil,
+    }
     return pair.cur
 end
 
@@ -453,13 +474,17 @@ local function on_request(j, h)
     -- A sender does not ask again once it sends DATA: if this comes later than a duplicate, it has aborted.
     if in_progress(m) and m.reopened then
         j.request_in, m.reopened = m.request and m.request.number, nil
+        m.asked = stamp()
     elseif in_progress(m) and m.request and h.size <= m.number and (not m.data or soon(m.data)) then
         -- A crossed request is retransmitted right after the peer's message (P3): that is no duplicate.
-        again(j, "SEND_REQUEST", m.asked, m.asked_acks ~= (reverse.acks or 0))
+        local asked = m.asked or m.request
+        again(j, "SEND_REQUEST", asked, asked.acks ~= (reverse.acks or 0))
         j.request_in = m.request.number
+        m.asked = stamp()
     else
         m = open_message(pair, h)
         m.request, m.number = stamp(), h.size
+        m.request.acks = reverse.acks or 0
         flow.rx = nil
         local other = reverse.cur
         if in_progress(other) and other.request and not other.clear and not other.data then
@@ -467,8 +492,7 @@ local function on_request(j, h)
                 h.dst, other.request.number)
         end
     end
-    m.asked = m.request and m.request.number == p.number and m.request or stamp()
-    m.asked_acks = reverse.acks or 0
+    if m.asked then m.asked.acks = reverse.acks or 0 end
     m.call, m.tag = h.call, h.tag
     j.message = m
 end
@@ -489,17 +513,17 @@ local function on_clear(j, h)
         j.time_clear = since(m.request)
     end
     compare_call(j, m, h, COUNTERPART[m.call])
-    if m.cleared then
-        again(j, "CLEAR_TO_SEND", m.cleared)
+    if m.clear then
+        again(j, "CLEAR_TO_SEND", m.cleared or m.clear)
+        m.cleared = stamp()
+        return
     elseif m.data then
         note(j, "stale_header", "CLEAR_TO_SEND for DATA that is being sent already, since frame %d", m.data.number)
     end
-    m.cleared = stamp()
-    if not m.clear then m.clear = m.cleared end
+    m.clear = stamp()
 end
 
--- length_fits is D9 for the n bytes of payload at an offset of a message, of which the first `have` bytes from position at
--- of tvb were recorded.
+-- length_fits is D9 for n bytes of payload at an offset of a message; `have` of them were recorded, at a position of tvb.
 local function length_fits(offset, total, n, tvb, at, have)
     local full = max_datagram - (offset == 0 and HEADER_LEN or 0)
     local left = total - offset
@@ -523,13 +547,14 @@ end
 local function take(j, n)
     local flow = p.flow
     local data = flow.rx
-    j.data, j.offset, j.total, j.frame = data, data.got, data.total, data.number
-    j.bytes = math.min(n, data.total - data.got)
-    j.padding = n - j.bytes
-    if j.padding > 0 then note(j, "padding", "%d bytes of padding, as FPGAs send", j.padding) end
+    local left = data.total - data.got
+    j.data, j.offset, j.bytes = data, data.got, n < left and n or left
+    if n > left then
+        j.padding = n - left
+        note(j, "padding", "%d bytes of padding, as FPGAs send", j.padding)
+    end
     data.got, data.abs, data.rel = data.got + j.bytes, p.abs, p.rel
-    j.complete = data.got >= data.total
-    if j.complete then data.complete, flow.rx = true, nil end
+    if n >= left then data.complete, flow.rx = true, nil end
 end
 
 -- same_data reports whether DATA is that of a message again; on a stream, call and size must do (C8).
@@ -557,7 +582,7 @@ local function on_data(j, h, tvb, at, have, n)
         again(j, "DATA", m.unexpected)
     end
     if unsolicited and pair.stale then
-        m.clear, m.cleared, pair.stale = pair.stale, pair.stale, nil -- P7
+        m.clear, pair.stale = pair.stale, nil -- P7
     elseif unsolicited then
         note(j, "unsolicited_data", "no CLEAR_TO_SEND was recorded for this DATA")
     end
@@ -569,8 +594,8 @@ local function on_data(j, h, tvb, at, have, n)
     end
     j.message = m
     local data = {
-        message = m, number = p.number, abs = p.abs, rel = p.rel, src = h.src, dst = h.dst, size = h.size, call = h.call,
-        first = first, total = total, got = 0,
+        message = m, number = p.number, abs = p.abs, rel = p.rel, src = h.src, dst = h.dst,
+        size = h.size, call = h.call, first = first, total = total, got = 0,
     }
     m.data = data
     if not p.tcp and not length_fits(0, total, n, tvb, at + HEADER_LEN, have - HEADER_LEN) then
@@ -651,8 +676,8 @@ local function compare_source(j, h)
     to.sources[h.src] = source or from.ip
 end
 
--- on_packet handles a packet with a valid header and n bytes of payload, at a position of tvb from which `have` bytes of it
--- were recorded.
+-- on_packet handles a packet with a valid header and n bytes of payload; `have` bytes of it were recorded, at a position
+-- of tvb.
 local function on_packet(j, h, tvb, at, have, n)
     if not p.tcp and h.type ~= DATA and n > 0 then
         note(j, "size_mismatch", "a %s of %d bytes is dropped: it must have %d",
@@ -689,8 +714,9 @@ local function on_continuation(j, tvb, at, have, n)
             since(data), data.number)
         flow.rx = nil
     elseif skips(data.total - data.got, n) then
-        note(j, "gap", "the last %d bytes come at offset %d of %d, datagrams are missing: the message in frame %d starts over",
-            n, data.got, data.total, data.number)
+        note(j, "gap",
+            "the last %d bytes come at offset %d of %d, datagrams are missing: the message in frame %d starts over", n,
+            data.got, data.total, data.number)
         flow.rx = nil
     elseif not length_fits(data.got, data.total, n, tvb, at, have) then
         note(j, "size_mismatch", "%d bytes do not fit at offset %d of %d: the message in frame %d starts over",
@@ -698,7 +724,6 @@ local function on_continuation(j, tvb, at, have, n)
         flow.rx = nil
     else
         take(j, n)
-        j.continued = true
     end
 end
 
@@ -710,7 +735,8 @@ local function on_payload(j, bytes, n, defect, text)
         j.bad = true
         return
     end
-    note(j, "unexpected_payload", "%d bytes of payload, but no message expects any: the DATA header was lost, or bad", n)
+    note(j, "unexpected_payload",
+        "%d bytes of payload, but no message expects any: the DATA header was lost, or bad", n)
     local m = pair.cur
     if m and not m.ended and (not m.ack or m.data and soon(m.data)) then
         j.message = m
@@ -729,20 +755,25 @@ local function is_packet(tvb, at, have, n, h)
         or not soon(data) -- the receiver has given that message up
 end
 
--- judge_datagram examines a datagram of n bytes, of which `have` bytes at a position of tvb were recorded.
-local function judge_datagram(tvb, at, have, n)
+-- full is the judgement of a full datagram in the middle of a message, valid until the next one: most are of this kind.
+local full = {}
+
+-- judge_datagram examines a datagram of n bytes; `have` of them were recorded, at a position of tvb. begun: it has the
+-- start mark.
+local function judge_datagram(tvb, at, have, n, begun)
     local flow = p.flow
     local data = flow.rx
     flow.talks = true
-    -- Most datagrams are the next of a message, and full.
-    if data and n == max_datagram and n < data.total - data.got and n > HEADER_LEN and soon(data)
-        and tvb:raw(at, have < 4 and have or 4) ~= MARK then
-        local j = { data = data, offset = data.got }
+    if data and n == max_datagram and n > HEADER_LEN and n < data.total - data.got and soon(data)
+        and not begun then
+        full.data, full.offset, full.bytes = data, data.got, n
         data.got, data.abs, data.rel = data.got + n, p.abs, p.rel
-        return j
+        return full
     end
-    local j, bytes = { notes = {} }, head(tvb, at, have)
+    local bytes = head(tvb, at, have)
     local h, defect, text = parse(bytes, have)
+    -- As for a message: 4 fields at once.
+    local j = { header = nil, message = nil, request_in = nil, time_clear = nil }
     if not defect and is_packet(tvb, at, have, n, h) then
         j.header = true
         on_packet(j, h, tvb, at, have, n - HEADER_LEN)
@@ -761,18 +792,8 @@ local function judge_datagram(tvb, at, have, n)
     return j
 end
 
--- whole returns a judgement with all that judge_datagram leaves out of that of a full datagram.
-local function whole(j)
-    if j.notes then return j end
-    local data = j.data
-    return {
-        notes = {}, message = data.message, src = data.src, dst = data.dst, offset = j.offset, bytes = max_datagram,
-        padding = 0, total = data.total, frame = data.number, complete = false, continued = true,
-    }
-end
-
 local function judge_stream_packet(tvb, at, have, h, defect, text)
-    local j = { notes = {}, header = h ~= nil and marked(head(tvb, at, have)), bad = defect ~= nil }
+    local j = { header = h ~= nil and marked(head(tvb, at, have)), bad = defect ~= nil }
     if defect then
         note(j, defect, "%s: the stream has lost its framing", text)
     else
@@ -781,10 +802,10 @@ local function judge_stream_packet(tvb, at, have, h, defect, text)
     return j
 end
 
--- judge_extended examines one packet of the extended profile of n bytes, of which `have` bytes at a position of tvb were
--- recorded. It says what it is by itself: nothing is followed.
+-- judge_extended examines one packet of the extended profile of n bytes, by itself: nothing is followed. `have` bytes of
+-- it were recorded, at a position of tvb.
 local function judge_extended(tvb, at, have, n)
-    local j = { notes = {}, extended = true }
+    local j = { extended = true }
     local h, defect, text = parse_extended(tvb, at, have)
     j.bad = defect ~= nil
     if not h or defect == "bad_header" then
@@ -819,17 +840,30 @@ local function key(tvb, at, n) return tvb:offset() + at + n * 2^24 end
 
 -- recall returns the judgement of a packet, or nil the first time; then keep takes it.
 local function recall(k)
-    local j = judged[p.number]
-    if not j or j.key == k then return j end
-    local later = judged_later[p.number]
-    return later and later[k]
+    local number = p.number
+    local first = judged[number]
+    if not first then return end
+    if keys[number] ~= k then
+        local later = judged_later[number]
+        return later and later[k]
+    end
+    if not offsets[number] then return first end
+    full.data, full.offset, full.bytes = first, offsets[number], max_datagram
+    return full
 end
 
 local function keep(k, j)
-    if judged[p.number] then
-        entry(judged_later, p.number)[k] = j
+    local number = p.number
+    if judged[number] then
+        if j == full then j = { data = j.data, offset = j.offset, bytes = j.bytes } end
+        entry(judged_later, number)[k] = j
     else
-        judged[p.number], j.key = j, k
+        keys[number] = k
+        if j == full then
+            judged[number], offsets[number] = j.data, j.offset
+        else
+            judged[number] = j
+        end
     end
     return j
 end
@@ -859,9 +893,10 @@ local function add_header(tree, tvb)
 end
 
 local function summary(j, h, n)
-    if j.continued then
+    if j.data and not j.header then
         local last = j.bytes > 0 and string.format("bytes %d–%d", j.offset, j.offset + j.bytes - 1) or "0 bytes"
-        return string.format("DATA continued %d→%d, %s of %d [frame %d]", j.src, j.dst, last, j.total, j.frame)
+        return string.format("DATA continued %d→%d, %s of %d [frame %d]", j.data.src, j.data.dst, last, j.data.total,
+            j.data.number)
     elseif j.bad and not j.header then
         return "No ZRLMPI header: " .. j.notes[1][2]
     elseif j.header then
@@ -910,19 +945,18 @@ local function add_extended(tree, tvb, h)
     end
 end
 
--- show displays one judged packet, of which `have` bytes at a position of tvb were recorded.
+-- show displays one judged packet, of which `have` bytes were recorded at a position of tvb.
 local function show(tvb, at, have, pinfo, tree, j)
     -- Without columns, the name of one is in the place of its text.
     local has_columns = tostring(pinfo.cols.info) ~= "(info)"
     if not has_columns and not tree:referenced(dissector) then
-        if j.notes and j.notes[1] then
+        if j.notes then
             local sub = tree:add(zrlmpi, tvb(at, have))
             for _, n in ipairs(j.notes) do sub:add_proto_expert_info(E[n[1]], n[2]) end
         end
         return
     end
-    j = whole(j)
-    if at > 0 or have < tvb:len() then tvb = tvb(at, have):tvb() end
+    if at > 0 or have < length(tvb) then tvb = tvb(at, have):tvb() end
     local h = j.header and parse(head(tvb, 0, have), have) or nil
     local extended = j.extended and parse_extended(tvb, 0, have)
     local text
@@ -951,33 +985,34 @@ local function show(tvb, at, have, pinfo, tree, j)
     elseif j.header then
         add_header(sub, tvb)
         start = HEADER_LEN
-    elseif j.src then
-        generated(sub, F.dst_rank, j.dst)
-        generated(sub, F.src_rank, j.src)
+    elseif j.src or j.data then
+        generated(sub, F.dst_rank, j.dst or j.data.dst)
+        generated(sub, F.src_rank, j.src or j.data.src)
     end
-    if j.offset then
+    local data = j.data
+    if data then
         generated(sub, F.offset, UInt64.new(j.offset % 2^32, math.floor(j.offset / 2^32)))
         generated(sub, F.bytes, j.bytes)
-        generated(sub, F.padding, j.padding)
-        generated(sub, F.total, UInt64.new(j.total % 2^32, math.floor(j.total / 2^32)))
-        generated(sub, F.complete, j.complete)
+        generated(sub, F.padding, j.padding or 0)
+        generated(sub, F.total, UInt64.new(data.total % 2^32, math.floor(data.total / 2^32)))
+        generated(sub, F.complete, j.offset + j.bytes >= data.total)
     end
-    generated(sub, F.frame, j.frame)
-    local m = j.message
+    generated(sub, F.frame, data and data.number or j.frame)
+    local m = j.message or data and data.message
     if m then
         generated(sub, F.message, m.id)
         generated(sub, F.request_in, j.request_in)
         -- What came later is known when the frame is displayed again.
         local asks = h and h.type == SEND_REQUEST
         generated(sub, F.clear_in, j.clear_in or asks and m.clear and m.clear.number or nil)
-        if (asks or j.offset) and m.ack then generated(sub, F.ack_in, m.ack.number) end
+        if (asks or data) and m.ack then generated(sub, F.ack_in, m.ack.number) end
         add_seconds(sub, F.time_clear, j.time_clear)
         add_seconds(sub, F.time_data, j.time_data)
         add_seconds(sub, F.time_ack, j.time_ack)
     end
     local payload = math.min(j.bytes or have, have - start)
     if payload > 0 then sub:add(F.payload, tvb(start, payload)) end
-    for _, n in ipairs(j.notes) do sub:add_proto_expert_info(E[n[1]], n[2]) end
+    for _, n in ipairs(j.notes or {}) do sub:add_proto_expert_info(E[n[1]], n[2]) end
 end
 
 -- dissect_quoted shows what an ICMP error quotes. It was sent before, and changes nothing.
@@ -999,8 +1034,8 @@ end
 
 local others = {} -- port → the dissector that had it
 
--- takes_extended reports whether a datagram that resembles one of the extended profile is interpreted as one. In the middle
--- of a message of another profile, payload may resemble one: then the checksum has to be right.
+-- takes_extended reports whether a datagram that resembles one of the extended profile is interpreted as one. In the
+-- middle of a message of another profile, payload may resemble one: then the checksum has to be right.
 local function takes_extended(tvb, visited)
     local at = tvb:offset()
     local payload = payload_only[p.number]
@@ -1033,28 +1068,33 @@ end
 
 -- dissect_segments shows the datagrams of a frame: with segmentation offload, a sender's own recording has several in one
 -- piece, of which all but the last have the greatest length. No rank sends a longer one, but for an MPE's last of a message.
-local function dissect_segments(tvb, pinfo, tree)
-    local len, total, length = tvb:len(), tvb:reported_len(), max_datagram
-    if length <= HEADER_LEN or total <= length or total == length + LINE_LEN then length = total end
-    for at = 0, len - 1, length do
-        local n = math.min(length, total - at)
-        local have, k = math.min(n, len - at), key(tvb, at, n)
-        show(tvb, at, have, pinfo, tree, recall(k) or keep(k, judge_datagram(tvb, at, have, n)))
+local function dissect_segments(tvb, pinfo, tree, len, begun)
+    local total, most = reported_length(tvb), max_datagram
+    if most <= HEADER_LEN or total <= most or total == most + LINE_LEN then most = total end
+    for at = 0, len - 1, most do
+        local n = at + most < total and most or total - at
+        local have = at + n < len and n or len - at
+        local k = key(tvb, at, n)
+        if at > 0 then begun = begins(tvb, at, have) end
+        show(tvb, at, have, pinfo, tree, recall(k) or keep(k, judge_datagram(tvb, at, have, n, begun)))
     end
     return len
 end
 
 local function dissect_datagram(tvb, pinfo, tree)
     locate(pinfo, false)
-    local bytes = tvb:raw(0, math.min(tvb:len(), HEADER_LEN))
-    if is_extended(bytes) and takes_extended(tvb, pinfo.visited) then return dissect_extended(tvb, pinfo, tree) end
+    local len = length(tvb)
+    local begun = begins(tvb, 0, len)
+    if begun and is_extended(head(tvb, 0, len)) and takes_extended(tvb, pinfo.visited) then
+        return dissect_extended(tvb, pinfo, tree)
+    end
     -- The ports behind the first belong to others as well.
     if not p.flow.talks and not p.flow.back.talks and pinfo.src_port ~= FIRST_PORT and pinfo.dst_port ~= FIRST_PORT
-        and select(2, parse(bytes, tvb:len())) then
+        and select(2, parse(head(tvb, 0, len), len)) then
         local other = others[pinfo.dst_port] or others[pinfo.src_port]
         return other and other:call(tvb, pinfo, tree) or 0
     end
-    return dissect_segments(tvb, pinfo, tree)
+    return dissect_segments(tvb, pinfo, tree, len, begun)
 end
 
 local function dissect_stream(tvb, pinfo, tree)
@@ -1112,7 +1152,7 @@ end
 
 local PT_TCP = 2
 function zrlmpi.dissector(tvb, pinfo, tree)
-    if tvb:len() == 0 then return 0 end
+    if length(tvb) == 0 then return 0 end
     if pinfo.in_error_pkt then return dissect_quoted(tvb, tree) end
     if pinfo.port_type == PT_TCP then return dissect_stream(tvb, pinfo, tree) end
     return dissect_datagram(tvb, pinfo, tree)
