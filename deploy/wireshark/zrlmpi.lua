@@ -132,6 +132,7 @@ local payload_only -- frame number → offset → true, of datagrams that resemb
 local sockets      -- address → port → socket
 local flows        -- source address → destination address → ports → flow
 local messages     -- number of messages
+local columns_asked, columns_wanted -- when it was asked whether columns are wanted, and the answer
 
 -- Preferences. Reading one takes as long as looking up a flow, and a change begins a new first pass.
 local max_datagram, max_gap, is_v09, checks_checksum
@@ -139,7 +140,7 @@ local dissector -- this one, as an object of Wireshark's
 
 function zrlmpi.init()
     judged, offsets, keys, judged_later, payload_only = {}, {}, {}, {}, {}
-    sockets, flows, messages = {}, {}, 0
+    sockets, flows, messages, columns_asked = {}, {}, 0, nil
     local prefs = zrlmpi.prefs
     max_datagram, max_gap = prefs.max_datagram, prefs.gap / 1000
     is_v09, checks_checksum = prefs.profile == V09, prefs.checksum
@@ -945,11 +946,20 @@ local function add_extended(tree, tvb, h)
     end
 end
 
+-- wants_columns reports whether a frame's columns are wanted. Asking is slow. In the first pass they are wanted of all
+-- frames or of none, unless a window that wants them is opened during a capture: there it asks once a second.
+local function wants_columns(pinfo)
+    local now = not pinfo.visited and os.time()
+    if now and now == columns_asked then return columns_wanted end
+    -- Without columns, the name of one is in the place of its text.
+    local wanted = tostring(pinfo.cols.info) ~= "(info)"
+    if now then columns_asked, columns_wanted = now, wanted end
+    return wanted
+end
+
 -- show displays one judged packet, of which `have` bytes were recorded at a position of tvb.
 local function show(tvb, at, have, pinfo, tree, j)
-    -- Without columns, the name of one is in the place of its text.
-    local has_columns = tostring(pinfo.cols.info) ~= "(info)"
-    if not has_columns and not tree:referenced(dissector) then
+    if not wants_columns(pinfo) and not tree:referenced(dissector) then
         if j.notes then
             local sub = tree:add(zrlmpi, tvb(at, have))
             for _, n in ipairs(j.notes) do sub:add_proto_expert_info(E[n[1]], n[2]) end
