@@ -62,6 +62,8 @@ type stepColumns struct {
 
 // findingColumns have an entry per finding.
 type findingColumns struct {
+	// First is the finding at which the page opens, or -1.
+	First    int       `json:"first"`
 	Kind     []int     `json:"kind"`
 	Kinds    []kindRow `json:"kinds"`
 	Time     []int64   `json:"time"`

@@ -2,6 +2,8 @@ package htmlreport
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/capture"
 )
@@ -28,9 +30,60 @@ var levels = map[capture.Kind]int{
 	capture.ClosedByPeer:        2,
 }
 
+// maxStatic bounds the findings that can be read without the script.
+const maxStatic = 100
+
+// staticFinding is a finding as the page shows it without the script.
+type staticFinding struct {
+	Number                  int // from 1
+	Level                   int
+	First                   bool // the one at which the page opens
+	Kind, Time, Text, Where string
+}
+
+// firstFinding returns the place of the finding at which the page opens: the first of the most serious, or -1.
+func firstFinding(findings []capture.Finding) int {
+	first := -1
+	for i := range findings {
+		if first < 0 || levels[findings[i].Kind] < levels[findings[first].Kind] {
+			first = i
+		}
+	}
+	return first
+}
+
+func newStaticFindings(r *capture.Report) []staticFinding {
+	first := firstFinding(r.Findings)
+	var list []staticFinding
+	for i := range r.Findings[:min(len(r.Findings), maxStatic)] {
+		f := &r.Findings[i]
+		list = append(list, staticFinding{
+			Number: i + 1, Level: levels[f.Kind], First: i == first, Kind: strings.ReplaceAll(string(f.Kind), "_", " "),
+			Time: seconds(f.Time), Text: f.Text, Where: listed("packet", f.Packets),
+		})
+	}
+	return list
+}
+
+// listed returns numbers in words: "packets 4, 5".
+func listed(word string, numbers []int64) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	switch len(numbers) {
+	case 0:
+		return ""
+	case 1:
+		return word + " " + texts[0]
+	}
+	return word + "s " + strings.Join(texts, ", ")
+}
+
 func newFindings(r *capture.Report) findingColumns {
 	c := findingColumns{
-		Kind: []int{}, Kinds: []kindRow{}, Time: []int64{}, Text: []string{}, Packets: [][]int64{}, Messages: [][]int64{},
+		First: firstFinding(r.Findings),
+		Kind:  []int{}, Kinds: []kindRow{}, Time: []int64{}, Text: []string{}, Packets: [][]int64{}, Messages: [][]int64{},
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]

@@ -32,10 +32,12 @@ var ErrNoReport = errors.New("htmlreport: there is no report to write")
 // page is what the template is given.
 type page struct {
 	head
-	Style  template.CSS
-	Script template.JS
-	Data   template.JS
-	Policy string
+	// Findings are those that can be read without the script.
+	Findings []staticFinding
+	Style    template.CSS
+	Script   template.JS
+	Data     template.JS
+	Policy   string
 }
 
 // parts are the same for every report.
@@ -95,7 +97,7 @@ func Write(w io.Writer, r *capture.Report) error {
 	}
 	p := static()
 	err = p.template.Execute(w, page{
-		head: newHead(r), Style: p.style, Script: p.script, Data: template.JS(data), Policy: p.policy,
+		head: newHead(r), Findings: newStaticFindings(r), Style: p.style, Script: p.script, Data: template.JS(data), Policy: p.policy,
 	})
 	if err != nil {
 		return fmt.Errorf("htmlreport: write the report of %q: %w", r.Source, err)

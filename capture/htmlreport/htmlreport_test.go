@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,32 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFindingsCanBeReadWithoutScript: the page opens at the first of the most serious, and each has its packets.
+func TestFindingsCanBeReadWithoutScript(t *testing.T) {
+	r := &capture.Report{Findings: []capture.Finding{
+		{Kind: capture.Padding, Text: "rank 1 pads", Packets: []int64{3}},
+		{Kind: capture.LostPacket, Text: "an ACK is lost", Packets: []int64{4, 7}},
+		{Kind: capture.Deadlock, Text: "cycle <0> → 1 → 0"},
+		{Kind: capture.Deadlock, Text: "another"},
+	}}
+	html := page(t, r)
+	for _, want := range []string{
+		`<li id="finding-1" class="finding level-2"><span`, "rank 1 pads", ">packet 3<", ">lost packet<", ">packets 4, 7<",
+		`<li id="finding-3" class="finding level-0" tabindex="-1" autofocus><span`, "cycle &lt;0&gt; → 1 → 0",
+	} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if n := strings.Count(html, "autofocus"); n != 1 {
+		t.Errorf("%d findings take the focus", n)
+	}
+	r.Findings = slices.Repeat(r.Findings[:1], 1000)
+	if n := strings.Count(page(t, r), "<li id="); n != 100 {
+		t.Errorf("%d of 1000 findings are in the page without the script", n)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +41,7 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Short: "Analyze a recording: messages, phases, problems, waiting ranks",
 		Long: `Print a row for each message of a recording with the time of each phase of its
 handshake, a summary, and findings: losses, retransmissions, mismatches, and which rank
+<<<<<<< HEAD
 waits for what from which rank at the end. Input is pcap or pcapng, as it is or compressed
 with gzip, zstd, xz or lz4, with VLANs, VXLAN and IP fragments; with -i an interface, until
 interrupted: messages, problems, and ranks that wait for more than a second are printed as
@@ -49,6 +52,12 @@ other, as well as those of several hosts. Which are which, and how the clocks of
 differ, follows from the packets that they have in common; times are those of the first
 file. A packet that two hosts have recorded is one packet, and one that only its sender has
 was lost between them.
+=======
+waits for what from which rank at the end. Input is pcap or pcapng, optionally gzip, with
+VLANs, VXLAN and IP fragments; with -i an interface, until interrupted: messages,
+problems, and ranks that wait for more than a second are printed as they come. Each
+finding has the numbers of its packets: zrlctl decode --packet prints them.
+>>>>>>> h-view
 
 Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
 last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
@@ -197,6 +206,7 @@ func (a *app) printReport(stdout io.Writer, r *capture.Report, messages bool) er
 	}
 	printSummary(out, r)
 	printFindings(out, r)
+	printDecodeHint(out, r)
 	return out.Flush()
 }
 
@@ -310,13 +320,33 @@ func printFinding(out io.Writer, f *capture.Finding) {
 	fmt.Fprintf(out, "%12.6f  %-18s %s\n%34s%s\n", f.Time, f.Kind, f.Text, "", packetList(f.Packets))
 }
 
+// printDecodeHint prints how to see the packets of a finding, with those of the first as the example.
+func printDecodeHint(out io.Writer, r *capture.Report) {
+	i := slices.IndexFunc(r.Findings, func(f capture.Finding) bool { return len(f.Packets) > 0 })
+	if i < 0 {
+		return
+	}
+	file := r.Source
+	if strings.ContainsFunc(file, unicode.IsSpace) { // as in "standard input"
+		file = "FILE"
+	}
+	packets := joined(r.Findings[i].Packets, ",")
+	fmt.Fprintf(out, "\nTo see the packets of a finding: zrlctl decode %s --packet %s\nIn Wireshark: frame.number in {%s}\n",
+		file, packets, packets)
+}
+
 func packetList(packets []int64) string {
-	var words []string
-	for _, p := range packets {
-		words = append(words, fmt.Sprint(p))
+	name := "packets "
+	if len(packets) == 1 {
+		name = "packet "
 	}
-	if len(words) == 1 {
-		return "packet " + words[0]
+	return name + joined(packets, ", ")
+}
+
+func joined(numbers []int64, separator string) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = fmt.Sprint(n)
 	}
-	return "packets " + strings.Join(words, ", ")
+	return strings.Join(texts, separator)
 }

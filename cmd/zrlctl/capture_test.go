@@ -83,7 +83,8 @@ func TestPacketTools(t *testing.T) {
 		{args: "decode -i no_such_interface0", code: exitUsage, stderr: `no_such_interface0`},
 
 		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 retransmissions.*no problems found\n$`},
-		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*retransmitted_packet.*packets 1, 2, 3`},
+		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*retransmitted_packet.*packets 1, 2, 3\n.*decode \S+late_start.pcap --packet 1,2,3\nIn Wireshark: frame.number in \{1,2,3\}\n$`},
+		{args: "decode --packet 2,5 -t none " + captures + "ref_ref_late_start.pcap", stdout: `^ +2 .*\n +5 .*\n$`},
 		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^` + captures},
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
 		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`, stderr: `24 packets, [\d.]+ k?B`},

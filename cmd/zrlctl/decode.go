@@ -29,6 +29,7 @@ type decodeFlags struct {
 	types    []string
 	pair     string
 	messages []int64
+	packets  []int64
 	hex      bool
 	write    string
 }
@@ -49,6 +50,7 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 		Example: `  zrlctl decode trace.pcapng --rank 1 --type SEND_REQUEST,ACK
   zrlctl decode -i eth0 --time delta
   zrlctl decode trace.pcap.gz --message 7 -x
+  zrlctl decode trace.pcap --packet 12,17,31
   zrlctl decode host0.pcap host1.pcap`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			return a.decode(cmd.Context(), &f, args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -61,6 +63,7 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 	fl.StringSliceVar(&f.types, "type", nil, "only packets of these types; PAYLOAD (continuation datagrams) and BAD (invalid) are types")
 	fl.StringVar(&f.pair, "pair", "", "only packets between these two ranks, as in 0,1")
 	fl.Int64SliceVar(&f.messages, "message", nil, "only packets of these messages")
+	fl.Int64SliceVar(&f.packets, "packet", nil, "only packets of these numbers, such as those of a finding of zrlctl analyze")
 	fl.BoolVarP(&f.hex, "hex", "x", false, "also print the bytes")
 	fl.StringVarP(&f.write, "output", "o", "", "write matching packets to this pcapng file, as plain IP packets, instead of printing them")
 	return cmd
@@ -227,6 +230,7 @@ func (f *decodeFlags) filter() (func(*capture.Event) bool, error) {
 		case len(f.ranks) > 0 && (!e.HasRanks || !slices.Contains(f.ranks, uint(h.Src)) && !slices.Contains(f.ranks, uint(h.Dst))),
 			f.pair != "" && (!e.HasRanks || !(h.Src == a && h.Dst == b || h.Src == b && h.Dst == a)),
 			len(f.messages) > 0 && !slices.Contains(f.messages, e.Message),
+			len(f.packets) > 0 && !slices.Contains(f.packets, e.Packet),
 			len(f.types) > 0 && !slices.Contains(f.types, typeName(e)):
 			return false
 		}

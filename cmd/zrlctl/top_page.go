@@ -14,9 +14,14 @@ type topPage struct {
 	*sample
 	order  digest.Order
 	filter string
+	// width of the terminal in characters; 0 is none, and lines are not wrapped.
+	width int
 }
 
-// head returns the lines that do not scroll: the daemon, its rates, and the verdict.
+// hanging is the indentation of a wrapped line's continuation.
+const hanging = 4
+
+// head returns the lines that do not scroll: the daemon and the verdict.
 func (p *topPage) head() []text {
 	s, d := p.status, p.digest
 	daemon := fmt.Sprintf("zrlmpid %s, process %d", s.Version, s.PID)
@@ -24,27 +29,38 @@ func (p *topPage) head() []text {
 		daemon = "job " + s.Job
 	}
 	daemon += fmt.Sprintf(", uptime %s, %s (local: %d)", words.Duration(s.Uptime), words.Plural(len(s.Cluster), "rank"), len(s.Ranks))
-	sums := fmt.Sprintf("%s messages/s, %s/s, %s retransmissions/s, %s drops/s; ", rate(&d.Total, d.Total.Messages), bytesRate(&d.Total),
-		rate(&d.Total, d.Total.Retransmissions), rate(&d.Total, d.Total.Drops))
-	sums += fmt.Sprintf("%d posted, %d unexpected", d.Posted, d.Unexpected)
 	v := d.Verdict()
 	style := map[digest.Level]style{digest.Good: green, digest.Warn: yellow, digest.Bad: loud}[v.Level]
 	verdict := text{{v.Text, style}}
 	if v.More != "" {
 		verdict = append(verdict, span{". " + v.More, plain})
 	}
-	return []text{{{daemon, bold}, {"  " + p.at.Format(time.TimeOnly), faint}}, {{sums, plain}}, verdict}
+	return append([]text{{{daemon, bold}, {"  " + p.at.Format(time.TimeOnly), faint}}}, verdict.wrap(p.width, hanging)...)
 }
 
-// body returns the lines that scroll.
+// body returns the lines that scroll, causes before numbers.
 func (p *topPage) body() []text {
-	lines := append(p.causes(), p.waits()...)
+	lines := append(p.causes(), p.traffic()...)
+	lines = append(lines, p.waits()...)
 	lines = append(lines, p.problems()...)
 	return append(append(lines, p.ranks()...), p.peers()...)
 }
 
 // maxCauses bounds the causes that are shown. zrlctl why shows all.
 const maxCauses = 4
+
+// traffic returns the rates of all ranks.
+func (p *topPage) traffic() []text {
+	d := p.digest
+	sums := fmt.Sprintf("%s messages/s, %s/s, %s retransmissions/s, %s drops/s; %d posted, %d unexpected",
+		rate(&d.Total, d.Total.Messages), bytesRate(&d.Total), rate(&d.Total, d.Total.Retransmissions),
+		rate(&d.Total, d.Total.Drops), d.Posted, d.Unexpected)
+	lines := text{{sums, plain}}.wrap(p.width, hanging)
+	if len(p.sample.causes) > 0 {
+		lines = append([]text{nil}, lines...)
+	}
+	return lines
+}
 
 // causes returns why ranks wait; nothing if none does.
 func (p *topPage) causes() []text {
@@ -54,7 +70,8 @@ func (p *topPage) causes() []text {
 	lines := heading("CAUSES")
 	for i := range p.sample.causes[:min(len(p.sample.causes), maxCauses)] {
 		f := &p.sample.causes[i]
-		lines = append(lines, text{{"  " + words.Sentence(f.Text), loud}, {" (" + f.Step + ")", plain}})
+		cause := text{{"  " + words.Sentence(f.Text), loud}, {" (" + f.Step + ")", plain}}
+		lines = append(lines, cause.wrap(p.width, hanging)...)
 	}
 	if more := len(p.sample.causes) - maxCauses; more > 0 {
 		lines = append(lines, text{{fmt.Sprintf("  %s: zrlctl why", words.Plural(more, "more cause")), faint}})
@@ -81,10 +98,11 @@ func (p *topPage) waits() []text {
 	}
 	lines := heading("WAITING RANKS")
 	for _, c := range p.digest.Cycles {
-		lines = append(lines, text{{"  possible deadlock: " + c.Text + " for " + words.Duration(c.Seconds), loud}})
+		deadlock := text{{"  possible deadlock: " + c.Text + " for " + words.Duration(c.Seconds), loud}}
+		lines = append(lines, deadlock.wrap(p.width, hanging)...)
 	}
 	if len(t.rows) > 0 {
-		lines = append(lines, t.lines()...)
+		lines = append(lines, t.lines(p.width)...)
 	} else if hidden == 0 {
 		none := "  no rank is waiting"
 		if p.digest.Doubtful {
@@ -124,7 +142,7 @@ func (p *topPage) problems() []text {
 		if problem.Action != "" {
 			line = append(line, span{" (" + problem.Action + ")", plain})
 		}
-		lines = append(lines, line)
+		lines = append(lines, line.wrap(p.width, hanging)...)
 	}
 	if len(p.digest.Problems) == 0 {
 		lines = append(lines, text{{"  " + digest.NoProblems(p.status), plain}})
@@ -148,7 +166,7 @@ func (p *topPage) ranks() []text {
 			fmt.Sprint(r.Posted), fmt.Sprint(r.Unexpected), rate(&r.Rates, r.Rates.Messages), bytesRate(&r.Rates),
 			dash(strings.Join(programs, ",")), r.Address)
 	}
-	lines := append(heading("LOCAL RANKS"), t.lines()...)
+	lines := append(heading("LOCAL RANKS"), t.lines(p.width)...)
 	if len(idle) > 0 {
 		lines = append(lines, text{{fmt.Sprintf("  %s: %s", words.Plural(len(idle), "idle rank"), digest.RankList(idle)), faint}})
 	}
@@ -165,7 +183,7 @@ func (p *topPage) peers() []text {
 			fmt.Sprint(peer.Retransmissions), fmt.Sprint(peer.Drops), strings.Replace(words.Latency(peer.RoundTrip()), "–", "-", 1), fmt.Sprint(peer.Failed),
 			fmt.Sprint(peer.Sent), fmt.Sprint(peer.Received), string(peer.Kind), string(peer.Profile), dash(peer.Transport), peer.Address)
 	}
-	lines := append(heading("PEERS, sorted by %v", p.order), t.lines()...)
+	lines := append(heading("PEERS, sorted by %v", p.order), t.lines(p.width)...)
 	if silent > 0 {
 		lines = append(lines, text{{fmt.Sprintf("  %s not shown", words.Plural(silent, "silent peer")), faint}})
 	}

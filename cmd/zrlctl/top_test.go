@@ -15,6 +15,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -229,6 +231,41 @@ func TestTopFits(t *testing.T) {
 			expect(t, s.shown(), "10.0.0.300:2718")
 			s.press(t, "gG\x1b[H\x1b[6~\x1b[6~")
 			expect(t, s.shown(), "lines below")
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTopCauseFirst: the whole cause of a hang is shown before the numbers, and lines are as wide as the terminal.
+func TestTopCauseFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := watching(t, 5, func(s *screen, o *oracle) {
+			after(12 * time.Second)
+			status, _ := o.status(t.Context())
+			cause := diagnosis.Of([]diagnosis.Source{{Status: &status}}, diagnosis.After).Findings[0]
+			want := words.Sentence(cause.Text) + " (" + cause.Step + ")"
+			for _, width := range []int{60, 80, 120, 200} {
+				s.mu.Lock()
+				s.width, s.height = width, 50
+				s.mu.Unlock()
+				s.resized <- struct{}{}
+				synctest.Wait()
+				lines := strings.Split(s.shown(), "\r\n")
+				shown := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
+				at, numbers := strings.Index(shown, want), strings.Index(shown, "messages/s")
+				if at < 0 || numbers < at {
+					t.Errorf("%d columns: the cause is at %d, numbers are at %d:\n%s", width, at, numbers, s.shown())
+				}
+				longest := 0
+				for _, l := range lines {
+					longest = max(longest, len([]rune(l)))
+				}
+				if longest < width-20 || longest > width {
+					t.Errorf("%d columns: the longest line has %d", width, longest)
+				}
+			}
 		})
 		if err != nil {
 			t.Error(err)

@@ -46,6 +46,34 @@ func plainText(lines []text) string {
 	return b.String()
 }
 
+// wrap breaks a line at spaces into lines of at most width characters, but for words that are longer. Lines behind the
+// first are indented. A width of 0 is no limit.
+func (l text) wrap(width, indent int) []text {
+	if width <= 2*indent {
+		return []text{l}
+	}
+	var lines []text
+	line, used, gap := text{}, 0, ""
+	for _, s := range l {
+		for i, word := range strings.Split(words.Clean(s.text, maxLine), " ") {
+			if i > 0 {
+				gap += " "
+			}
+			n := utf8.RuneCountInString(word)
+			if n == 0 {
+				continue
+			}
+			if used > indent && used+len(gap)+n > width {
+				lines = append(lines, line)
+				line, used, gap = text{{strings.Repeat(" ", indent), plain}}, indent, ""
+			}
+			line = append(line, span{gap + word, s.style})
+			used, gap = used+len(gap)+n, ""
+		}
+	}
+	return append(lines, line)
+}
+
 // draw writes as much of a line as fits, with or without colours.
 func (l text) draw(b *strings.Builder, width int, colours bool) {
 	for _, s := range l {
@@ -76,7 +104,12 @@ func (t *table) add(s style, cells ...string) {
 	t.rows, t.styles = append(t.rows, cells), append(t.styles, s)
 }
 
-func (t *table) lines() []text {
+// minWrapped is the least width of a column whose cells are wrapped.
+const minWrapped = 24
+
+// lines returns the table at a width, 0 for no limit. The cells of the last column are wrapped if that leaves them enough
+// of a width; other lines that are too long are left to draw.
+func (t *table) lines(width int) []text {
 	names := make([]string, len(t.names))
 	widths := make([]int, len(names))
 	right := make([]bool, len(names))
@@ -96,11 +129,18 @@ func (t *table) lines() []text {
 			}
 			b.WriteString("  " + c + pad)
 		}
-		return text{{b.String(), s}}
+		return text{{strings.TrimRight(b.String(), " "), s}}
+	}
+	before := 2
+	for _, w := range widths[:len(widths)-1] {
+		before += w + 2
+	}
+	if width < before+minWrapped {
+		width = 0
 	}
 	lines := []text{line(names, faint)}
 	for i, r := range t.rows {
-		lines = append(lines, line(r, t.styles[i]))
+		lines = append(lines, line(r, t.styles[i]).wrap(width, before)...)
 	}
 	return lines
 }

@@ -124,7 +124,7 @@ func (w *watcher) take(a answer) {
 // press handles a key, and reports whether the user quits.
 func (w *watcher) press(k key) (end bool, err error) {
 	_, height := w.tty.Size()
-	page := max(1, height-headLines-2)
+	page := max(1, height-len(w.page.head())-2)
 	switch {
 	case k == keyInterrupt:
 		return true, nil
@@ -166,24 +166,22 @@ func (w *watcher) press(k key) (end bool, err error) {
 	return false, nil
 }
 
-// headLines is the number of lines at the top that do not scroll.
-const headLines = 3
-
 // draw redraws the screen.
 func (w *watcher) draw() error {
 	width, height := w.tty.Size()
-	body := w.page.body()
+	w.page.width = width
+	head, body := w.page.head(), w.page.body()
 	if w.help {
 		body = heading("KEYS")
 		for _, l := range topKeys {
 			body = append(body, text{{"  " + l, plain}})
 		}
 	}
-	room := max(0, height-headLines-1)
+	room := max(0, height-len(head)-1)
 	w.scroll = max(0, min(w.scroll, len(body)-room))
 	end := min(len(body), w.scroll+room)
-	lines := append(w.page.head(), body[w.scroll:end]...)
-	for len(lines) < headLines+room {
+	lines := append(head, body[w.scroll:end]...)
+	for len(lines) < len(head)+room {
 		lines = append(lines, nil)
 	}
 	lines = append(lines[:min(len(lines), max(0, height-1))], w.foot(end, len(body)))

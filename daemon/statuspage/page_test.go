@@ -336,7 +336,7 @@ func TestFailures(t *testing.T) {
 	}
 	for n, want := range map[int][]string{
 		0:  {"No operation has failed."},
-		30: {"send to rank 7, WAIT_CLEAR: &lt;b&gt;reason 19 ", "<code>zrlctl analyze /spool/one.pcapng.gz</code>", "Showing 20 of the last 30."},
+		30: {"send to rank 7, WAIT_CLEAR: &lt;b&gt;reason 19 ", "<code>zrlctl analyze /spool/one.pcapng.gz</code>", "Showing 20 of 30 kinds of failures."},
 	} {
 		shown := s
 		shown.Failures = s.Failures[:n]
@@ -347,4 +347,27 @@ func TestFailures(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEqualFailures are folded: how many, the last and the first, and those between on demand.
+func TestEqualFailures(t *testing.T) {
+	noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	s := state.Status{Version: "v1"}
+	for i := range 60 { // the newest first; every third is another one
+		f := state.Failure{Time: noon.Add(time.Duration(-i) * time.Minute), Rank: 2, Peer: new(7), Operation: state.OperationSend, Reason: "timed out", Count: 1}
+		switch {
+		case i%3 == 1:
+			f.Reason = "refused"
+		case i == 3:
+			f.Count, f.Record = 5, "/spool/three.pcapng.gz"
+		}
+		s.Failures = append(s.Failures, f)
+	}
+	body := get(t, statuspage.New(func() state.Status { return s }, statuspage.Options{}), "/").Body.String()
+	if n := strings.Count(body, `<li data-key=`); n != 2 {
+		t.Errorf("%d rows of failures, want 2", n)
+	}
+	expect(t, body, "12:00:00</time>", "send to rank 7: timed out <small>44 times, the first at 4\u00a0May&nbsp;11:01:00</small>",
+		"<details><summary>Earlier</summary>", "11:57:00</time> <small>5 times <code>zrlctl analyze /spool/three.pcapng.gz</code>",
+		"and 19 more in", "send to rank 7: refused <small>20 times, the first at 4\u00a0May&nbsp;11:02:00</small>")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/daemon/statuspage/digest"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
@@ -68,9 +69,17 @@ var functions = template.FuncMap{
 			Of   any
 		}{name, of}
 	},
-	"ordername": func(o digest.Order) string {
+	"packets": packets, "ordername": func(o digest.Order) string {
 		return map[digest.Order]string{digest.ByProblem: "problems first", digest.ByTraffic: "most traffic first", digest.ByRoundTrip: "slowest first", digest.ByRank: "by rank"}[o]
 	},
+}
+
+// packets returns the command that shows the packets between the ranks of a cause, or nothing.
+func packets(f *diagnosis.Finding) string {
+	if f.Rank == diagnosis.AnyRank || f.Peer == diagnosis.AnyRank || f.Rank == f.Peer {
+		return ""
+	}
+	return fmt.Sprintf("zrlctl capture -o hang.pcapng && zrlctl decode hang.pcapng --pair %d,%d", f.Peer, f.Rank)
 }
 
 // count returns a number with thin spaces between thousands.
@@ -175,7 +184,7 @@ func (v *view) fill(add func(name, template, key string, data any)) {
 	}
 	for i := range s.Failures {
 		f := &s.Failures[i]
-		add("failures", "failure", hash(fmt.Sprint(f.Rank, f.Operation, f.Reason))[7:19], f)
+		add("failures", "failure", hash(fmt.Sprint(f.Rank, f.What(), f.Reason))[7:19], f)
 	}
 	for i := range s.Entries {
 		e := &s.Entries[i]

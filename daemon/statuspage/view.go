@@ -50,9 +50,11 @@ type shown struct {
 	AllPeers, FitPeers        int // all, and those that match the filter
 	Silent                    int // of these, that never exchanged anything and are not listed
 	Latencies                 bool
-	Failures                  []state.Failure
-	Entries                   []Entry
-	HasLog                    bool
+	// Failures are those shown, equal ones folded; AllFailures counts them before the bound.
+	Failures    []failureView
+	AllFailures int
+	Entries     []Entry
+	HasLog      bool
 }
 
 type peerView struct {
@@ -78,8 +80,9 @@ func (p *Page) show(s *sample, q query) *shown {
 		query: q, Host: p.opts.Host, At: s.at, Status: &s.status, Digest: d, Verdict: d.Verdict(),
 		Live: chartOf(p.past.live.all(), s.at, livePoints*liveEvery, liveEvery), Slow: chartOf(p.past.slow.all(), p.past.slowAt.at, slowPoints*slowEvery, slowEvery),
 		Problems: d.Problems[:min(len(d.Problems), maxProblems)], Latencies: p.opts.Latency != nil, HasLog: p.opts.Recent != nil,
-		Failures: s.status.Failures[:min(len(s.status.Failures), maxFailures)],
 	}
+	failures := foldFailures(s.status.Failures)
+	v.Failures, v.AllFailures = failures[:min(len(failures), maxFailures)], len(failures)
 	fit, others := f.Waits(d)
 	v.Waits, v.Brief, v.AllWaits, v.FitWaits = fit[:min(len(fit), maxWaits)], d.Brief(), len(fit)+others, len(fit)
 	for _, c := range d.Cycles[:min(len(d.Cycles), maxCycles)] {

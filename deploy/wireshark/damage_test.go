@@ -139,6 +139,8 @@ func damages() []damage {
 		{name: "clear revoked",
 			packets: join(s[:2], []packet{clearing().edit(16, 4).edit(12, 1), request().edit(12, 1)}, s[1:]),
 			want:    map[int]string{3: "revocation"}, messages: "1 1 1 1 1 1 1"},
+		{name: "clear revoked in mid-message", packets: insert(m, 3, clearing().edit(16, 4).edit(12, 1)),
+			want: map[int]string{4: "revocation", 7: "stale_header"}, offsets: "- - 0 - 1384 2800 -"},
 		{name: "barrier", packets: []packet{request().edit(16, 4)}, want: map[int]string{1: "wrong_call"}, messages: "-"},
 		{name: "clear with the other datatype", packets: replace(s, 1, clearing().edit(16, 3)), want: map[int]string{2: "datatype_mismatch"}},
 		{name: "data with the other datatype", packets: replace(s, 2, s[2].edit(16, 2)), want: map[int]string{3: "datatype_mismatch"}},

@@ -124,60 +124,87 @@ for _, e in pairs(E) do expert_list[#expert_list + 1] = e end
 zrlmpi.experts = expert_list
 
 -- State of the first pass, and its results.
-local judged      -- frame number → place in the frame → judgement
-local flows       -- one direction between two sockets → { rx = message being received, pair = whose messages go there }
-local links       -- sender → receiver → { cur = message, prev = the one before, stale = unused CLEAR_TO_SEND }
-local rank_of     -- address and port → rank that spoke first from there
-local source_of   -- receiver and rank → address from which that rank first sent to the receiver
-local messages    -- how many there are
+local judged       -- frame number → judgement of the first packet in the frame; of a full datagram, DATA
+local offsets      -- frame number → its offset in the message, of a full datagram
+local keys         -- frame number → position of that packet in the frame
+local judged_later -- frame number → position in the frame → judgement, of the packets behind the first
+local payload_only -- frame number → offset → true, of datagrams that resemble the extended profile, but are payload
+local sockets      -- address → port → socket
+local flows        -- source address → destination address → ports → flow
+local messages     -- number of messages
+local columns_asked, columns_wanted -- when it was asked whether columns are wanted, and the answer
+
+-- Preferences. Reading one takes as long as looking up a flow, and a change begins a new first pass.
+local max_datagram, max_gap, is_v09, checks_checksum
+local dissector -- this one, as an object of Wireshark's
 
 function zrlmpi.init()
-    judged, flows, links, rank_of, source_of, messages = {}, {}, {}, {}, {}, 0
+    judged, offsets, keys, judged_later, payload_only = {}, {}, {}, {}, {}
+    sockets, flows, messages, columns_asked = {}, {}, 0, nil
+    local prefs = zrlmpi.prefs
+    max_datagram, max_gap = prefs.max_datagram, prefs.gap / 1000
+    is_v09, checks_checksum = prefs.profile == V09, prefs.checksum
+    dissector = dissector or Dissector.get("zrlmpi")
 end
 
 ---------------------------------------------------------------------------------------------------------------- Header
 
+-- The functions below work on strings, and on a position `at` of a buffer from which `have` bytes were recorded: an object
+-- of Wireshark's for each field or part of the buffer takes ten times as long.
+
+local byte = string.byte
+local raw, length, reported_length = Tvb.raw, Tvb.len, Tvb.reported_len -- tvb:raw takes a lookup more
+
+-- head returns the bytes of a header, or as many of them as were recorded.
+local function head(tvb, at, have) return raw(tvb, at, have < HEADER_LEN and have or HEADER_LEN) end
+
+-- begins reports whether a buffer has the start mark at a position.
+local function begins(tvb, at, have) return have >= 4 and raw(tvb, at, 4) == MARK end
+
 -- marked reports whether one of the marks is there: the bytes were meant to be a header.
-local function marked(tvb)
-    local have = tvb:len()
-    return have >= 4 and tvb:raw(0, 4) == MARK or have >= HEADER_LEN and tvb:raw(28, 4) == MARK
+local function marked(bytes)
+    return bytes:sub(1, 4) == MARK or bytes:sub(29, 32) == MARK
 end
 
 -- wrong_byte names the first of the bytes from..to of a header that is not the one wanted.
 local function wrong_byte(bytes, from, to, want, rule)
     for i = from, to do
-        local b = bytes:byte(i + 1)
+        local b = byte(bytes, i + 1)
         if b ~= want then return string.format("byte %d is 0x%02x, but %s", i, b, rule) end
     end
 end
 
 local function uint32(bytes, at)
-    local b0, b1, b2, b3 = bytes:byte(at + 1, at + 4)
+    local b0, b1, b2, b3 = byte(bytes, at + 1, at + 4)
     return b0 + 256 * (b1 + 256 * (b2 + 256 * b3))
 end
 
--- parse returns the header at a place in a buffer, and what is wrong with it, in the order of H12: the name of an expert
--- field, and words. It works on a string: an object of Wireshark's for each field takes ten times as long.
-local function parse(tvb, at)
-    local have = tvb:len() - at
+local header = {}
+
+-- parse returns the header in some bytes, valid until the next call, and its defect, in the order of H12: the name of an
+-- expert field, and words.
+local function parse(bytes, have)
     if have < HEADER_LEN then
         return nil, "bad_header", string.format("%d bytes, but a header has %d", have, HEADER_LEN)
     end
-    local bytes = tvb:raw(at, HEADER_LEN)
-    local h = {
-        dst = uint32(bytes, 4), src = uint32(bytes, 8), size = uint32(bytes, 12),
-        call = bytes:byte(17), type = bytes:byte(18), tag = bytes:byte(19),
-    }
-    local defect = wrong_byte(bytes, 0, 3, 0x96, "the start mark is 0x96")
-        or wrong_byte(bytes, 28, 31, 0x96, "the end mark is 0x96")
-    if defect then return h, "bad_header", defect end
-    defect = wrong_byte(bytes, zrlmpi.prefs.profile == V09 and 19 or 18, 27, 0,
-        "must be 0: deployed nodes drop the packet silently")
-    if defect then return h, "reserved_byte", defect end
-    if not CALLS[h.call] then
-        return h, "bad_header", string.format("byte 16 is 0x%02x, but the calls are 0 to 4", h.call)
-    elseif not TYPES[h.type] then
-        return h, "bad_header", string.format("byte 17 is 0x%02x, but the packet types are 1 to 5", h.type)
+    local _, _, _, _, d0, d1, d2, d3, s0, s1, s2, s3, n0, n1, n2, n3, call, kind, tag = byte(bytes, 1, 19)
+    local h = header
+    h.dst = d0 + 256 * (d1 + 256 * (d2 + 256 * d3))
+    h.src = s0 + 256 * (s1 + 256 * (s2 + 256 * s3))
+    h.size = n0 + 256 * (n1 + 256 * (n2 + 256 * n3))
+    h.call, h.type, h.tag = call, kind, tag
+    if not (bytes:sub(1, 4) == MARK and bytes:sub(29, 32) == MARK) then
+        return h, "bad_header", wrong_byte(bytes, 0, 3, 0x96, "the start mark is 0x96")
+            or wrong_byte(bytes, 28, 31, 0x96, "the end mark is 0x96")
+    end
+    local reserved = is_v09 and 19 or 18
+    if bytes:find("[^%z]", reserved + 1) < 29 then
+        return h, "reserved_byte",
+            wrong_byte(bytes, reserved, 27, 0, "must be 0: deployed nodes drop the packet silently")
+    elseif not CALLS[call] then
+        return h, "bad_header", string.format("byte 16 is 0x%02x, but the calls are 0 to 4", call)
+    elseif not TYPES[kind] then
+        return h, "bad_header", string.format("byte 17 is 0x%02x, but the packet types are 1 to 5", kind)
     end
     return h
 end
@@ -192,45 +219,67 @@ end
 
 ------------------------------------------------------------------------------------------------------ Extended profile
 
--- is_extended reports whether a packet of the extended profile begins at a place in a buffer: no other has bit 7 of byte 19.
-local function is_extended(tvb, at)
-    if tvb:len() - at < 20 or tvb:raw(at, 4) ~= MARK then return false end
-    local version, flags = tvb:raw(at + 18, 2):byte(1, 2)
-    return version == EXT_VERSION and flags >= 0x80
+-- is_extended reports whether bytes begin a packet of the extended profile: no other has bit 7 of byte 19.
+local function is_extended(bytes)
+    local version, flags = byte(bytes, 19, 20)
+    return flags and version == EXT_VERSION and flags >= 0x80 and bytes:sub(1, 4) == MARK
 end
 
--- CRC-32C, a byte at a time. Lua's bit library is that of Wireshark, whose numbers have a sign.
-local crc_table = {}
-for i = 0, 255 do
-    local c = i
-    for _ = 1, 8 do
-        local odd = bit.band(c, 1) == 1
-        c = bit.rshift(c, 1)
-        if odd then c = bit.bxor(c, 0x82F63B78) end
+-- CRC-32C, 16 bytes at a time: what takes long are the calls of Wireshark's bit library, whose numbers have a sign.
+-- slices[n][b] is the checksum of byte b and n zeros behind it.
+local slices
+
+local function make_slices()
+    local band, bxor, rshift = bit.band, bit.bxor, bit.rshift
+    slices = { [0] = {} }
+    for b = 0, 255 do
+        local c = b
+        for _ = 1, 8 do c = bxor(rshift(c, 1), c % 2 == 1 and 0x82F63B78 or 0) end
+        slices[0][b] = c
     end
-    crc_table[i] = c
+    for n = 1, 15 do
+        slices[n] = {}
+        for b = 0, 255 do
+            local c = slices[n - 1][b]
+            slices[n][b] = bxor(rshift(c, 8), slices[0][band(c, 0xff)])
+        end
+    end
 end
 
 local function crc32c(bytes)
-    local bxor, band, rshift = bit.bxor, bit.band, bit.rshift
-    local c = bit.bnot(0)
-    for from = 1, #bytes, 4096 do
-        local chunk = { bytes:byte(from, math.min(from + 4095, #bytes)) }
-        for i = 1, #chunk do c = bxor(rshift(c, 8), crc_table[band(bxor(c, chunk[i]), 0xff)]) end
+    if not slices then make_slices() end
+    local bxor, floor = bit.bxor, math.floor
+    local t0, t1, t2, t3, t4, t5, t6, t7 =
+        slices[0], slices[1], slices[2], slices[3], slices[4], slices[5], slices[6], slices[7]
+    local t8, t9, t10, t11, t12, t13, t14, t15 =
+        slices[8], slices[9], slices[10], slices[11], slices[12], slices[13], slices[14], slices[15]
+    local c, whole = -1, #bytes - #bytes % 16
+    for at = 1, whole, 16 do
+        local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15 = byte(bytes, at, at + 15)
+        local c0 = c % 256
+        local rest = (c - c0) / 256
+        local c1 = rest % 256
+        rest = (rest - c1) / 256
+        local c2 = rest % 256
+        c = bxor(t15[c0], t14[c1], t13[c2], t12[(rest - c2) / 256 % 256],
+            t15[b0], t14[b1], t13[b2], t12[b3], t11[b4], t10[b5], t9[b6], t8[b7],
+            t7[b8], t6[b9], t5[b10], t4[b11], t3[b12], t2[b13], t1[b14], t0[b15])
+    end
+    for at = whole + 1, #bytes do
+        c = bxor(floor(c % 2^32 / 256), t0[c % 256], t0[byte(bytes, at)])
     end
     return bit.bnot(c) % 2^32
 end
 
--- ext_checksum is that of a whole packet, or with the flag PLAIN of its header (E43).
-local function ext_checksum(tvb)
-    local n = bit.band(tvb:raw(19, 1):byte(1), 0x20) ~= 0 and EXT_HEADER_LEN or tvb:len()
-    return crc32c(tvb:raw(0, 24) .. "\0\0\0\0" .. tvb:raw(28, n - 28))
+-- ext_checksum returns the checksum of a whole packet, or with the flag PLAIN of its header (E43).
+local function ext_checksum(bytes)
+    local last = bit.band(byte(bytes, 20), 0x20) ~= 0 and EXT_HEADER_LEN or #bytes
+    return crc32c(bytes:sub(1, 24) .. "\0\0\0\0" .. bytes:sub(29, last))
 end
 
--- parse_extended returns the header at a place in a buffer, and what is wrong with it, as parse does, in the order of E2
--- but for length and checksum.
-local function parse_extended(tvb, at)
-    local have = tvb:len() - at
+-- parse_extended returns the header at a position in a buffer, and its defect, as parse does, in the order of E2 but for
+-- length and checksum.
+local function parse_extended(tvb, at, have)
     if have < EXT_HEADER_LEN then
         return nil, "bad_header", string.format("%d bytes, but a header of the extended profile has %d", have, EXT_HEADER_LEN)
     end
@@ -308,42 +357,90 @@ end
 
 --------------------------------------------------------------------------------------------------------------- Judging
 
--- A judgement j of one datagram or stream packet: message, notes, and where they apply offset, bytes, padding, total,
--- frame, complete, request_in, clear_in and the times. A place p: number, time, src and dst (sockets), src_ip, tcp.
+-- p is the packet being dissected: number and times of its frame, tcp, and its flow.
+--
+-- A judgement j of a datagram or stream packet: message, notes or nil, and where they apply request_in, clear_in, frame and
+-- the times in seconds; of payload also data, offset and bytes, and padding if there is some.
+--
+-- A socket: name, ip, rank = the first that sent from it, sources = by rank, the address from which that first sent to
+-- the socket. A flow, one direction between two sockets: from, to, back = the other direction, rx = DATA being received,
+-- pair = whose messages it carries, pairs = by ranks, talks = it has carried ZRLMPI. On TCP a rank has its own address
+-- (C3), and another port for each connection: the port does not count.
+--
+-- A pair of ranks: cur = message, prev = the one before, stale = unused CLEAR_TO_SEND. A message has a stamp of each of
+-- its packets, { number, abs, rel }; asked and cleared are stamps of the last retransmission. The stamp of DATA has the
+-- times of the last datagram, and describes the payload.
 
-local function note(j, name, text, ...) j.notes[#j.notes + 1] = { name, string.format(text, ...) } end
-
--- seconds is the time from one frame to another. The absolute times are rounded to a fraction of a microsecond; the
--- relative ones are exact, but begin anew where the user has set a time reference.
-local function seconds(later, earlier)
-    local rounded, exact = later.abs - earlier.abs, later.rel - earlier.rel
-    return math.abs(rounded - exact) < 1e-6 and exact or rounded
-end
-
-local function elapsed(later, earlier)
-    local s = seconds(later, earlier)
-    local whole = s < 0 and math.ceil(s) or math.floor(s)
-    return NSTime.new(whole, math.floor((s - whole) * 1e9 + 0.5))
-end
-
-local function soon(p, earlier)
-    return not p.tcp and earlier and seconds(p.time, earlier) < zrlmpi.prefs.gap / 1000
+local function note(j, name, text, ...)
+    if not j.notes then j.notes = {} end
+    j.notes[#j.notes + 1] = { name, string.format(text, ...) }
 end
 
 local function entry(of, key)
-    if not of[key] then of[key] = {} end
-    return of[key]
+    local value = of[key]
+    if not value then
+        value = {}
+        of[key] = value
+    end
+    return value
 end
 
-local function pair_of(src, src_rank, dst, dst_rank)
-    return entry(links, string.format("%s#%d>%s#%d", src, src_rank, dst, dst_rank))
+local function socket(ip, port)
+    local ports = entry(sockets, ip)
+    if not ports[port] then
+        ports[port] = { ip = ip, name = port == "tcp" and ip or ip .. " port " .. port, sources = {} }
+    end
+    return ports[port]
+end
+
+local p = {}
+
+-- locate sets p.
+local function locate(pinfo, tcp)
+    local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
+    local from, to, ports, back = "tcp", "tcp", "tcp", "tcp"
+    if not tcp then
+        from, to = pinfo.src_port, pinfo.dst_port
+        ports, back = from * 65536 + to, to * 65536 + from
+    end
+    local between = entry(entry(flows, src), dst)
+    local flow = between[ports]
+    if not flow then
+        flow = { from = socket(src, from), to = socket(dst, to), pairs = {} }
+        between[ports] = flow
+        local reverse = entry(entry(flows, dst), src)
+        flow.back = reverse[back] or { from = flow.to, to = flow.from, pairs = {}, back = flow }
+        reverse[back] = flow.back
+    end
+    p.number, p.abs, p.rel, p.tcp, p.flow = pinfo.number, pinfo.abs_ts, pinfo.rel_ts, tcp, flow
+end
+
+local function stamp() return { number = p.number, abs = p.abs, rel = p.rel, acks = nil } end
+
+-- since returns the seconds from a stamp to p. The absolute times are rounded to a fraction of a microsecond; the
+-- relative ones are exact, but begin anew where the user has set a time reference.
+local function since(earlier)
+    local rounded, exact = p.abs - earlier.abs, p.rel - earlier.rel
+    local error = rounded - exact
+    return error < 1e-6 and error > -1e-6 and exact or rounded
+end
+
+local function soon(earlier)
+    return not p.tcp and earlier and since(earlier) < max_gap
+end
+
+local function pair_of(flow, src_rank, dst_rank)
+    return entry(entry(flow.pairs, src_rank), dst_rank)
 end
 
 local function open_message(pair, h)
     messages = messages + 1
     if pair.prev and pair.prev.data then pair.prev.data.first = nil end -- messages are kept forever; bytes are not
     if pair.cur then pair.prev = pair.cur end
-    pair.cur = { id = messages, call = h.call, tag = h.tag }
+    -- Large captures have many messages: usual ones have 8 fields, which a table takes without growing in steps.
+    pair.cur = {
+        id = messages, call = h.call, tag = h.tag, number = nil, request = nil, clear = nil, data = nil, ack = nil,
+    }
     return pair.cur
 end
 
@@ -355,35 +452,40 @@ end
 
 -- again notes a packet that was seen before: a duplicate if it comes sooner than any time-out, unless the
 -- sender had another reason to send it at once.
-local function again(j, p, what, earlier, has_reason)
+local function again(j, what, earlier, has_reason)
     local name, how = "retransmitted_packet", "retransmitted"
-    if not has_reason and soon(p, earlier.time) then name, how = "duplicate_packet", "delivered twice" end
-    note(j, name, "%s was %s, %.6f s after frame %d", what, how, seconds(p.time, earlier.time), earlier.number)
+    if not has_reason and soon(earlier) then name, how = "duplicate_packet", "delivered twice" end
+    note(j, name, "%s was %s, %.6f s after frame %d", what, how, since(earlier), earlier.number)
 end
 
 local function compare_call(j, m, h, want)
     if h.call ~= want and h.call ~= BARRIER then
         note(j, "datatype_mismatch", "%s where %s is expected: INT never matches FLOAT", CALLS[h.call], CALLS[want])
     end
-    if zrlmpi.prefs.profile == V09 and h.tag ~= m.tag then
+    if is_v09 and h.tag ~= m.tag then
         note(j, "datatype_mismatch", "tag %d where %d is expected", h.tag, m.tag)
     end
 end
 
-local function on_request(j, p, h, flow)
-    local pair, reverse = pair_of(p.src, h.src, p.dst, h.dst), pair_of(p.dst, h.dst, p.src, h.src)
+local function on_request(j, h)
+    local flow = p.flow
+    local pair, reverse = pair_of(flow, h.src, h.dst), pair_of(flow.back, h.dst, h.src)
     local m = pair.cur
     flow.pair = pair
     -- A sender does not ask again once it sends DATA: if this comes later than a duplicate, it has aborted.
     if in_progress(m) and m.reopened then
         j.request_in, m.reopened = m.request and m.request.number, nil
-    elseif in_progress(m) and m.request and h.size <= m.number and (not m.data or soon(p, m.data.time)) then
+        m.asked = stamp()
+    elseif in_progress(m) and m.request and h.size <= m.number and (not m.data or soon(m.data)) then
         -- A crossed request is retransmitted right after the peer's message (P3): that is no duplicate.
-        again(j, p, "SEND_REQUEST", m.asked, m.asked.acks ~= (reverse.acks or 0))
+        local asked = m.asked or m.request
+        again(j, "SEND_REQUEST", asked, asked.acks ~= (reverse.acks or 0))
         j.request_in = m.request.number
+        m.asked = stamp()
     else
         m = open_message(pair, h)
-        m.request, m.number = { number = p.number, time = p.time }, h.size
+        m.request, m.number = stamp(), h.size
+        m.request.acks = reverse.acks or 0
         flow.rx = nil
         local other = reverse.cur
         if in_progress(other) and other.request and not other.clear and not other.data then
@@ -391,69 +493,69 @@ local function on_request(j, p, h, flow)
                 h.dst, other.request.number)
         end
     end
-    m.asked = { number = p.number, time = p.time, acks = reverse.acks or 0 }
+    if m.asked then m.asked.acks = reverse.acks or 0 end
     m.call, m.tag = h.call, h.tag
     j.message = m
 end
 
-local function on_clear(j, p, h)
-    local pair = pair_of(p.dst, h.dst, p.src, h.src)
+local function on_clear(j, h)
+    local sends = p.flow.back
+    local pair = pair_of(sends, h.dst, h.src)
     local m = pair.cur
-    entry(flows, p.dst .. ">" .. p.src).pair = pair
+    sends.pair = pair
     if not m or m.ack or m.ended then
         note(j, "stale_header", "CLEAR_TO_SEND answers no SEND_REQUEST that was recorded")
-        pair.stale = { number = p.number, time = p.time }
+        pair.stale = stamp()
         return
     end
     j.message = m
     if m.request then
         j.request_in = m.request.number
-        j.time_clear = elapsed(p.time, m.request.time)
+        j.time_clear = since(m.request)
     end
     compare_call(j, m, h, COUNTERPART[m.call])
-    if m.cleared then
-        again(j, p, "CLEAR_TO_SEND", m.cleared)
+    if m.clear then
+        again(j, "CLEAR_TO_SEND", m.cleared or m.clear)
+        m.cleared = stamp()
+        return
     elseif m.data then
         note(j, "stale_header", "CLEAR_TO_SEND for DATA that is being sent already, since frame %d", m.data.number)
     end
-    m.cleared = { number = p.number, time = p.time }
-    if not m.clear then m.clear = m.cleared end
+    m.clear = stamp()
 end
 
--- length_fits is D9 for n bytes of payload, of which tvb has the end, at an offset of a message.
-local function length_fits(offset, total, n, tvb)
-    local full = zrlmpi.prefs.max_datagram - (offset == 0 and HEADER_LEN or 0)
+-- length_fits is D9 for n bytes of payload at an offset of a message; `have` of them were recorded, at a position of tvb.
+local function length_fits(offset, total, n, tvb, at, have)
+    local full = max_datagram - (offset == 0 and HEADER_LEN or 0)
     local left = total - offset
+    if n < left then return n == full end
     if n > full + LINE_LEN then return false end
-    if n < left then
-        return n == full
-    end
+    if n == left then return true end
     if total == 0 then return n <= LINE_LEN end -- the FPGA's padding of nothing is not zero
     if n - left > LINE_LEN - WORD_LEN then return false end
-    local padding_at = tvb:reported_len() - (n - left)
-    return padding_at >= tvb:len() or not tvb:raw(padding_at):find("[^%z]")
+    return left >= have or not tvb:raw(at + left, have - left):find("[^%z]")
 end
 
 -- skips reports whether n bytes of payload end a message of which left bytes are to come after full datagrams that are
 -- missing.
 local function skips(left, n)
-    local full = zrlmpi.prefs.max_datagram
+    local full = max_datagram
     if full == 0 or n == 0 or n >= left or n == full or n > full + LINE_LEN then return false end
     return (left - n) % full == 0 or (left + -left % LINE_LEN - n) % full == 0
 end
 
 -- take counts n bytes of payload to the message that a flow receives.
-local function take(j, p, flow, n)
-    local rx = flow.rx
-    local data = rx.message.data
-    j.offset, j.total, j.frame = rx.offset, rx.total, rx.number
-    j.bytes = math.min(n, rx.total - rx.offset)
-    j.padding = n - j.bytes
-    if j.padding > 0 then note(j, "padding", "%d bytes of padding, as FPGAs send", j.padding) end
-    rx.offset, rx.time, data.time = rx.offset + j.bytes, p.time, p.time
-    j.complete = rx.offset >= rx.total
-    data.got = rx.offset
-    if j.complete then data.complete, flow.rx = true, nil end
+local function take(j, n)
+    local flow = p.flow
+    local data = flow.rx
+    local left = data.total - data.got
+    j.data, j.offset, j.bytes = data, data.got, n < left and n or left
+    if n > left then
+        j.padding = n - left
+        note(j, "padding", "%d bytes of padding, as FPGAs send", j.padding)
+    end
+    data.got, data.abs, data.rel = data.got + j.bytes, p.abs, p.rel
+    if n >= left then data.complete, flow.rx = true, nil end
 end
 
 -- same_data reports whether DATA is that of a message again; on a stream, call and size must do (C8).
@@ -461,77 +563,81 @@ local function same_data(m, h, first)
     return m and m.data and m.data.size == h.size and m.data.call == h.call and m.data.first == first
 end
 
-local function on_data(j, p, h, flow, tvb, n)
-    local pair = pair_of(p.src, h.src, p.dst, h.dst)
+local function on_data(j, h, tvb, at, have, n)
+    local flow = p.flow
+    local pair = pair_of(flow, h.src, h.dst)
     local m, total = pair.cur, h.size * WORD_LEN
     flow.pair = pair
     -- D8 compares a checksum; the bytes themselves are at hand here.
-    local first = not p.tcp and tvb:raw(HEADER_LEN) or ""
-    local function unsolicited()
-        if pair.stale then
-            m.clear, m.cleared, pair.stale = pair.stale, pair.stale, nil -- P7
-        else
-            note(j, "unsolicited_data", "no CLEAR_TO_SEND was recorded for this DATA")
-        end
-    end
+    local first = ""
+    if not p.tcp and have > HEADER_LEN then first = tvb:raw(at + HEADER_LEN, have - HEADER_LEN) end
+    local unsolicited
     if same_data(m, h, first) then
-        again(j, p, "DATA", m.data)
+        again(j, "DATA", m.data)
     elseif not m or m.data or m.ack or m.ended then
         m = open_message(pair, h)
-        unsolicited()
+        unsolicited = true
     elseif not m.clear then
-        unsolicited()
-    elseif m.unexpected and not soon(p, m.unexpected.time) then
-        again(j, p, "DATA", m.unexpected)
+        unsolicited = true
+    elseif m.unexpected and not soon(m.unexpected) then
+        again(j, "DATA", m.unexpected)
+    end
+    if unsolicited and pair.stale then
+        m.clear, pair.stale = pair.stale, nil -- P7
+    elseif unsolicited then
+        note(j, "unsolicited_data", "no CLEAR_TO_SEND was recorded for this DATA")
     end
     compare_call(j, m, h, m.call)
     if m.request then j.request_in = m.request.number end
     if m.clear then
         local cleared = m.cleared or m.clear
-        j.clear_in, j.time_data = cleared.number, elapsed(p.time, cleared.time)
+        j.clear_in, j.time_data = cleared.number, since(cleared)
     end
     j.message = m
-    m.data = { number = p.number, time = p.time, size = h.size, call = h.call, first = first, got = 0 }
-    if not p.tcp and not length_fits(0, total, n, tvb) then
+    local data = {
+        message = m, number = p.number, abs = p.abs, rel = p.rel, src = h.src, dst = h.dst,
+        size = h.size, call = h.call, first = first, total = total, got = 0,
+    }
+    m.data = data
+    if not p.tcp and not length_fits(0, total, n, tvb, at + HEADER_LEN, have - HEADER_LEN) then
         note(j, "size_mismatch", "%d bytes of payload do not fit the first datagram of a message of %d", n, total)
-        m.data.unfit, flow.rx = true, nil
+        data.unfit, flow.rx = true, nil
         return
     end
-    flow.rx = { message = m, h = h, first = first, number = p.number, offset = 0, total = total, time = p.time }
-    take(j, p, flow, n)
+    flow.rx = data
+    take(j, n)
 end
 
-local function on_ack(j, p, h)
-    local pair = pair_of(p.dst, h.dst, p.src, h.src)
+local function on_ack(j, h)
+    local pair = pair_of(p.flow.back, h.dst, h.src)
     local m, prev = pair.cur, pair.prev
     -- An ACK that comes behind the next SEND_REQUEST may be that of the message before.
     if m and not m.data and not m.clear and prev and prev.data then m = prev end
     if not m or not m.data then
-        if m and m.clear then m.ack, j.message = { number = p.number, time = p.time }, m end
+        if m and m.clear then m.ack, j.message = stamp(), m end
         if not m or not m.unexpected then note(j, "stale_header", "ACK answers no DATA that was recorded") end
         return
     end
     local data_again = m.ack and m.data.number > m.ack.number
-    if m.ack and not data_again and not soon(p, m.ack.time) then
+    if m.ack and not data_again and not soon(m.ack) then
         note(j, "stale_header", "ACK answers nothing: the message was acknowledged in frame %d", m.ack.number)
         return
     end
-    if m.ack then again(j, p, "ACK", m.ack, data_again) end
-    j.message, j.frame, j.time_ack = m, m.data.number, elapsed(p.time, m.data.time)
+    if m.ack then again(j, "ACK", m.ack, data_again) end
+    j.message, j.frame, j.time_ack = m, m.data.number, since(m.data)
     if m.request then j.request_in = m.request.number end
     if not m.data.complete and not m.data.unfit then
-        note(j, "size_mismatch", "acknowledged, but only %d of %d bytes were recorded",
-            m.data.got, m.data.size * WORD_LEN)
+        note(j, "size_mismatch", "acknowledged, but only %d of %d bytes were recorded", m.data.got, m.data.total)
     end
     compare_call(j, m, h, COUNTERPART[m.call])
-    m.ack = { number = p.number, time = p.time }
+    m.ack = stamp()
     pair.acks = (pair.acks or 0) + 1
 end
 
 -- on_error ends the send of the rank that gets the ERROR, or else its receive (P12).
-local function on_error(j, p, h)
+local function on_error(j, h)
     note(j, "error_packet", "ERROR: deployed nodes never send it; it ends the operation in progress")
-    for _, pair in ipairs({ pair_of(p.dst, h.dst, p.src, h.src), pair_of(p.src, h.src, p.dst, h.dst) }) do
+    for _, pair in ipairs({ pair_of(p.flow.back, h.dst, h.src), pair_of(p.flow, h.src, h.dst) }) do
         local m = pair.cur
         if m and not m.ack and not m.ended then
             j.message, m.ended = m, p.number
@@ -542,9 +648,9 @@ local function on_error(j, p, h)
 end
 
 -- on_revocation ends the message of a SEND_REQUEST, or has its sender ask again, which a CLEAR_TO_SEND had cleared (P28).
-local function on_revocation(j, p, h)
+local function on_revocation(j, h)
     note(j, "revocation", "revokes %s, number %d", TYPES[h.type], h.size - 1)
-    local pair = h.type == SEND_REQUEST and pair_of(p.src, h.src, p.dst, h.dst) or pair_of(p.dst, h.dst, p.src, h.src)
+    local pair = h.type == SEND_REQUEST and pair_of(p.flow, h.src, h.dst) or pair_of(p.flow.back, h.dst, h.src)
     local m = pair.cur
     if not m or m.ack or m.ended or not m.number or m.number >= h.size then return end -- it was revoked before
     j.message = m
@@ -556,31 +662,33 @@ local function on_revocation(j, p, h)
 end
 
 -- compare_source is A5 without a rank map: what was said first holds.
-local function compare_source(j, p, h)
-    local rank, known = rank_of[p.src], p.dst .. "#" .. string.format("%d", h.src)
-    if rank and rank ~= h.src then
-        note(j, "wrong_source", "%s speaks for rank %d, but was rank %d before", p.src, h.src, rank)
-    elseif source_of[known] and source_of[known] ~= p.src_ip then
-        note(j, "wrong_source", "rank %d sends from %s, but was at %s before", h.src, p.src_ip, source_of[known])
+local function compare_source(j, h)
+    local from, to = p.flow.from, p.flow.to
+    local source = to.sources[h.src]
+    if from.rank and from.rank ~= h.src then
+        note(j, "wrong_source", "%s speaks for rank %d, but was rank %d before", from.name, h.src, from.rank)
+    elseif source and source ~= from.ip then
+        note(j, "wrong_source", "rank %d sends from %s, but was at %s before", h.src, from.ip, source)
     end
-    if rank_of[p.dst] and rank_of[p.dst] ~= h.dst then
-        note(j, "wrong_destination", "addressed to rank %d, but %s is rank %d", h.dst, p.dst, rank_of[p.dst])
+    if to.rank and to.rank ~= h.dst then
+        note(j, "wrong_destination", "addressed to rank %d, but %s is rank %d", h.dst, to.name, to.rank)
     end
-    rank_of[p.src] = rank or h.src
-    source_of[known] = source_of[known] or p.src_ip
+    from.rank = from.rank or h.src
+    to.sources[h.src] = source or from.ip
 end
 
--- on_packet handles a packet with a valid header and n bytes of payload.
-local function on_packet(j, p, h, flow, tvb, n)
+-- on_packet handles a packet with a valid header and n bytes of payload; `have` bytes of it were recorded, at a position
+-- of tvb.
+local function on_packet(j, h, tvb, at, have, n)
     if not p.tcp and h.type ~= DATA and n > 0 then
         note(j, "size_mismatch", "a %s of %d bytes is dropped: it must have %d",
             TYPES[h.type], n + HEADER_LEN, HEADER_LEN)
         return
     end
-    compare_source(j, p, h)
+    compare_source(j, h)
     local sends = h.call == 0 or h.call == 2
     if h.call == BARRIER and h.size > 0 and (h.type == SEND_REQUEST or h.type == CLEAR_TO_SEND) then
-        on_revocation(j, p, h)
+        on_revocation(j, h)
         return
     elseif h.call == BARRIER then
         note(j, "wrong_call", "BARRIER: no deployed node sends it, and the FPGA drops it")
@@ -590,93 +698,116 @@ local function on_packet(j, p, h, flow, tvb, n)
             TYPES[h.type], CALLS[h.call])
         return
     end
-    if h.type == SEND_REQUEST then on_request(j, p, h, flow)
-    elseif h.type == CLEAR_TO_SEND then on_clear(j, p, h)
-    elseif h.type == DATA then on_data(j, p, h, flow, tvb, n)
-    elseif h.type == ACK then on_ack(j, p, h)
-    else on_error(j, p, h) end
+    if h.type == SEND_REQUEST then on_request(j, h)
+    elseif h.type == CLEAR_TO_SEND then on_clear(j, h)
+    elseif h.type == DATA then on_data(j, h, tvb, at, have, n)
+    elseif h.type == ACK then on_ack(j, h)
+    else on_error(j, h) end
 end
 
--- on_continuation takes a datagram that is no packet. In the middle of a message it is payload.
-local function on_continuation(j, p, flow, tvb, n, defect, text)
-    local rx = flow.rx
-    if rx then
-        j.message, j.src, j.dst = rx.message, rx.h.src, rx.h.dst
-        if not soon(p, rx.time) then
-            note(j, "gap", "%.3f s after the datagram before it: the message in frame %d starts over",
-                seconds(p.time, rx.time), rx.number)
-            flow.rx = nil
-        elseif skips(rx.total - rx.offset, n) then
-            note(j, "gap", "the last %d bytes come at offset %d of %d, datagrams are missing: the message in frame %d starts over",
-                n, rx.offset, rx.total, rx.number)
-            flow.rx = nil
-        elseif not length_fits(rx.offset, rx.total, n, tvb) then
-            note(j, "size_mismatch", "%d bytes do not fit at offset %d of %d: the message in frame %d starts over",
-                n, rx.offset, rx.total, rx.number)
-            flow.rx = nil
-        else
-            take(j, p, flow, n)
-            j.continued = true
-        end
-    elseif flow.pair and not marked(tvb) then
-        note(j, "unexpected_payload", "%d bytes of payload, but no message expects any: the DATA header was lost, or bad", n)
-        local m = flow.pair.cur
-        if m and not m.ended and (not m.ack or m.data and soon(p, m.data.time)) then
-            j.message = m
-            m.unexpected = { number = p.number, time = p.time }
-        end
+-- on_continuation takes a datagram that is no packet, in the middle of a message: it is payload.
+local function on_continuation(j, tvb, at, have, n)
+    local flow = p.flow
+    local data = flow.rx
+    j.message, j.src, j.dst = data.message, data.src, data.dst
+    if not soon(data) then
+        note(j, "gap", "%.3f s after the datagram before it: the message in frame %d starts over",
+            since(data), data.number)
+        flow.rx = nil
+    elseif skips(data.total - data.got, n) then
+        note(j, "gap",
+            "the last %d bytes come at offset %d of %d, datagrams are missing: the message in frame %d starts over", n,
+            data.got, data.total, data.number)
+        flow.rx = nil
+    elseif not length_fits(data.got, data.total, n, tvb, at, have) then
+        note(j, "size_mismatch", "%d bytes do not fit at offset %d of %d: the message in frame %d starts over",
+            n, data.got, data.total, data.number)
+        flow.rx = nil
     else
-        note(j, defect, "%s", text)
-        j.bad = true
+        take(j, n)
     end
 end
 
--- is_packet is D8 for a datagram of n bytes.
-local function is_packet(p, flow, tvb, n, h, defect)
-    local rx = flow.rx
-    if not rx then return not defect end
-    local control = n == HEADER_LEN and rx.total - rx.offset ~= HEADER_LEN
-    return not defect and h.src == rx.h.src and h.dst == rx.h.dst and (control
-        or h.type == DATA and h.size == rx.h.size and h.call == rx.h.call and tvb:raw(HEADER_LEN) == rx.first
-        or not soon(p, rx.time)) -- the receiver has given that message up
+-- on_payload takes a datagram that is no packet while no message expects any.
+local function on_payload(j, bytes, n, defect, text)
+    local pair = p.flow.pair
+    if not pair or marked(bytes) then
+        note(j, defect, "%s", text)
+        j.bad = true
+        return
+    end
+    note(j, "unexpected_payload",
+        "%d bytes of payload, but no message expects any: the DATA header was lost, or bad", n)
+    local m = pair.cur
+    if m and not m.ended and (not m.ack or m.data and soon(m.data)) then
+        j.message = m
+        m.unexpected = stamp()
+    end
 end
 
--- judge_datagram examines a datagram, of which tvb is what was recorded of n bytes.
-local function judge_datagram(p, tvb, n)
-    local j, flow = { notes = {} }, entry(flows, p.src .. ">" .. p.dst)
-    local h, defect, text = parse(tvb, 0)
-    local rx = flow.rx
-    if is_packet(p, flow, tvb, n, h, defect) then
+-- is_packet is D8 for a datagram of n bytes with a valid header.
+local function is_packet(tvb, at, have, n, h)
+    local data = p.flow.rx
+    if not data then return true end
+    if h.src ~= data.src or h.dst ~= data.dst then return false end
+    return n == HEADER_LEN and data.total - data.got ~= HEADER_LEN
+        or h.type == DATA and h.size == data.size and h.call == data.call
+            and (have > HEADER_LEN and tvb:raw(at + HEADER_LEN, have - HEADER_LEN) or "") == data.first
+        or not soon(data) -- the receiver has given that message up
+end
+
+-- full is the judgement of a full datagram in the middle of a message, valid until the next one: most are of this kind.
+local full = {}
+
+-- judge_datagram examines a datagram of n bytes; `have` of them were recorded, at a position of tvb. begun: it has the
+-- start mark.
+local function judge_datagram(tvb, at, have, n, begun)
+    local flow = p.flow
+    local data = flow.rx
+    flow.talks = true
+    if data and n == max_datagram and n > HEADER_LEN and n < data.total - data.got and soon(data)
+        and not begun then
+        full.data, full.offset, full.bytes = data, data.got, n
+        data.got, data.abs, data.rel = data.got + n, p.abs, p.rel
+        return full
+    end
+    local bytes = head(tvb, at, have)
+    local h, defect, text = parse(bytes, have)
+    -- As for a message: 4 fields at once.
+    local j = { header = nil, message = nil, request_in = nil, time_clear = nil }
+    if not defect and is_packet(tvb, at, have, n, h) then
         j.header = true
-        on_packet(j, p, h, flow, tvb, n - HEADER_LEN)
-    elseif h and defect and marked(tvb) and (not rx or n == HEADER_LEN and rx.total - rx.offset ~= HEADER_LEN) then
+        on_packet(j, h, tvb, at, have, n - HEADER_LEN)
+    elseif h and defect and marked(bytes) and (not data or n == HEADER_LEN and data.total - data.got ~= HEADER_LEN) then
         note(j, defect, "%s", text)
         j.header, j.bad = true, true
         -- Only what follows shows whether this receiver drops it, so it is tracked like a valid one.
         if defect == "reserved_byte" and CALLS[h.call] and TYPES[h.type] then
-            on_packet(j, p, h, flow, tvb, n - HEADER_LEN)
+            on_packet(j, h, tvb, at, have, n - HEADER_LEN)
         end
+    elseif data then
+        on_continuation(j, tvb, at, have, n)
     else
-        on_continuation(j, p, flow, tvb, n, defect, text)
+        on_payload(j, bytes, n, defect, text)
     end
     return j
 end
 
-local function judge_stream_packet(p, tvb, h, defect, text)
-    local j = { notes = {}, header = h ~= nil and marked(tvb), bad = defect ~= nil }
+local function judge_stream_packet(tvb, at, have, h, defect, text)
+    local j = { header = h ~= nil and marked(head(tvb, at, have)), bad = defect ~= nil }
     if defect then
         note(j, defect, "%s: the stream has lost its framing", text)
     else
-        on_packet(j, p, h, entry(flows, p.src .. ">" .. p.dst), tvb, h.type == DATA and h.size * WORD_LEN or 0)
+        on_packet(j, h, tvb, at, have, h.type == DATA and h.size * WORD_LEN or 0)
     end
     return j
 end
 
--- judge_extended examines one packet of the extended profile, which is all of tvb, and had n bytes before it was recorded.
--- It says what it is by itself: nothing is followed.
-local function judge_extended(tvb, n)
-    local j = { notes = {}, extended = true }
-    local h, defect, text = parse_extended(tvb, 0)
+-- judge_extended examines one packet of the extended profile of n bytes, by itself: nothing is followed. `have` bytes of
+-- it were recorded, at a position of tvb.
+local function judge_extended(tvb, at, have, n)
+    local j = { extended = true }
+    local h, defect, text = parse_extended(tvb, at, have)
     j.bad = defect ~= nil
     if not h or defect == "bad_header" then
         note(j, defect, "%s", text)
@@ -688,8 +819,8 @@ local function judge_extended(tvb, n)
         note(j, "size_mismatch", "%d bytes follow the header, which says %d", follow, h.payload)
         return j
     end
-    if zrlmpi.prefs.checksum and tvb:len() == n then
-        local sum = ext_checksum(tvb)
+    if checks_checksum and have == n then
+        local sum = ext_checksum(tvb:raw(at, n))
         if sum ~= h.checksum then
             j.bad = true
             note(j, "bad_checksum", "the checksum is 0x%08x, but that of these bytes is 0x%08x: it was corrupted in transit",
@@ -705,28 +836,49 @@ local function judge_extended(tvb, n)
     return j
 end
 
--- recall returns the judgement of the bytes at a place in a frame; the first time, it judges. A frame can hold several
--- packets, of a stream or in a tunnel.
-local function recall(pinfo, tvb, judge)
-    local frame = entry(judged, pinfo.number)
-    local key = tvb:offset() .. ":" .. tvb:reported_len()
-    if not frame[key] then frame[key] = judge() end
-    return frame[key]
+-- key returns what tells the packets of a frame apart, of a stream or in a tunnel: the position and length of one.
+local function key(tvb, at, n) return tvb:offset() + at + n * 2^24 end
+
+-- recall returns the judgement of a packet, or nil the first time; then keep takes it.
+local function recall(k)
+    local number = p.number
+    local first = judged[number]
+    if not first then return end
+    if keys[number] ~= k then
+        local later = judged_later[number]
+        return later and later[k]
+    end
+    if not offsets[number] then return first end
+    full.data, full.offset, full.bytes = first, offsets[number], max_datagram
+    return full
 end
 
-local function place(pinfo, tcp)
-    local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
-    -- On TCP a rank has an address of its own (C3), and another port for each connection.
-    return {
-        number = pinfo.number, time = { abs = pinfo.abs_ts, rel = pinfo.rel_ts }, src_ip = src, tcp = tcp,
-        src = tcp and src or src .. " port " .. pinfo.src_port, dst = tcp and dst or dst .. " port " .. pinfo.dst_port,
-    }
+local function keep(k, j)
+    local number = p.number
+    if judged[number] then
+        if j == full then j = { data = j.data, offset = j.offset, bytes = j.bytes } end
+        entry(judged_later, number)[k] = j
+    else
+        keys[number] = k
+        if j == full then
+            judged[number], offsets[number] = j.data, j.offset
+        else
+            judged[number] = j
+        end
+    end
+    return j
 end
 
 -------------------------------------------------------------------------------------------------------------- Display
 
 local function generated(tree, field, value)
     if value ~= nil then tree:add(field, value):set_generated(true) end
+end
+
+local function add_seconds(tree, field, s)
+    if not s then return end
+    local full = s < 0 and math.ceil(s) or math.floor(s)
+    generated(tree, field, NSTime.new(full, math.floor((s - full) * 1e9 + 0.5)))
 end
 
 local function add_header(tree, tvb)
@@ -742,9 +894,10 @@ local function add_header(tree, tvb)
 end
 
 local function summary(j, h, n)
-    if j.continued then
+    if j.data and not j.header then
         local last = j.bytes > 0 and string.format("bytes %d–%d", j.offset, j.offset + j.bytes - 1) or "0 bytes"
-        return string.format("DATA continued %d→%d, %s of %d [frame %d]", j.src, j.dst, last, j.total, j.frame)
+        return string.format("DATA continued %d→%d, %s of %d [frame %d]", j.data.src, j.data.dst, last, j.data.total,
+            j.data.number)
     elseif j.bad and not j.header then
         return "No ZRLMPI header: " .. j.notes[1][2]
     elseif j.header then
@@ -793,11 +946,29 @@ local function add_extended(tree, tvb, h)
     end
 end
 
--- show displays one judged packet, which is all of tvb.
-local function show(tvb, pinfo, tree, j)
-    local captured = tvb:len()
-    local h = j.header and parse(tvb, 0) or nil
-    local extended = j.extended and parse_extended(tvb, 0)
+-- wants_columns reports whether a frame's columns are wanted. Asking is slow. In the first pass they are wanted of all
+-- frames or of none, unless a window that wants them is opened during a capture: there it asks once a second.
+local function wants_columns(pinfo)
+    local now = not pinfo.visited and os.time()
+    if now and now == columns_asked then return columns_wanted end
+    -- Without columns, the name of one is in the place of its text.
+    local wanted = tostring(pinfo.cols.info) ~= "(info)"
+    if now then columns_asked, columns_wanted = now, wanted end
+    return wanted
+end
+
+-- show displays one judged packet, of which `have` bytes were recorded at a position of tvb.
+local function show(tvb, at, have, pinfo, tree, j)
+    if not wants_columns(pinfo) and not tree:referenced(dissector) then
+        if j.notes then
+            local sub = tree:add(zrlmpi, tvb(at, have))
+            for _, n in ipairs(j.notes) do sub:add_proto_expert_info(E[n[1]], n[2]) end
+        end
+        return
+    end
+    if at > 0 or have < length(tvb) then tvb = tvb(at, have):tvb() end
+    local h = j.header and parse(head(tvb, 0, have), have) or nil
+    local extended = j.extended and parse_extended(tvb, 0, have)
     local text
     if extended then
         text = (j.bad and "Bad packet: " or "") .. ext_text(extended, tvb)
@@ -817,129 +988,144 @@ local function show(tvb, pinfo, tree, j)
     pinfo.private.zrlmpi = "1"
 
     local sub = tree:add(zrlmpi, tvb(), "ZRLMPI, " .. text)
-    local at = 0
+    local start = 0
     if extended then
         add_extended(sub, tvb, extended)
-        at = captured
+        start = have
     elseif j.header then
         add_header(sub, tvb)
-        at = HEADER_LEN
-    elseif j.src then
-        generated(sub, F.dst_rank, j.dst)
-        generated(sub, F.src_rank, j.src)
+        start = HEADER_LEN
+    elseif j.src or j.data then
+        generated(sub, F.dst_rank, j.dst or j.data.dst)
+        generated(sub, F.src_rank, j.src or j.data.src)
     end
-    if j.offset then
+    local data = j.data
+    if data then
         generated(sub, F.offset, UInt64.new(j.offset % 2^32, math.floor(j.offset / 2^32)))
         generated(sub, F.bytes, j.bytes)
-        generated(sub, F.padding, j.padding)
-        generated(sub, F.total, UInt64.new(j.total % 2^32, math.floor(j.total / 2^32)))
-        generated(sub, F.complete, j.complete)
+        generated(sub, F.padding, j.padding or 0)
+        generated(sub, F.total, UInt64.new(data.total % 2^32, math.floor(data.total / 2^32)))
+        generated(sub, F.complete, j.offset + j.bytes >= data.total)
     end
-    generated(sub, F.frame, j.frame)
-    local m = j.message
+    generated(sub, F.frame, data and data.number or j.frame)
+    local m = j.message or data and data.message
     if m then
         generated(sub, F.message, m.id)
         generated(sub, F.request_in, j.request_in)
         -- What came later is known when the frame is displayed again.
         local asks = h and h.type == SEND_REQUEST
         generated(sub, F.clear_in, j.clear_in or asks and m.clear and m.clear.number or nil)
-        if (asks or j.offset) and m.ack then generated(sub, F.ack_in, m.ack.number) end
-        generated(sub, F.time_clear, j.time_clear)
-        generated(sub, F.time_data, j.time_data)
-        generated(sub, F.time_ack, j.time_ack)
+        if (asks or data) and m.ack then generated(sub, F.ack_in, m.ack.number) end
+        add_seconds(sub, F.time_clear, j.time_clear)
+        add_seconds(sub, F.time_data, j.time_data)
+        add_seconds(sub, F.time_ack, j.time_ack)
     end
-    local payload = math.min(j.bytes or captured, captured - at)
-    if payload > 0 then sub:add(F.payload, tvb(at, payload)) end
-    for _, n in ipairs(j.notes) do sub:add_proto_expert_info(E[n[1]], n[2]) end
+    local payload = math.min(j.bytes or have, have - start)
+    if payload > 0 then sub:add(F.payload, tvb(start, payload)) end
+    for _, n in ipairs(j.notes or {}) do sub:add_proto_expert_info(E[n[1]], n[2]) end
 end
 
 -- dissect_quoted shows what an ICMP error quotes. It was sent before, and changes nothing.
-local function dissect_quoted(tvb, pinfo, tree)
-    if is_extended(tvb, 0) and not select(2, parse_extended(tvb, 0)) then
-        local extended = parse_extended(tvb, 0)
-        add_extended(tree:add(zrlmpi, tvb(), "ZRLMPI, " .. ext_text(extended, tvb)), tvb, extended)
-        return tvb:len()
+local function dissect_quoted(tvb, tree)
+    local have = tvb:len()
+    local bytes = head(tvb, 0, have)
+    if is_extended(bytes) then
+        local extended, defect = parse_extended(tvb, 0, have)
+        if not defect then
+            add_extended(tree:add(zrlmpi, tvb(), "ZRLMPI, " .. ext_text(extended, tvb)), tvb, extended)
+            return have
+        end
     end
-    local h, defect = parse(tvb, 0)
+    local h, defect = parse(bytes, have)
     if defect then return 0 end
     add_header(tree:add(zrlmpi, tvb(), "ZRLMPI, " .. header_text(h)), tvb)
-    return tvb:len()
+    return have
 end
 
 local others = {} -- port → the dissector that had it
 
--- takes_extended reports whether a datagram is interpreted as one of the extended profile. In the middle of a message of
--- another profile, payload may resemble one: then the checksum has to be right.
-local function takes_extended(tvb, p)
-    if not is_extended(tvb, 0) then return false end
-    local flow = flows[p.src .. ">" .. p.dst]
-    if not flow or not flow.rx or not soon(p, flow.rx.time) then return true end
-    local h, defect = parse_extended(tvb, 0)
-    return not defect and h.checksum == ext_checksum(tvb)
+-- takes_extended reports whether a datagram that resembles one of the extended profile is interpreted as one. In the
+-- middle of a message of another profile, payload may resemble one: then the checksum has to be right.
+local function takes_extended(tvb, visited)
+    local at = tvb:offset()
+    local payload = payload_only[p.number]
+    if payload and payload[at] then return false end
+    local data = p.flow.rx
+    if visited or not data or not soon(data) then return true end
+    local h, defect = parse_extended(tvb, 0, tvb:len())
+    if not defect and h.checksum == ext_checksum(tvb:raw()) then return true end
+    entry(payload_only, p.number)[at] = true
+    return false
 end
 
 -- dissect_extended shows the packets of a datagram: with segmentation offload, a sender's own recording has several.
 local function dissect_extended(tvb, pinfo, tree)
-    local at = 0
-    while at < tvb:len() do
-        local left = tvb:reported_len() - at
-        local h, defect = parse_extended(tvb, at)
-        local length, whole = left, h and EXT_HEADER_LEN + h.payload
+    local at, len, total = 0, tvb:len(), tvb:reported_len()
+    while at < len do
+        local n = total - at
+        local h, defect = parse_extended(tvb, at, len - at)
+        local size = h and EXT_HEADER_LEN + h.payload
         -- What is behind it may not be recorded.
-        if not defect and whole < left and (at + whole >= tvb:len() or is_extended(tvb, at + whole)) then length = whole end
-        local packet = tvb(at, math.min(length, tvb:len() - at)):tvb()
-        show(packet, pinfo, tree, recall(pinfo, packet, function() return judge_extended(packet, length) end))
-        at = at + length
+        if not defect and size < n and (at + size >= len or is_extended(head(tvb, at + size, len - at - size))) then
+            n = size
+        end
+        local have, k = math.min(n, len - at), key(tvb, at, n)
+        show(tvb, at, have, pinfo, tree, recall(k) or keep(k, judge_extended(tvb, at, have, n)))
+        at = at + n
     end
-    return tvb:len()
+    return len
 end
 
 -- dissect_segments shows the datagrams of a frame: with segmentation offload, a sender's own recording has several in one
 -- piece, of which all but the last have the greatest length. No rank sends a longer one, but for an MPE's last of a message.
-local function dissect_segments(tvb, pinfo, tree, p)
-    local total, length = tvb:reported_len(), zrlmpi.prefs.max_datagram
-    if length <= HEADER_LEN or total == length + LINE_LEN then length = total end
-    for at = 0, tvb:len() - 1, length do
-        local n = math.min(length, total - at)
-        local datagram = total <= length and tvb or tvb(at, math.min(n, tvb:len() - at)):tvb()
-        show(datagram, pinfo, tree, recall(pinfo, datagram, function() return judge_datagram(p, datagram, n) end))
+local function dissect_segments(tvb, pinfo, tree, len, begun)
+    local total, most = reported_length(tvb), max_datagram
+    if most <= HEADER_LEN or total <= most or total == most + LINE_LEN then most = total end
+    for at = 0, len - 1, most do
+        local n = at + most < total and most or total - at
+        local have = at + n < len and n or len - at
+        local k = key(tvb, at, n)
+        if at > 0 then begun = begins(tvb, at, have) end
+        show(tvb, at, have, pinfo, tree, recall(k) or keep(k, judge_datagram(tvb, at, have, n, begun)))
     end
+    return len
 end
 
 local function dissect_datagram(tvb, pinfo, tree)
-    local p = place(pinfo, false)
-    local key = tvb:offset() .. ":ext"
-    local frame = entry(judged, pinfo.number)
-    if frame[key] == nil then frame[key] = takes_extended(tvb, p) end
-    if frame[key] then return dissect_extended(tvb, pinfo, tree) end
+    locate(pinfo, false)
+    local len = length(tvb)
+    local begun = begins(tvb, 0, len)
+    if begun and is_extended(head(tvb, 0, len)) and takes_extended(tvb, pinfo.visited) then
+        return dissect_extended(tvb, pinfo, tree)
+    end
     -- The ports behind the first belong to others as well.
-    if pinfo.src_port ~= FIRST_PORT and pinfo.dst_port ~= FIRST_PORT and not flows[p.src .. ">" .. p.dst]
-        and not flows[p.dst .. ">" .. p.src] and select(2, parse(tvb, 0)) then
+    if not p.flow.talks and not p.flow.back.talks and pinfo.src_port ~= FIRST_PORT and pinfo.dst_port ~= FIRST_PORT
+        and select(2, parse(head(tvb, 0, len), len)) then
         local other = others[pinfo.dst_port] or others[pinfo.src_port]
         return other and other:call(tvb, pinfo, tree) or 0
     end
-    dissect_segments(tvb, pinfo, tree, p)
-    return tvb:len()
+    return dissect_segments(tvb, pinfo, tree, len, begun)
 end
 
 local function dissect_stream(tvb, pinfo, tree)
-    local p = place(pinfo, true)
-    local at = 0
-    while at < tvb:len() do
-        local have = tvb:len() - at
-        local may_begin = MARK:sub(1, have) == tvb:raw(at, math.min(have, 4))
-        if have < HEADER_LEN and may_begin and pinfo.can_desegment > 0 then
+    locate(pinfo, true)
+    local at, len = 0, tvb:len()
+    while at < len do
+        local have = len - at
+        local bytes = head(tvb, at, have)
+        local may_begin = MARK:sub(1, have) == bytes:sub(1, 4)
+        local extended = is_extended(bytes)
+        if (have < HEADER_LEN and may_begin or extended and have < EXT_HEADER_LEN) and pinfo.can_desegment > 0 then
             -- Not HEADER_LEN - have: TCP does not extend a packet twice within one segment, and the payload is to follow.
             pinfo.desegment_offset, pinfo.desegment_len = at, DESEGMENT_ONE_MORE_SEGMENT
-            return tvb:len()
+            return len
         end
-        local extended = is_extended(tvb, at)
-        local needed = extended and EXT_HEADER_LEN or HEADER_LEN
-        if extended and have < needed and pinfo.can_desegment > 0 then
-            pinfo.desegment_offset, pinfo.desegment_len = at, DESEGMENT_ONE_MORE_SEGMENT
-            return tvb:len()
+        local h, defect, text
+        if extended then
+            h, defect, text = parse_extended(tvb, at, have)
+        else
+            h, defect, text = parse(bytes, have)
         end
-        local h, defect, text = (extended and parse_extended or parse)(tvb, at)
         if extended and not defect and h.payload > EXT_MAX_STREAM_PAYLOAD then
             defect = "bad_header"
         end
@@ -958,24 +1144,26 @@ local function dissect_stream(tvb, pinfo, tree)
             if pinfo.can_desegment > 0 then
                 pinfo.desegment_offset = at
                 pinfo.desegment_len = math.min(length - have, 0x0ffffff0) -- numbers above have a meaning of their own
-                return tvb:len()
+                return len
             end
             length = have
         end
-        local packet = tvb(at, length):tvb()
-        show(packet, pinfo, tree, recall(pinfo, packet, function()
-            if extended then return judge_extended(packet, length) end
-            return judge_stream_packet(p, packet, h, defect, text)
-        end))
+        local k = key(tvb, at, length)
+        local j = recall(k)
+        if not j then
+            j = keep(k, extended and judge_extended(tvb, at, length, length)
+                or judge_stream_packet(tvb, at, length, h, defect, text))
+        end
+        show(tvb, at, length, pinfo, tree, j)
         at = at + length
     end
-    return tvb:len()
+    return len
 end
 
 local PT_TCP = 2
 function zrlmpi.dissector(tvb, pinfo, tree)
-    if tvb:len() == 0 then return 0 end
-    if pinfo.in_error_pkt then return dissect_quoted(tvb, pinfo, tree) end
+    if length(tvb) == 0 then return 0 end
+    if pinfo.in_error_pkt then return dissect_quoted(tvb, tree) end
     if pinfo.port_type == PT_TCP then return dissect_stream(tvb, pinfo, tree) end
     return dissect_datagram(tvb, pinfo, tree)
 end
@@ -983,8 +1171,10 @@ end
 ---------------------------------------------------------------------------------------------------------- Registration
 
 zrlmpi:register_heuristic("udp", function(tvb, pinfo, tree)
-    local extended = is_extended(tvb, 0) and not select(2, parse_extended(tvb, 0))
-    if not extended and select(2, parse(tvb, 0)) then return false end
+    local have = tvb:len()
+    local bytes = head(tvb, 0, have)
+    local extended = is_extended(bytes) and not select(2, parse_extended(tvb, 0, have))
+    if not extended and select(2, parse(bytes, have)) then return false end
     if not pinfo.in_error_pkt then pinfo.conversation = zrlmpi end -- the continuation datagrams have nothing to be known by
     return zrlmpi.dissector(tvb, pinfo, tree) > 0
 end)

@@ -34,16 +34,21 @@ function moreFindings(n = PAGE) {
   markFinding();
 }
 
+// linked returns numbers with a link to each that is in the report: "packets 4, 5".
+function linked(word, numbers, isListed) {
+  if (numbers.length === 0) return [];
+  const items = numbers.flatMap((n, i) => [i ? ', ' : ' ', isListed(n) ? element('a', {href: `#${word}-${n}`}, String(n)) : String(n)]);
+  return [element('span', {}, numbers.length === 1 ? word : word + 's', ...items)];
+}
+
 function findingItem(f) {
   const kind = F.kinds[F.kind[f]];
-  const where = [];
-  if (F.packets[f].length) where.push((F.packets[f].length === 1 ? 'packet ' : 'packets ') + F.packets[f].join(', '));
-  if (F.messages[f].length) where.push((F.messages[f].length === 1 ? 'message ' : 'messages ') + F.messages[f].join(', '));
-  return element('li', {}, element('button', {type: 'button', class: `finding level-${kind.level}`, 'data-finding': f, onclick: () => selectFinding(f)},
+  const where = linked('packet', F.packets[f], (p) => stepOfPacket(p) >= 0).concat(linked('message', F.messages[f], (id) => messageOf.has(id)));
+  return element('li', {id: `finding-${f + 1}`}, element('button', {type: 'button', class: `finding level-${kind.level}`, 'data-finding': f, onclick: () => selectFinding(f)},
     element('span', {class: 'top'},
       element('span', {class: 'kind'}, element('span', {'aria-hidden': 'true'}, LEVELS[kind.level]), element('span', {class: 'sr'}, LEVEL_NAMES[kind.level] + ': '), words(kind.name)),
       element('time', {}, exact(F.time[f]))),
-    element('span', {class: 'text'}, F.text[f]), element('span', {class: 'where'}, where.join(' · '))));
+    element('span', {class: 'text'}, F.text[f])), element('p', {class: 'where'}, ...where.flatMap((w, i) => i ? [' · ', w] : [w])));
 }
 
 function markFinding() {

@@ -28,11 +28,12 @@ function showInspector() {
 }
 
 function inspectorSteps(m) {
-  const body = element('tbody');
+  const body = element('tbody'), sel = store.selected;
   const end = Math.min(M.first[m + 1], M.first[m] + MOST_STEPS);
   for (let s = M.first[m]; s < end; s++) {
     const data = S.types[S.type[s]] === 'DATA' && !(S.flags[s] & MISSING);
-    body.append(element('tr', {},
+    const on = sel.packets.has(S.packet[s]) && !(S.flags[s] & MISSING) || s === sel.step;
+    body.append(element('tr', {class: on && 'on'},
       element('td', {}, S.flags[s] & MISSING ? '–' : S.packets[s] > 1 ? `${S.packet[s]} (+${S.packets[s] - 1})` : String(S.packet[s])),
       element('td', {}, s > M.first[m] ? '+' + duration(S.time[s] - S.time[M.first[m]]) : exact(S.time[s])),
       element('td', {}, `${stepFrom(s)} → ${stepTo(s)}`),

@@ -41,6 +41,35 @@ store.on('theme', () => { redrawLadder(); buildMinimap(); drawPhases(); });
 store.on('view', () => { redrawMinimap(); redrawTimelines(); });
 byId('inspector-close').addEventListener('click', selectNothing);
 
+// openAddress selects what the address names behind #, and reports whether it names anything.
+function openAddress() {
+  const [, what, digits] = location.hash.match(/^#(finding|message|packet)-(\d+)$/) || [];
+  const n = Number(digits);
+  if (what === 'finding' && n >= 1 && n <= F.n) {
+    selectFinding(n - 1);
+  } else if (what === 'message' && messageOf.has(n)) {
+    selectAndJump(messageOf.get(n));
+  } else if (what === 'packet' && stepOfPacket(n) >= 0) {
+    const s = stepOfPacket(n);
+    select({messages: new Set([S.message[s]]), packets: new Set([n]), step: s});
+    jump();
+  } else {
+    return false;
+  }
+  const row = byId('inspector').querySelector('.steps .on');
+  if (what !== 'finding') (row || byId('inspector')).scrollIntoView({block: 'nearest'});
+  return true;
+}
+window.addEventListener('hashchange', openAddress);
+
+// openFirst begins with the most serious finding, so that Tab and Enter go on from there.
+function openFirst() {
+  if (F.first < 0) return;
+  selectFinding(F.first);
+  const button = byId('finding-list').querySelector(`[data-finding="${F.first}"]`);
+  if (button) button.focus();
+}
+
 let width = 0, height = 0;
 new ResizeObserver(later(() => {
   const box = byId('ladderbox');
@@ -56,6 +85,7 @@ fillPhases();
 searchMessages();
 drawLadder();
 buildMinimap();
+if (!openAddress()) openFirst();
 // For the console: what the ladder shows, and what it costs.
 window.zrlmpiReport = {
   ready: performance.now(), select: selectFinding, selectMessage: selectAndJump, zoom: zoomView, fit: fitView,

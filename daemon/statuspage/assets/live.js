@@ -27,11 +27,20 @@
     return t.content;
   };
 
+  // replace replaces the content of an element; details stay open, and a focused summary keeps the focus.
+  const replace = (e, now) => {
+    const open = e.querySelector('details')?.open, focused = e.contains(document.activeElement) && document.activeElement.tagName === 'SUMMARY';
+    e.replaceChildren(...now.childNodes);
+    const details = e.querySelector('details');
+    if (details && open) details.open = true;
+    if (focused) details?.querySelector('summary').focus();
+  };
+
   // Only what differs is replaced, so that selections and the scroll position stay.
   const morph = (old, now) => {
     if (old.className !== now.className) old.className = now.className;
     if (old.children.length !== now.children.length || old.children.length === 0) {
-      if (old.innerHTML !== now.innerHTML) old.replaceChildren(...now.childNodes);
+      if (old.innerHTML !== now.innerHTML) replace(old, now);
       return;
     }
     [...old.children].forEach((child, i) => {
@@ -39,7 +48,7 @@
       if (child.tagName !== other.tagName) child.replaceWith(other.cloneNode(true));
       else if (child.outerHTML !== other.outerHTML) {
         if (child.className !== other.className) child.className = other.className;
-        child.replaceChildren(...other.cloneNode(true).childNodes);
+        replace(child, other.cloneNode(true));
       }
     });
   };

@@ -117,6 +117,7 @@ func TestLargePage(t *testing.T) {
 	const messages = 100_000
 	p := open(t, ctx, reporttest.Traffic{Ranks: 12, Messages: messages, LossEvery: 400, AllToAll: true}.Report(), browsertest.Desktop)
 	ready := browsertest.Eval[float64](p.Tab, `zrlmpiReport.ready`)
+	p.click("#fit", 5, 5)
 	v := p.ladder()
 	if v.Mode != "density" {
 		t.Errorf("%d messages are drawn as %s", messages, v.Mode)

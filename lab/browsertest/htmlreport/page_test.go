@@ -70,6 +70,26 @@ func TestPage(t *testing.T) {
 		p.Quiet()
 	})
 
+	t.Run("opens at a serious finding", func(t *testing.T) {
+		p := open(t, ctx, r, browsertest.Desktop)
+		i := browsertest.Eval[int](p.Tab, `Number(document.activeElement.dataset.finding ?? -1)`)
+		if i < 0 || browsertest.Eval[bool](p.Tab, `!document.activeElement.matches('.finding.on.level-0')`) {
+			t.Fatalf("finding %d is selected and has the focus", i)
+		}
+		if v, at := p.ladder(), r.Findings[i].Time*1e9; at < v.From || at > v.To {
+			t.Errorf("the diagram shows %+v, and the finding is at %.0f", v, at)
+		}
+		// Its packets follow in the order of Tab, and each is a link to its row.
+		i, f := find(capture.DuplicatePacket)
+		link := fmt.Sprintf("#finding-%d a[href='#packet-%d']", i+1, f.Packets[0])
+		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(document.querySelector("%s").click(), true)`, link))
+		browsertest.Run(p.Tab, chromedp.Poll[bool](`document.querySelector('.steps tr.on') !== null`))
+		if got := p.text(".steps tr.on"); !strings.HasPrefix(got, fmt.Sprint(f.Packets[0], "\t")) || !strings.Contains(got, "delivered twice") {
+			t.Errorf("the link to packet %d shows the row %q", f.Packets[0], got)
+		}
+		p.Quiet()
+	})
+
 	t.Run("finding to diagram and back", func(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
 		before := p.ladder()
@@ -133,6 +153,7 @@ func TestPage(t *testing.T) {
 
 	t.Run("zoom and pan", func(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
+		p.click("#fit", 5, 5)
 		whole := p.ladder()
 		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300, func(e *input.DispatchMouseEventParams) {
 			e.DeltaX, e.DeltaY = 0.01, -400 // a zero is left out, and then refused

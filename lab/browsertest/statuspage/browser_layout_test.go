@@ -2,6 +2,7 @@ package statuspage_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,30 @@ func TestFilterLive(t *testing.T) {
 	p.until(`row.isConnected && cell.isConnected && row.textContent.includes('401\u202f000')`)
 	browsertest.Eval[bool](p.Tab, `(document.querySelector('#pause').click(), true)`)
 	p.until(`document.body.dataset.state === 'paused' && document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)
+	p.Quiet()
+}
+
+// TestFoldedFailures: earlier failures that a reader has unfolded stay so, with the focus, when another one comes.
+func TestFoldedFailures(t *testing.T) {
+	ctx := browsertest.Start(t)
+	failures := func(n int) []state.Failure {
+		return slices.Repeat([]state.Failure{{Rank: 2, Operation: state.OperationSend, Reason: "timed out", Count: 1}}, n)
+	}
+	m := &daemontest.Source{Value: daemontest.Cluster(3, 4000, true)}
+	m.Value.Failures = failures(3)
+	p := open(t, ctx, serve(t, statuspage.New(m.Status, statuspage.Options{})), "/", browsertest.Desktop)
+	p.until(`document.body.dataset.state === 'live' && document.querySelector('#failures').innerText.includes('3 times')`)
+	browsertest.Eval[bool](p.Tab, `(document.querySelector('#failures summary').focus(), true)`)
+	p.Do(chromedp.SendKeys("#failures summary", "\r"))
+	p.until(`document.querySelector('#failures details').open`)
+	m.Change(func(s *state.Status) { s.Failures = failures(4) })
+	p.until(`document.querySelector('#failures').innerText.includes('4 times')`)
+	if !browsertest.Eval[bool](p.Tab, `document.querySelector('#failures details').open && document.activeElement.tagName === 'SUMMARY'`) {
+		t.Error("another failure folds those that were unfolded")
+	}
+	if n := browsertest.Eval[int](p.Tab, `document.querySelectorAll('#failures details li').length`); n != 3 {
+		t.Errorf("%d earlier failures", n)
+	}
 	p.Quiet()
 }
 
