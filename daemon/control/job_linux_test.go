@@ -254,3 +254,35 @@ func TestResetByAll(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnswerBudgets: the ranks of a job may answer as much together as state.Status.Doubts says.
+func TestAnswerBudgets(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory, _, err := jobs.Make("budgets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := &jobs.Job{Directory: directory, UID: os.Geteuid()}
+	for rank, tt := range []struct {
+		uid, bytes int
+		err        error
+	}{
+		{os.Geteuid(), 16 << 20, nil},
+		{os.Geteuid(), 16<<20 + 1, jobs.ErrTooLong},
+		{os.Geteuid() + 1, 4 << 20, nil},
+		{os.Geteuid() + 1, 4<<20 + 1, jobs.ErrTooLong},
+	} {
+		text := strings.Repeat("x", tt.bytes-2) // and two quotes
+		c, err := jobs.Serve(directory, rank, func(context.Context, query.Request) query.Response {
+			return query.Response{Document: text}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		job := Job{Job: jobs.Job{UID: tt.uid}}
+		if _, _, err := served.Ask(t.Context(), query.Request{Rank: rank}, job.budget()); !errors.Is(err, tt.err) {
+			t.Errorf("%d bytes of user %d: %v, not %v", tt.bytes, tt.uid, err, tt.err)
+		}
+	}
+}
