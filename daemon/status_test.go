@@ -13,7 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// TestReportsOfOtherRanks: each rank that is not local is asked by the lowest local rank with a link on which it can be.
+// TestReportsOfOtherRanks: each rank that is not local is asked by the lowest local rank with a link on which it can
+// be.
 func TestReportsOfOtherRanks(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
 	other.network = c.network
@@ -49,7 +50,8 @@ func TestHost(t *testing.T) {
 		{4, 0, "rank 4 is not a local rank"},
 	} {
 		port, err := r.Host(tt.rank)
-		if tt.says == "" && (err != nil || port.Rank() != tt.host) || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+		if tt.says == "" && (err != nil || port.Rank() != tt.host) || tt.says != "" && (err == nil ||
+			!strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("rank %d: %v, %v", tt.rank, port, err)
 		}
 	}
@@ -68,7 +70,8 @@ func TestHost(t *testing.T) {
 	}
 	without := newCluster(t)
 	r = start(t, without.yaml("", "run: standin, kernel_options: {peer: 1}", "peer: fpga"))
-	if port, err := r.Host(control.AnyRank); err == nil || !strings.Contains(err.Error(), "no local rank has run: host") {
+	if port, err := r.Host(control.AnyRank); err == nil ||
+		!strings.Contains(err.Error(), "no local rank has run: host") {
 		t.Errorf("%v, %v", port, err)
 	}
 	if err := r.reset(control.AnyRank, 1); err == nil || !strings.Contains(err.Error(), "no local rank has run: host") {
@@ -81,7 +84,8 @@ func TestSupport(t *testing.T) {
 	c := newCluster(t)
 	tail := func(o *Options) { o.LogTail = func() []byte { return []byte("a line\n") } }
 	r := startWith(t, c.yaml("record: {spool: {size: 1MiB}}", "run: host", "peer: fpga"), tail)
-	if s := r.support(); s.Log != "a line\n" || s.Records == nil || s.Records.Size != 1<<20 || len(s.Records.Files) != 0 {
+	if s := r.support(); s.Log != "a line\n" || s.Records == nil || s.Records.Size != 1<<20 ||
+		len(s.Records.Files) != 0 {
 		t.Errorf("%+v", s)
 	}
 	for _, extra := range []string{"record: {spool: {size: 0}}", "record: {memory: 0}"} {

@@ -35,14 +35,21 @@ ranks:
 		{query.Status, func(resp query.Response) bool { p := report(resp); return p != nil && p.Peers == nil }},
 		{query.Metrics, func(resp query.Response) bool {
 			p := report(resp)
-			return p != nil && len(p.Peers) == 2 && p.Cluster[0].Profile == "" && p.Cluster[1].Profile != "" && p.Times.Peers == nil
+			return p != nil && len(p.Peers) == 2 && p.Cluster[0].Profile == "" && p.Cluster[1].Profile != "" &&
+				p.Times.Peers == nil
 		}},
 		{query.Reports, func(resp query.Response) bool {
 			reports, ok := resp.Document.(state.Reports)
 			return ok && resp.Err == nil && len(reports.Asked) == 3 // outside a job, none is known to be local
 		}},
-		{query.Reset, func(resp query.Response) bool { return resp.Err == nil && resp.Document == nil && resp.Stream == nil }},
-		{query.Packets, func(resp query.Response) bool { return resp.Err != nil && !errors.Is(resp.Err, query.ErrUnknown) }},
+		{query.Reset, func(resp query.Response) bool {
+			return resp.Err == nil && resp.Document == nil &&
+				resp.Stream == nil
+		}},
+		{query.Packets, func(resp query.Response) bool {
+			return resp.Err != nil &&
+				!errors.Is(resp.Err, query.ErrUnknown)
+		}},
 		{query.Support, func(resp query.Response) bool { return errors.Is(resp.Err, query.ErrUnknown) }},
 		{"", func(resp query.Response) bool { return errors.Is(resp.Err, query.ErrUnknown) }},
 	} {
@@ -51,7 +58,8 @@ ranks:
 		}
 	}
 	r.Packets = recorder.New(1<<20, []recorder.Plan{{Rank: 0}}).Rank(0)
-	if resp := r.handle(t.Context(), time.Now(), query.Request{Kind: query.Packets}); resp.Stream == nil || resp.Err != nil {
+	if resp := r.handle(t.Context(), time.Now(), query.Request{Kind: query.Packets}); resp.Stream == nil ||
+		resp.Err != nil {
 		t.Errorf("a rank that records packets: %+v", resp)
 	}
 	if resp := r.handle(t.Context(), time.Now(), query.Request{}); !errors.Is(resp.Err, query.ErrUnknown) {

@@ -239,7 +239,8 @@ func TestCutShort(t *testing.T) {
 	} {
 		p := PublicOf(&tt.rank)
 		if p.CutShort != tt.cut || len(p.Engine.Peers) != min(len(tt.rank.Engine.Peers), MaxPeers) ||
-			len(p.Engine.Calls) != min(len(tt.rank.Engine.Calls), MaxCalls) || len(p.Programs) != min(len(tt.rank.Attached), MaxPrograms) {
+			len(p.Engine.Calls) != min(len(tt.rank.Engine.Calls), MaxCalls) ||
+			len(p.Programs) != min(len(tt.rank.Attached), MaxPrograms) {
 			t.Errorf("%s: cut short %v; %d peers, %d calls, %d programs",
 				tt.name, p.CutShort, len(p.Engine.Peers), len(p.Engine.Calls), len(p.Programs))
 		}

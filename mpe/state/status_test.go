@@ -41,7 +41,10 @@ func TestDoubts(t *testing.T) {
 		{Status{Silent: all}, []string{fmt.Sprintf(" %d and 2 more", maxNumbers-1)}},
 	} {
 		got := tt.status.Doubts()
-		if !slices.EqualFunc(got, tt.want, func(got, want string) bool { return strings.HasPrefix(got, want) || strings.HasSuffix(got, want) }) {
+		if !slices.EqualFunc(got, tt.want, func(got, want string) bool {
+			return strings.HasPrefix(got, want) ||
+				strings.HasSuffix(got, want)
+		}) {
 			t.Errorf("%+v: %q, not %q", tt.status, got, tt.want)
 		}
 	}
@@ -67,7 +70,8 @@ func TestCounts(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"code":2,"none":1,"later":7}`), &readDrops); err != nil || readDrops != drops {
 		t.Errorf("%v, %v", readDrops, err)
 	}
-	if err := json.Unmarshal([]byte(`{"black_hole":4,"later":7,"retransmitted":3}`), &readEvents); err != nil || readEvents != events {
+	if err := json.Unmarshal([]byte(`{"black_hole":4,"later":7,"retransmitted":3}`), &readEvents); err != nil ||
+		readEvents != events {
 		t.Errorf("%v, %v", readEvents, err)
 	}
 	if err := json.Unmarshal([]byte(`{"none":"one"}`), &readDrops); err == nil || readDrops != drops {
@@ -79,7 +83,8 @@ func TestCounts(t *testing.T) {
 	if got := (EventCounts{}).String(); got != "" {
 		t.Errorf("%q of none", got)
 	}
-	for reason, want := range map[DropReason]string{DropNone: "none", DropCode: "code", numDropReasons: fmt.Sprintf("reason(%d)", NumDropReasons)} {
+	for reason, want := range map[DropReason]string{DropNone: "none", DropCode: "code",
+		numDropReasons: fmt.Sprintf("reason(%d)", NumDropReasons)} {
 		if got := reason.String(); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}

@@ -137,7 +137,8 @@ func TestLaunched(t *testing.T) {
 	t.Setenv(EnvConfig, "")
 	t.Setenv(EnvRank, "")
 	t.Setenv(pmi.EnvFD, "7")
-	if dev, err := Device(t.Context()); dev != nil || !errors.Is(err, mpe.ErrClosed) || mpi.ClassOf(err) != mpi.ErrOther ||
+	if dev, err := Device(t.Context()); dev != nil || !errors.Is(err, mpe.ErrClosed) ||
+		mpi.ClassOf(err) != mpi.ErrOther ||
 		!strings.Contains(err.Error(), "joining the job of a launcher") {
 		t.Errorf("%v, %v", dev, err)
 	}
