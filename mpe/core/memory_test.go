@@ -365,3 +365,89 @@ func TestKeptPayload(t *testing.T) {
 		}
 	}
 }
+
+// TestExposed: where ranks share memory, the payload of what is not eager may be read by the peer, and all of a
+// message
+// that it announces, unless that is sent on while it arrives, or may rest.
+func TestExposed(t *testing.T) {
+	const length = 4000
+	for _, tt := range []struct {
+		name                string
+		network             faults
+		h                   protocol.ExtHeader
+		req                 *Request
+		flowing             bool
+		exposed, advertised bool
+	}{
+		{"an announcement", faults{memory: true}, protocol.ExtHeader{Type: protocol.SendRequest}, new(Request),
+			false, true, true},
+		{"one whose caller has its buffer back", faults{memory: true}, protocol.ExtHeader{Type: protocol.SendRequest},
+			nil, false, true, true},
+		{"one that is sent on", faults{memory: true}, protocol.ExtHeader{Type: protocol.SendRequest},
+			new(Request), true, true, false},
+		{"one that may rest", faults{memory: true}, protocol.ExtHeader{Type: protocol.SendRequest},
+			&Request{MayRest: true}, false, true, false},
+		{"a part", faults{memory: true}, protocol.ExtHeader{Type: protocol.Data, Length: length}, new(Request),
+			false, true, false},
+		{"an eager part", faults{memory: true}, protocol.ExtHeader{Type: protocol.Data, Length: length,
+			Flags: protocol.FlagEager},
+			new(Request), false, false, false},
+		{"an announcement over a network", faults{}, protocol.ExtHeader{Type: protocol.SendRequest}, new(Request),
+			false, false, false},
+		{"a part over a network", faults{}, protocol.ExtHeader{Type: protocol.Data, Length: length},
+			new(Request), false, false, false},
+	} {
+		l := newCores(t, 1, 2, tt.network, extendedPeer).cores[0].peers[1].extended
+		r := &Request{buf: make([]byte, length)}
+		id := l.outs.add(r)
+		o := l.outs.at(id)
+		o.req, o.flowing = tt.req, tt.flowing
+		l.transmit(&extended.Action{ID: id, Header: tt.h, Length: 1000})
+		b := &l.p.e.conns.batch
+		if b.n != 1 {
+			t.Fatalf("%s: %d packets", tt.name, b.n)
+		}
+		pk := &b.packets[0]
+		if (pk.Exposed == uint64(id)) != tt.exposed || o.advertised != tt.exposed ||
+			(len(pk.Advertised) == length) != tt.advertised ||
+			len(pk.Payload) != 1000 {
+			t.Errorf("%s: exposed as %d, %d bytes advertised", tt.name, pk.Exposed, len(pk.Advertised))
+		}
+	}
+}
+
+// TestPacketBatches: packets are handed to the network when there are packetBatchLen of them, or so many bytes.
+func TestPacketBatches(t *testing.T) {
+	for _, length := range []int{0, 100, 4096, 4097, 60_000} {
+		w := newCores(t, 1, 2, faults{}, func(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 60_000}} })
+		l := w.cores[0].peers[1].extended
+		id := l.outs.add(&Request{buf: make([]byte, length)})
+		b := &l.p.e.conns.batch
+		each := 0 // packets that were handed over at a time
+		for n := range 3 * packetBatchLen {
+			before := b.n
+			l.transmit(&extended.Action{ID: id, Header: protocol.ExtHeader{Type: protocol.Data},
+				Length: int64(length)})
+			if b.bytes >= l.batchBytes {
+				t.Fatalf("packet %d of %d bytes: %d bytes wait for more", n, length, b.bytes)
+			}
+			if b.n > before {
+				continue
+			}
+			at := before // before the packet, as there was no place for it
+			if b.n == 0 {
+				at++
+			}
+			want := packetBatchLen
+			if length > 0 {
+				want = min(want, (l.batchBytes+length-1)/length)
+			}
+			if each = at; each != want {
+				t.Fatalf("packet %d of %d bytes: %d were handed over, not %d", n, length, each, want)
+			}
+		}
+		if each == 0 {
+			t.Errorf("%d bytes: none was handed over", length)
+		}
+	}
+}

@@ -150,3 +150,112 @@ func TestNeedsFlush(t *testing.T) {
 		}
 	}
 }
+
+// TestQueues: a receive is certain to wait for its message if none is there and nobody wants to know the time.
+func TestQueues(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		observed   bool
+		unexpected bool
+		comm       uint32
+		queues     bool
+	}{
+		{name: "nothing is there", queues: true},
+		{name: "a message is there", unexpected: true},
+		{name: "a message of another communicator is there", unexpected: true, comm: 1, queues: true},
+		{name: "observed", observed: true},
+		{name: "observed, and a message is there", observed: true, unexpected: true},
+	} {
+		w := newCores(t, 1, 2, faults{}, extendedPeer)
+		e := w.cores[0]
+		e.observed = tt.observed
+		if tt.unexpected {
+			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: make([]byte, 8)})
+			w.until(time.Second)
+		}
+		if got := e.Queues(&Request{kind: OpRecv, peer: 1, p: e.peers[1], comm: tt.comm}); got != tt.queues {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// TestIsLeft: what a program that is gone may still receive is left until a time after its end, which is longer
+// while the peer
+// does not take the next program's message.
+func TestIsLeft(t *testing.T) {
+	const now = 2 * time.Hour
+	for _, tt := range []struct {
+		name              string
+		receives, replies int
+		age               time.Duration
+		sending           *Request
+		left              bool
+	}{
+		{"nothing", 0, 0, 0, nil, false},
+		{"a receive", 1, 0, leftTime - 1, nil, true},
+		{"a reply", 0, 1, leftTime - 1, nil, true},
+		{"a receive, long ago", 1, 0, leftTime, nil, false},
+		{"a receive, while the peer takes the next message", 1, 0, leftTime, new(Request), true},
+		{"a receive, long before the next message", 1, 0, leftBusyTime - 1, new(Request), true},
+		{"a receive, too long before the next message", 1, 0, leftBusyTime, new(Request), false},
+		{"a receive, while the peer takes a message of the same program", 1, 0, leftTime, &Request{detached: true},
+			false},
+	} {
+		w := newCores(t, 1, 2, faults{}, software)
+		e := w.cores[0]
+		e.at = now
+		l := e.peers[1].handshake
+		l.left, l.sending = leftover{receives: tt.receives, replies: tt.replies, since: now - tt.age}, tt.sending
+		if l.isLeft() != tt.left {
+			t.Errorf("%s: not %v", tt.name, tt.left)
+		}
+	}
+}
+
+// TestCoalesce: of sends in a row, the first go out at once, and then one in so many.
+func TestCoalesce(t *testing.T) {
+	w := newCores(t, 1, 2, faults{}, extendedPeer)
+	e := w.cores[0]
+	l := e.peers[1].extended
+	for n := 1; n <= 100; n++ {
+		e.pending.coalesced, e.due = false, Never
+		waits := l.coalesce()
+		if want := n > coalesceAfter && (n-coalesceAfter)%coalesceMost != 0; waits != want ||
+			e.pending.coalesced != want ||
+			(e.due == e.at+coalesceTime) != want {
+			t.Errorf("send %d in a row waits for others: %v", n, waits)
+		}
+	}
+	e.touch(e.peers[1])
+	if e.FlushCoalesced(); l.coalesce() {
+		t.Error("the first send after a flush waits for others")
+	}
+}
+
+// TestProbesWake: a probe looks again when a message arrives that it may be for.
+func TestProbesWake(t *testing.T) {
+	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
+	for _, tt := range []struct {
+		source int
+		comm   uint32
+		wakes  bool
+	}{
+		{1, 7, true}, {AnySource, 7, true}, {2, 7, false}, {1, 8, false}, {AnySource, 8, false}, {2, 8, false},
+	} {
+		p := &Probe{Match: Match{Source: tt.source, Comm: tt.comm, Tag: 9}, Wake: func() {}}
+		other := &Probe{Match: Match{Source: 2, Comm: 9}, Wake: func() { t.Error("another one is woken") }}
+		e.Probes.Add(other)
+		e.Probes.Add(p)
+		e.Probes.wake(&inbound{source: 1, comm: 7})
+		if woken := len(e.out.Wake) == 1; woken != tt.wakes || woken != e.out.Rare {
+			t.Errorf("from %d in %d: woken %v", tt.source, tt.comm, woken)
+		}
+		e.out.Clear()
+		e.Probes.End(p)
+		e.Probes.End(p)
+		if e.Probes.wake(&inbound{source: 1, comm: 7}); len(e.out.Wake) > 0 || len(e.Probes.list) != 1 {
+			t.Error("a probe is woken that has ended")
+		}
+		e.Probes.End(other)
+	}
+}
