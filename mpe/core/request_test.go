@@ -259,3 +259,25 @@ func TestProbesWake(t *testing.T) {
 		e.Probes.End(other)
 	}
 }
+
+// TestDiscardsWhatIsLeft: as many messages are discarded as the program that is gone could still receive, and no
+// more.
+func TestDiscardsWhatIsLeft(t *testing.T) {
+	for _, tt := range []struct{ receives, replies, discarded int }{
+		{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 0, 3}, {0, 1, 1}, {1, 1, 1}, {2, 1, 2}, // a reply is the first of them
+	} {
+		w := newCores(t, 1, 2, faults{}, software)
+		l := w.cores[0].peers[1].handshake
+		l.left = leftover{receives: tt.receives, replies: tt.replies}
+		for n := range byte(5) {
+			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: []byte{n, 0, 0, 0}})
+		}
+		w.until(time.Second)
+		buf := make([]byte, 4)
+		w.run(t, []*Request{w.start(t, 0, Operation{Kind: OpRecv, Peer: 1, Buf: buf})})
+		if got := int(buf[0]); got != tt.discarded {
+			t.Errorf("%d receives and %d replies: %d messages were discarded, not %d", tt.receives, tt.replies, got,
+				tt.discarded)
+		}
+	}
+}

@@ -304,3 +304,43 @@ func TestInbox(t *testing.T) {
 	remove(2)
 	check("removed again")
 }
+
+// TestFormsOfPackets: a packet is the same in one piece and in two, and whether or not its checksum was verified
+// before.
+func TestFormsOfPackets(t *testing.T) {
+	const head = protocol.ExtHeaderLen
+	for name, form := range map[string]func(b []byte) RxPacket{
+		"in one piece":           func(b []byte) RxPacket { return RxPacket{Bytes: b} },
+		"in two":                 func(b []byte) RxPacket { return RxPacket{Bytes: b[:head], Rest: b[head:]} },
+		"verified, in one piece": func(b []byte) RxPacket { return RxPacket{Bytes: b, Checked: true} },
+		"verified, in two": func(b []byte) RxPacket {
+			return RxPacket{Bytes: b[:head], Rest: b[head:],
+				Checked: true}
+		},
+	} {
+		for _, length := range []int{0, 1, 2, 500} {
+			w := newCores(t, 1, 2, faults{}, extendedPeer)
+			w.run(t, []*Request{
+				w.start(t, 1, Operation{Kind: OpSend, Peer: 0}), w.start(t, 0, Operation{Kind: OpRecv, Peer: 1}),
+			})
+			w.until(w.now + time.Second)
+			w.wire = nil
+			payload, buf := bytes.Repeat([]byte("x"), length), make([]byte, length)
+			r := w.start(t, 0, Operation{Kind: OpRecv, Peer: 1, Buf: buf})
+			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: payload})
+			if len(w.wire) != 1 {
+				t.Fatalf("%d packets", len(w.wire))
+			}
+			before := w.cores[0].peers[1].bytesIn
+			a := form(w.wire[0].bytes)
+			a.Kind, a.Peer = RxDatagram, 1
+			w.event(0, func(e *Core) { e.ReceiveBatch(0, []RxPacket{a}) })
+			if !r.Over || r.Err != nil || !bytes.Equal(buf, payload) {
+				t.Errorf("%s, %d bytes: over %v, %v, %q", name, length, r.Over, r.Err, buf)
+			}
+			if n := w.cores[0].peers[1].bytesIn - before; n != uint64(head+length) {
+				t.Errorf("%s, %d bytes: %d are counted", name, length, n)
+			}
+		}
+	}
+}

@@ -82,6 +82,42 @@ func TestOfManyWaits(t *testing.T) {
 	}
 }
 
+// TestQueuedBehind: an operation waits behind those of its pair and direction that were posted before, and a receive only
+// behind those that would get its message.
+func TestQueuedBehind(t *testing.T) {
+	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
+		w := newCores(t, 1, 3, faults{}, peer)
+		for rank := 1; rank < 3; rank++ {
+			w.ports[rank].stopped = Never
+		}
+		e := w.cores[0]
+		tags := peer(0, 1).Extended != nil // otherwise messages are matched by their order
+		for i, tt := range []struct {
+			kind            OpKind
+			peer, tag, comm int
+			queued          int
+		}{
+			{OpRecv, 1, 5, 0, 0},
+			{OpRecv, 1, 5, 0, 1},
+			{OpRecv, 2, 5, 0, 0},
+			{OpRecv, AnySource, AnyTag, 0, 0},
+			{OpRecv, AnySource, AnyTag, 0, 1},
+			{OpRecv, 1, 5, 0, 2},
+			{OpRecv, 1, 6, 0, map[bool]int{true: 0, false: 3}[tags]},
+			{OpSend, 0, 1 << 20, 7, 0}, // to this rank
+		} {
+			r := w.start(t, 0, Operation{
+				Kind: tt.kind, Peer: tt.peer, Tag: tt.tag, Comm: uint32(tt.comm), Buf: make([]byte, 8),
+			})
+			got := waitOf(e, r)
+			if got.Queued != tt.queued || got.Send != (tt.kind == OpSend) || got.req != r ||
+				got.AnySource != (tt.peer == AnySource) || tt.peer >= 0 && got.Remote != uint32(tt.peer) {
+				t.Errorf("%s, operation %d: %d are ahead, not %d: %+v", name, i+1, got.Queued, tt.queued, got.Pending)
+			}
+		}
+	}
+}
+
 // TestWithoutWaits: nothing waits in a new core.
 func TestWithoutWaits(t *testing.T) {
 	e := newCores(t, 1, 2, faults{}, software).cores[0]
