@@ -155,3 +155,17 @@ func TestRestsOfAPeer(t *testing.T) {
 		t.Errorf("rank 2 has %d messages that were cancelled", got)
 	}
 }
+
+// TestNothingToRest: a send that has ended meanwhile, or is to another peer, does not rest.
+func TestNothingToRest(t *testing.T) {
+	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
+	l, ref := e.peers[1].extended, e.Rests.add()
+	l.restSend(ref) // whose Request is gone
+	r := &Request{kind: OpSend, p: e.peers[2], peer: 2, out: 1}
+	e.peers[2].extended.outs.add(r)
+	e.Rests.move(ref, r)
+	l.restSend(ref)
+	if l.resting != 0 || e.Rests.at(ref).state != restMoves || e.Rests.moves[ref] != r {
+		t.Errorf("%d rest: %+v", l.resting, e.Rests.at(ref))
+	}
+}
