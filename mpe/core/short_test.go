@@ -344,3 +344,32 @@ func TestFormsOfPackets(t *testing.T) {
 		}
 	}
 }
+
+// TestAdvertised: a message keeps the number by which its sender advertises it.
+func TestAdvertised(t *testing.T) {
+	for _, advertised := range []uint64{0, 1, 2, 1 << 40} {
+		w := newCores(t, 1, 2, faults{}, extendedPeer)
+		w.run(t, []*Request{
+			w.start(t, 1, Operation{Kind: OpSend, Peer: 0}), w.start(t, 0, Operation{Kind: OpRecv, Peer: 1}),
+		})
+		w.until(w.now + time.Second)
+		e := w.cores[0]
+		e.matching.restAbove = 9 // it keeps its record
+		w.wire = nil
+		w.start(t, 1, Operation{Kind: OpSendSync, Peer: 0, Buf: make([]byte, 50_000)})
+		if len(w.wire) != 1 {
+			t.Fatalf("%d packets", len(w.wire))
+		}
+		a := RxPacket{Kind: RxDatagram, Peer: 1, Bytes: w.wire[0].bytes, Advertised: advertised}
+		w.event(0, func(e *Core) { e.ReceiveBatch(0, []RxPacket{a}) })
+		n := 0
+		for in := range e.peers[1].extended.ins.all {
+			if n++; in.advertised != advertised || in.bytes != 50_000 {
+				t.Errorf("%d bytes are advertised as %d, not %d", in.bytes, in.advertised, advertised)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d messages", n)
+		}
+	}
+}
