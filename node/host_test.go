@@ -67,6 +67,9 @@ func TestOffloadOfTheConfiguration(t *testing.T) {
 		if s.Ring != 0 {
 			t.Errorf("a ring of %d bytes without shared memory", s.Ring)
 		}
+		if _, known := r.sockets.udp.Drops(); known != (s.SocketDrops != nil) {
+			t.Errorf("whether the kernel counts drops: %v, and %v", known, s.SocketDrops)
+		}
 	}
 }
 

@@ -254,3 +254,90 @@ func TestResetByAll(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnswerBudgets: the ranks of a job may answer as much together as state.Status.Doubts says.
+func TestAnswerBudgets(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory, _, err := jobs.Make("budgets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := &jobs.Job{Directory: directory, UID: os.Geteuid()}
+	for rank, tt := range []struct {
+		uid, bytes int
+		err        error
+	}{
+		{os.Geteuid(), 16 << 20, nil},
+		{os.Geteuid(), 16<<20 + 1, jobs.ErrTooLong},
+		{os.Geteuid() + 1, 4 << 20, nil},
+		{os.Geteuid() + 1, 4<<20 + 1, jobs.ErrTooLong},
+	} {
+		text := strings.Repeat("x", tt.bytes-2) // and two quotes
+		c, err := jobs.Serve(directory, rank, func(context.Context, query.Request) query.Response {
+			return query.Response{Document: text}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		job := Job{Job: jobs.Job{UID: tt.uid}}
+		if _, _, err := served.Ask(t.Context(), query.Request{Rank: rank}, job.budget()); !errors.Is(err, tt.err) {
+			t.Errorf("%d bytes of user %d: %v, not %v", tt.bytes, tt.uid, err, tt.err)
+		}
+	}
+}
+
+// TestJobAsks: a request goes to the rank that it names, and one for any rank to the lowest, or to all that it
+// concerns.
+func TestJobAsks(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory, _, err := jobs.Make("asks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &Job{Name: "asks", Job: jobs.Job{Directory: directory, UID: os.Geteuid(), Ranks: []int{3, 5}}}
+	asked := make(chan int, len(j.Ranks))
+	for _, rank := range j.Ranks {
+		c, err := jobs.Serve(directory, rank, func(_ context.Context, r query.Request) query.Response {
+			asked <- rank
+			if r.Kind == query.Reset {
+				return query.Response{}
+			}
+			return query.Response{Document: state.Reports{Asked: []state.Asked{{Rank: rank}}}}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	for _, tt := range []struct {
+		kind       query.Kind
+		rank, peer int
+		asked      []int
+		fails      bool
+	}{
+		{query.Reports, query.AnyRank, 0, []int{3}, false},
+		{query.Reports, 3, 0, []int{3}, false},
+		{query.Reports, 5, 0, []int{5}, false},
+		{query.Reports, 4, 0, nil, true},
+		{query.Reset, query.AnyRank, 1, []int{3, 5}, false},
+		{query.Reset, query.AnyRank, 3, []int{5}, false},
+		{query.Reset, 5, 3, []int{5}, false},
+		{query.Reset, 3, 3, []int{3}, false}, // which refuses it
+		{query.Reset, 4, 3, nil, true},
+		{query.Support, query.AnyRank, 0, nil, true},
+	} {
+		resp := j.Handle(t.Context(), query.Request{Kind: tt.kind, Rank: tt.rank, Peer: tt.peer})
+		var got []int
+		for len(asked) > 0 {
+			got = append(got, <-asked)
+		}
+		if !slices.Equal(got, tt.asked) || (resp.Err != nil) != tt.fails {
+			t.Errorf("%s of rank %d and %d: asked %v, not %v; %v", tt.kind, tt.rank, tt.peer, got, tt.asked, resp.Err)
+		}
+		if r, ok := resp.Document.(state.Reports); tt.kind == query.Reports && !tt.fails && (!ok ||
+			r.Asked[0].Rank != got[0]) {
+			t.Errorf("%s of rank %d: %+v", tt.kind, tt.rank, resp.Document)
+		}
+	}
+}

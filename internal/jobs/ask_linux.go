@@ -80,7 +80,7 @@ const maxHead = 4096
 
 // request sends a request to a rank, and reads the head of the answer: in has the rest. It does not wait for a process
 // that accepts no connections.
-func (j *Job) request(ctx context.Context, r query.Request) (conn *net.UnixConn, in *bufio.Reader, pid int, err error) {
+func (j *Job) request(ctx context.Context, r query.Request) (_ *net.UnixConn, _ *bufio.Reader, pid int, err error) {
 	d, err := j.open()
 	if err != nil {
 		return nil, nil, 0, err
@@ -91,7 +91,7 @@ func (j *Job) request(ctx context.Context, r query.Request) (conn *net.UnixConn,
 		return nil, nil, 0, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	in, err = exchange(ctx, conn, r)
+	in, err := exchange(ctx, conn, r)
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}

@@ -275,6 +275,38 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestCancelled: a request may be cancelled at any moment, also while it fails.
+func TestCancelled(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	directory := makeJob(t, "cancelled")
+	j := &Job{Directory: directory, UID: os.Geteuid()}
+	d, fd, err := rendezvous.Listen(directory, "0", unix.SOCK_STREAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	go func() { // ends when the listener is shut down
+		for {
+			c, _, err := unix.Accept(fd)
+			switch {
+			case err == nil:
+				_ = unix.Close(c)
+			case err != unix.EINTR:
+				return
+			}
+		}
+	}()
+	defer unix.Close(fd)
+	defer unix.Shutdown(fd, unix.SHUT_RDWR)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 1000 {
+		if _, _, err := j.Ask(ctx, query.Request{Kind: query.Status}); err == nil {
+			t.Fatal("a process that closes each connection has answered")
+		}
+	}
+}
+
 // TestSweep: the remains of killed processes are removed a minute later, and nothing else.
 func TestSweep(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())

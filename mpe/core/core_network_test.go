@@ -41,6 +41,8 @@ type faults struct {
 	reset  float64
 	// memory: it carries packets with short headers as well.
 	memory bool
+	// places: payload may be placed in the receiver's buffer.
+	places bool
 	// slow is that of a DATA message being written in up to 400 ms, during which the core
 	// goes on.
 	slow float64

@@ -58,6 +58,11 @@ type port struct {
 	dead bool
 	// node is the model of a deployed node in place of a core; or nil.
 	node *deployed
+	// report is called when other ranks wait for a report; or nil.
+	report func()
+	// place and revoke are Effects' Place and Revoke, or nil.
+	place  func(Placement)
+	revoke func(peer int)
 	// writers has what waits behind a long write to a peer, nil if there is none.
 	writers map[int][]delayed
 }
@@ -165,7 +170,7 @@ func (p *port) LongestDatagram(peer int) int {
 // network is what a core has to know of the port.
 func (p *port) network() Network {
 	net := p.w.net
-	n := Network{Reliable: net.stream, Datagrams: true}
+	n := Network{Reliable: net.stream, Datagrams: true, Places: net.places}
 	if net.memory {
 		n.Memory = p
 	}
@@ -228,10 +233,21 @@ func (p *port) Reconnected(peer int) {
 	}
 }
 
+// Place and Revoke implement Effects.
+func (p *port) Place(at Placement) {
+	if p.place != nil {
+		p.place(at)
+	}
+}
+
+func (p *port) Revoke(peer int) {
+	if p.revoke != nil {
+		p.revoke(peer)
+	}
+}
+
 // What a port does not have.
 
-func (p *port) Place(Placement)              {}
-func (p *port) Revoke(int)                   {}
 func (p *port) LongPayload(int) int          { return 0 }
 func (p *port) Fetch(*RxPacket, []byte) bool { return false }
 func (p *port) Get(int, uint64, []byte) bool { return false }
@@ -250,8 +266,12 @@ func (p *port) dealWith(out *Outcome) {
 			}
 		})
 	}
+	report := out.Report && p.report != nil
 	out.Ended = out.Ended[:0]
 	out.Clear()
+	if report {
+		p.report()
+	}
 }
 
 // Random implements Effects.

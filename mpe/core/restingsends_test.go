@@ -1,7 +1,10 @@
 package core
 
 import (
+	"errors"
+	"slices"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -12,5 +15,157 @@ func TestRestingSendIsSmall(t *testing.T) {
 	}
 	if n := unsafe.Sizeof(unexpected{}); n > 64 {
 		t.Errorf("a message that waits takes %d bytes", n)
+	}
+}
+
+// TestRestingNumbers: a number is that of one send, in the states in which the engine has it.
+func TestRestingNumbers(t *testing.T) {
+	q := &RestingSends{}
+	for _, tt := range []struct {
+		name                   string
+		state                  restState
+		discarded              bool
+		known, pending, remain bool // remain: Forget leaves it to the engine until it has ended
+	}{
+		{name: "free", state: restFree},
+		{name: "waits", state: restWaits, known: true, pending: true, remain: true},
+		{name: "moves", state: restMoves, known: true, pending: true, remain: true},
+		{name: "taken", state: restTaken, known: true},
+		{name: "done", state: restDone, known: true},
+		{name: "waits, freed by the library", state: restWaits, discarded: true},
+		{name: "done, freed by the library", state: restDone, discarded: true},
+	} {
+		ref := q.add()
+		s := q.at(ref)
+		s.state, s.discarded = tt.state, tt.discarded
+		n := Resting(s.uses)<<32 | Resting(ref)
+		for _, wrong := range []Resting{0, n + 1<<32, n - 1<<32, Resting(q.used + 1)} {
+			if q.ref(wrong) != 0 || q.Pending(wrong) || q.Forget(wrong) {
+				t.Errorf("%s: %#x is not %#x", tt.name, wrong, n)
+			}
+		}
+		if (q.ref(n) == ref) != tt.known || q.Pending(n) != tt.pending {
+			t.Errorf("%s: known %v, pending %v", tt.name, q.ref(n) == ref, q.Pending(n))
+		}
+		if q.Forget(n) != tt.known || q.Pending(n) || q.Forget(n) {
+			t.Errorf("%s: it is forgotten", tt.name)
+		}
+		if tt.known && (q.at(ref).state == tt.state && q.at(ref).discarded) != tt.remain {
+			t.Errorf("%s: %+v", tt.name, q.at(ref))
+		}
+		if tt.known && !tt.remain {
+			if again := q.add(); again != ref || q.at(again).uses != s.uses ||
+				Resting(q.at(again).uses)<<32|Resting(again) == n {
+				t.Errorf("%s: record %d, not %d, with %d uses", tt.name, again, ref, q.at(again).uses)
+			}
+			q.at(ref).state = restWaits
+		}
+	}
+}
+
+// TestRestingPages: records stay where they are however many there are, and free ones are used first.
+func TestRestingPages(t *testing.T) {
+	q := &RestingSends{}
+	var at []*restingSend
+	for range 2*restPage + 1 {
+		at = append(at, q.at(q.add()))
+	}
+	if len(q.pages) != 3 || q.used != 2*restPage+1 {
+		t.Errorf("%d pages for %d records", len(q.pages), q.used)
+	}
+	for i, s := range at {
+		if s != q.at(uint32(i+1)) || slices.Index(at, s) != i {
+			t.Fatalf("record %d", i)
+		}
+	}
+	for _, ref := range []uint32{7, 1, restPage, restPage + 1} {
+		q.remove(ref)
+	}
+	for _, want := range []uint32{restPage + 1, restPage, 1, 7, 2*restPage + 2} {
+		if got := q.add(); got != want {
+			t.Errorf("record %d, not %d", got, want)
+		}
+	}
+}
+
+// TestRestsOfAPeer: sends that wait are found by their peer, the oldest is reported, and they end with the link, or
+// as the peer
+// agrees to cancel them.
+func TestRestsOfAPeer(t *testing.T) {
+	w := newCores(t, 2, 3, faults{}, extendedPeer) // of seed 2, nothing rests by itself
+	e := w.cores[0]
+	e.matching.restAbove = 1
+	w.until(time.Second)
+	rests := map[int][]Resting{}
+	send := func(peer int) {
+		r := w.start(t, 0, Operation{Kind: OpSendSync, Peer: peer, Tag: 5, Buf: make([]byte, 2000)})
+		w.until(w.now + time.Second)
+		w.event(0, func(e *Core) { rests[peer] = append(rests[peer], e.Rests.Keep(r, nil)) })
+	}
+	for _, peer := range []int{1, 2, 1, 2, 1} {
+		send(peer)
+	}
+	for peer, n := range map[int]int{1: 3, 2: 2} {
+		l := e.peers[peer].extended
+		refs := slices.Collect(l.eachRest)
+		if len(refs) != n || l.resting != n {
+			t.Fatalf("%v of %d sends to rank %d rest, %d", refs, n, peer, l.resting)
+		}
+		for i, ref := range refs {
+			if int(uint32(rests[peer][i])) != int(ref) {
+				t.Errorf("rank %d: record %d is no send to it", peer, ref)
+			}
+		}
+		for range l.eachRest {
+			break // one may do
+		}
+		wait, ok := l.restWait()
+		if oldest := e.Rests.at(refs[0]).posted; !ok || wait.Since != oldest || wait.req.posted != oldest ||
+			int(wait.Remote) != peer {
+			t.Errorf("rank %d: %+v, %v", peer, wait.Wait, ok)
+		}
+		e.Rests.at(refs[n-1]).posted = 1 // they are in no order of their age
+		if wait, _ := l.restWait(); wait.Since != 1 {
+			t.Errorf("rank %d: %+v", peer, wait.Wait)
+		}
+	}
+	cause := errors.New("the link is gone")
+	w.event(0, func(e *Core) { e.peers[1].extended.endRests(cause) })
+	for _, n := range rests[1] {
+		if e.Rests.Pending(n) || e.Rests.errs[uint32(n)] != cause {
+			t.Errorf("a send to rank 1: pending %v, %v", e.Rests.Pending(n), e.Rests.errs[uint32(n)])
+		}
+	}
+	if _, ok := e.peers[1].extended.restWait(); ok || e.peers[1].extended.resting != 0 {
+		t.Error("sends to rank 1 still rest")
+	}
+	w.event(0, func(e *Core) { e.peers[2].extended.cancelRests(ErrClosed) })
+	for _, n := range rests[2] {
+		if !e.Rests.Pending(n) {
+			t.Error("a send to rank 2 has ended before the peer agrees")
+		}
+	}
+	w.until(w.now + time.Second)
+	for _, n := range rests[2] {
+		if err := e.Rests.errs[uint32(n)]; e.Rests.Pending(n) || !errors.Is(err, ErrCancelled) {
+			t.Errorf("a send to rank 2: pending %v, %v", e.Rests.Pending(n), err)
+		}
+	}
+	if got := w.cores[2].Depths().Unexpected; got != 0 {
+		t.Errorf("rank 2 has %d messages that were cancelled", got)
+	}
+}
+
+// TestNothingToRest: a send that has ended meanwhile, or is to another peer, does not rest.
+func TestNothingToRest(t *testing.T) {
+	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
+	l, ref := e.peers[1].extended, e.Rests.add()
+	l.restSend(ref) // whose Request is gone
+	r := &Request{kind: OpSend, p: e.peers[2], peer: 2, out: 1}
+	e.peers[2].extended.outs.add(r)
+	e.Rests.move(ref, r)
+	l.restSend(ref)
+	if l.resting != 0 || e.Rests.at(ref).state != restMoves || e.Rests.moves[ref] != r {
+		t.Errorf("%d rest: %+v", l.resting, e.Rests.at(ref))
 	}
 }

@@ -179,6 +179,97 @@ func TestInvalid(t *testing.T) {
 	if r, err := DecodePublic(deflate(`{"rank":0,"engine":{"rank":0,"news":{"a":[1]}},"more":true}`), 0, 4); err != nil || r.Rank != 0 {
 		t.Errorf("what a later version has besides: %v", err)
 	}
+	longest := encoded(rankWith(3))
+	longest = append(longest, make([]byte, MaxReport-len(longest))...) // which nothing reads
+	if _, err := DecodePublic(longest, 0, 4); err != nil {
+		t.Errorf("%d bytes: %v", len(longest), err)
+	}
+}
+
+// TestCheck: a report is refused exactly if it is beyond the bounds.
+func TestCheck(t *testing.T) {
+	const ranks = 100
+	for _, tt := range []struct {
+		name   string
+		change func(p *Public)
+		valid  bool
+	}{
+		{"nothing", func(*Public) {}, true},
+		{"the most peers", func(p *Public) { p.Engine.Peers = make([]PublicPeer, MaxPeers) }, true},
+		{"a peer more", func(p *Public) { p.Engine.Peers = make([]PublicPeer, MaxPeers+1) }, false},
+		{"the most calls", func(p *Public) { p.Engine.Calls = make([]collective.Snapshot, MaxCalls) }, true},
+		{"a call more", func(p *Public) { p.Engine.Calls = make([]collective.Snapshot, MaxCalls+1) }, false},
+		{"the most programs", func(p *Public) { p.Programs = make([]PublicProgram, MaxPrograms) }, true},
+		{"a program more", func(p *Public) { p.Programs = make([]PublicProgram, MaxPrograms+1) }, false},
+		{"the last rank", func(p *Public) { p.Engine.Peers = []PublicPeer{{Rank: ranks - 1}} }, true},
+		{"a rank more", func(p *Public) { p.Engine.Peers = []PublicPeer{{Rank: ranks}} }, false},
+		{"the first rank", func(p *Public) { p.Engine.Calls = []collective.Snapshot{{Root: new(0)}} }, true},
+		{"a rank before it", func(p *Public) { p.Engine.Calls = []collective.Snapshot{{Root: new(-1)}} }, false},
+		{"of another rank", func(p *Public) { p.Rank = 8 }, false},
+		{"of another rank's engine", func(p *Public) { p.Engine.Rank = 8 }, false},
+	} {
+		p := &Public{Rank: 7, Engine: PublicEngine{Rank: 7}}
+		if tt.change(p); (p.check(7, ranks) == nil) != tt.valid {
+			t.Errorf("%s: %v", tt.name, p.check(7, ranks))
+		}
+	}
+}
+
+// TestCutShort: exactly what is beyond the bounds is left out, and a report that lacks it says so.
+func TestCutShort(t *testing.T) {
+	calls := func(n, waitsFor int) (calls []collective.Snapshot) {
+		for range n {
+			calls = append(calls, collective.Snapshot{Collective: "Bcast", WaitsFor: make([]int, waitsFor)})
+		}
+		return calls
+	}
+	for _, tt := range []struct {
+		name string
+		rank Rank
+		cut  bool
+	}{
+		{"nothing", Rank{}, false},
+		{"the most peers", Rank{Engine: Engine{Peers: make([]Peer, MaxPeers)}}, false},
+		{"a peer more", Rank{Engine: Engine{Peers: make([]Peer, MaxPeers+1)}}, true},
+		{"the most calls", Rank{Engine: Engine{Calls: calls(MaxCalls, MaxPeers)}}, false},
+		{"a call more", Rank{Engine: Engine{Calls: calls(MaxCalls+1, 0)}}, true},
+		{"a call for a rank more", Rank{Engine: Engine{Calls: calls(1, MaxPeers+1)}}, true},
+		{"the most programs", Rank{RankInfo: RankInfo{Attached: make([]Program, MaxPrograms)}}, false},
+		{"a program more", Rank{RankInfo: RankInfo{Attached: make([]Program, MaxPrograms+1)}}, true},
+	} {
+		p := PublicOf(&tt.rank)
+		if p.CutShort != tt.cut || len(p.Engine.Peers) != min(len(tt.rank.Engine.Peers), MaxPeers) ||
+			len(p.Engine.Calls) != min(len(tt.rank.Engine.Calls), MaxCalls) ||
+			len(p.Programs) != min(len(tt.rank.Attached), MaxPrograms) {
+			t.Errorf("%s: cut short %v; %d peers, %d calls, %d programs",
+				tt.name, p.CutShort, len(p.Engine.Peers), len(p.Engine.Calls), len(p.Programs))
+		}
+	}
+}
+
+// TestWeight: peers come first in the order of what waits there.
+func TestWeight(t *testing.T) {
+	for _, tt := range []struct {
+		peer Peer
+		want int
+	}{
+		{Peer{}, 0},
+		{Peer{Left: "it has ended"}, 0},
+		{Peer{PacketsIn: 1}, 1},
+		{Peer{LastDrop: new(Drop)}, 1},
+		{Peer{NetworkError: "network is unreachable"}, 1},
+		{Peer{Deferred: new(Deferred)}, 2},
+		{Peer{UnansweredClear: new(Deferred)}, 2},
+		{Peer{Unexpected: 1}, 2},
+		{Peer{Unexpected: 1, PacketsIn: 1}, 2},
+		{Peer{Sending: new(Wait)}, 3},
+		{Peer{Receiving: new(Wait)}, 3},
+		{Peer{Receiving: new(Wait), Unexpected: 1}, 3},
+	} {
+		if got := weight(&tt.peer); got != tt.want {
+			t.Errorf("%+v has weight %d, not %d", tt.peer, got, tt.want)
+		}
+	}
 }
 
 // FuzzDecode: no answer of a rank leads to a panic, or to what is beyond the bounds. What was decoded can be encoded again.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zrlmpi/zrlmpid/internal/pmi"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
@@ -71,6 +72,75 @@ func TestInit(t *testing.T) {
 	t.Setenv(EnvRank, "")
 	if _, err := Init(t.Context()); !errors.Is(err, mpe.ErrClosed) {
 		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+// TestWays: each way to a device is taken exactly where the environment describes it.
+func TestWays(t *testing.T) {
+	oldAttached, oldInProcess, oldLaunched := openAttached, openInProcess, openLaunched
+	t.Cleanup(func() { openAttached, openInProcess, openLaunched = oldAttached, oldInProcess, oldLaunched })
+	var opened string
+	openAttached = func(_ context.Context, socket string, rank int) (mpe.Device, error) {
+		opened = fmt.Sprintf("attached %s %d", socket, rank)
+		return &device{size: 1}, nil
+	}
+	openInProcess = func(_ context.Context, config string, rank int) (mpe.Device, error) {
+		opened = fmt.Sprintf("in process %s %d", config, rank)
+		return &device{size: 1}, nil
+	}
+	openLaunched = func(_ context.Context, config string) (mpe.Device, error) {
+		opened = strings.TrimSpace("launched " + config)
+		return &device{size: 1}, nil
+	}
+	for _, tt := range []struct{ socket, config, rank, fd, want string }{
+		{"", "", "", "", ""},
+		{"", "", "", "7", "launched"},
+		{"", "", "10", "", ""},
+		{"", "", "10", "7", "launched"}, // of an outer job, as may be
+		{"", "c", "", "", ""},
+		{"", "c", "", "7", "launched c"},
+		{"", "c", "10", "", "in process c 10"},
+		{"", "c", "10", "7", "in process c 10"},
+		{"s", "", "", "", "attached s -1"},
+		{"s", "", "", "7", "attached s -1"},
+		{"s", "", "10", "", "attached s 10"},
+		{"s", "", "10", "7", "attached s 10"},
+		{"s", "c", "", "", ""},
+		{"s", "c", "", "7", ""},
+		{"s", "c", "10", "", ""},
+		{"s", "c", "10", "7", ""},
+		// Ranks.
+		{"s", "", "0", "", "attached s 0"},
+		{"s", "", "2147483647", "", "attached s 2147483647"},
+		{"s", "", "2147483648", "", ""},
+		{"s", "", "1a", "", ""},
+		{"s", "", "0x1", "", ""},
+	} {
+		opened = ""
+		t.Setenv(EnvSocket, tt.socket)
+		t.Setenv(EnvConfig, tt.config)
+		t.Setenv(EnvRank, tt.rank)
+		t.Setenv(pmi.EnvFD, tt.fd)
+		dev, err := Device(t.Context())
+		if opened != tt.want || (err == nil) != (tt.want != "") || (dev != nil) != (err == nil) {
+			t.Errorf("%+v: opened %q, %v", tt, opened, err)
+		}
+	}
+}
+
+// TestLaunched: a launcher that cannot be joined is an error of Init, with its cause.
+func TestLaunched(t *testing.T) {
+	old := openLaunched
+	t.Cleanup(func() { openLaunched = old })
+	openLaunched = func(context.Context, string) (mpe.Device, error) { return nil, mpe.ErrClosed }
+	t.Setenv(EnvSocket, "")
+	t.Setenv(EnvConfig, "")
+	t.Setenv(EnvRank, "")
+	t.Setenv(pmi.EnvFD, "7")
+	if dev, err := Device(t.Context()); dev != nil || !errors.Is(err, mpe.ErrClosed) ||
+		mpi.ClassOf(err) != mpi.ErrOther ||
+		!strings.Contains(err.Error(), "joining the job of a launcher") {
+		t.Errorf("%v, %v", dev, err)
 	}
 }
 

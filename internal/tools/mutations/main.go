@@ -6,6 +6,8 @@
 //	go -C internal/tools run ./mutations               # what make mutations runs
 //	go -C internal/tools run ./mutations -only P9      # those with P9 in their names
 //	go -C internal/tools run ./mutations -random 100   # changes at random places of some packages, instead
+//	go -C internal/tools run ./mutations -random 100 -own   # which those packages' own tests have to notice
+//	go -C internal/tools run ./mutations -random 9 -only mpe/core/flow.go:45   # all of one line
 package main
 
 import (
@@ -23,13 +25,14 @@ import (
 
 func main() {
 	root := flag.String("root", "../..", "change the repository in this `folder`")
-	only := flag.String("only", "", "only rules with this `text` in their names")
+	only := flag.String("only", "", "only rules with this `text` in their names, or places such as flow.go:45")
 	n := flag.Int("random", 0, "make `n` changes at random places, and see whether tests notice")
 	seed := flag.Uint64("seed", 1, "chooses the places")
+	own := flag.Bool("own", false, "run the tests of the changed package only, and not those of its users")
 	flag.Parse()
 	var err error
 	if *n > 0 {
-		err = random(*root, *n, *seed)
+		err = random(*root, *only, *own, *n, *seed)
 	} else {
 		err = run(*root, *only)
 	}
@@ -91,27 +94,43 @@ func (m *mutation) caught(root string) (string, error) {
 
 // noticed reports which of the tests fails if a file has other text, "" if none does.
 func noticed(root, name string, text []byte, by []test) (string, error) {
-	file := filepath.Join(root, filepath.FromSlash(name))
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, text, 0o600); err != nil {
-		return "", err
-	}
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	flag, err := overlay(root, dir, map[string][]byte{name: text})
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
+	return failed(root, by, flag)
+}
+
+// overlay writes other texts of files to dir, and returns the setting that makes the go command read them.
+func overlay(root, dir string, texts map[string][]byte) (string, error) {
+	replace := make(map[string]string, len(texts))
+	for name, text := range texts {
+		changed := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(changed, text, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, filepath.FromSlash(name))] = changed
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
 		return "", err
 	}
+	file := filepath.Join(dir, "overlay.json")
+	return "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), os.WriteFile(file, text, 0o600)
+}
+
+// failed reports the first test that fails with these settings, "" if all pass. Programs that tests build have them
+// too.
+func failed(root string, by []test, settings ...string) (string, error) {
 	for _, t := range by {
 		args := append([]string{"test", "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
 		cmd := exec.Command("go", args...)
-		cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // also for programs that tests build
+		cmd.Env = append(os.Environ(), settings...)
 		cmd.Dir = root
 		out, err := cmd.CombinedOutput()
 		if bytes.Contains(out, []byte("[build failed]")) {

@@ -6,91 +6,129 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// drawn are the packages that random changes are made in, each with the tests that may notice.
+// drawn are the files that random changes are made in, each with the tests that may notice, quick ones first.
 var drawn = []struct {
-	folder string
-	by     []test
+	files []string
+	by    []test
 }{
-	{"mpe/core", []test{
-		{"its own tests", []string{"./mpe/core", "-short", "-failfast"}}, {"mpe", []string{"./mpe", "-short", "-failfast"}},
-		{"the simulations", []string{"./mpe/core", "-failfast"}},
-		{"mpi", []string{"./mpi", "./transport/shm", "./daemon/attach", "./node"}},
+	{[]string{"mpe/core/*.go"}, []test{
+		quick("its own tests", "./mpe/core", "-skip", "TestSimulationOfMPIAgain"), quick("mpe", "./mpe"),
+		quick("node", "./node"),
+		quick("mpi", "./mpi"), quick("shm", "./transport/shm"), quick("the library", "./lib/capi"),
+		quick("zrlctl", "./cmd/zrlctl"), quick("the daemon", "./daemon/attach", "./daemon/statuspage/..."),
 	}},
-	{"mpe/state", []test{
-		{"its own tests", []string{"./mpe/state"}}, {"node", []string{"./node", "./mpe", "./mpe/core"}},
-		{"the daemon", []string{"./daemon/...", "./metrics", "./cmd/zrlctl"}},
+	{[]string{"mpe/state/*.go"}, []test{
+		quick("its own tests", "./mpe/state"), quick("the engine", "./mpe", "./mpe/core"),
+		quick("its users", "./node", "./metrics", "./daemon/statuspage/...", "./daemon/control", "./diagnosis/..."),
+		quick("zrlctl", "./cmd/zrlctl"), quick("the daemon", "./daemon"),
 	}},
-	{"internal/query", []test{
-		{"its own tests", []string{"./internal/query"}}, {"those that answer", []string{"./node", "./internal/jobs", "./daemon/..."}},
-		{"zrlctl", []string{"./cmd/zrlctl"}},
+	{[]string{"internal/query/*.go", "node/report.go", "daemon/status.go", "daemon/control/job.go"}, []test{
+		quick("its own tests", "./internal/query", "./node", "./daemon", "./daemon/control"),
+		quick("jobs", "./internal/jobs"), quick("zrlctl", "./cmd/zrlctl"),
 	}},
-	{"mpi/job", []test{
-		{"its own tests", []string{"./mpi/job"}}, {"examples", []string{"./examples/...", "./lib/capi"}}, {"zrlctl", []string{"./cmd/zrlctl"}},
+	{[]string{"mpi/job/*.go"}, []test{
+		quick("its own tests", "./mpi/job"), quick("the library", "./lib/capi"), quick("examples", "./examples/..."),
+		quick("zrlctl", "./cmd/zrlctl"),
 	}},
+}
+
+// quick are tests of packages up to the first failure. One that hangs for three minutes has failed.
+func quick(name string, args ...string) test {
+	return test{name, append(args, "-short", "-failfast", "-timeout", "3m")}
 }
 
 // change is a place in a file with other text.
 type change struct {
-	folder   string // of drawn
+	number   int
 	file     string // from the root
 	line     int
 	from, to int // offsets
 	text     string
 	by       []test
+	expr     ast.Expr                // its operator or its value changes; nil for a constant
+	at       func(pos token.Pos) int // offset
 }
+
+func (c *change) place() string { return fmt.Sprintf("%s:%d", c.file, c.line) }
 
 // others are what operators become.
 var others = map[token.Token]string{
-	token.EQL: "!=", token.NEQ: "==", token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.LAND: "||", token.LOR: "&&",
+	token.EQL: "!=", token.NEQ: "==", token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
+	token.LAND: "||", token.LOR: "&&",
 }
 
 // random makes n changes to comparisons, conditions and constants, at places that a seed chooses, and prints which were
 // not noticed. At least nine in ten have to be.
-func random(root string, n int, seed uint64) error {
+func random(root, only string, own bool, n int, seed uint64) error {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return err
 	}
-	places, err := placesIn(root)
+	most := math.MaxInt // tests of a change
+	if own {
+		most = 1
+	}
+	p, err := placesIn(root)
 	if err != nil {
 		return err
 	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
-	tried, missed := 0, 0
-	for _, c := range places {
-		if tried == n {
-			break
+	dir, err := os.MkdirTemp("", "mutations")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	instrumented, err := overlay(root, dir, p.texts)
+	if err != nil {
+		return err
+	}
+	for _, d := range drawn { // tests that fail in any case would notice everything
+		by, err := failed(root, d.by[:min(len(d.by), most)], instrumented)
+		if by != "" {
+			err = fmt.Errorf("of no change, %s is %s", d.files, by)
 		}
+		if err != nil {
+			return err
+		}
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rng.Shuffle(len(p.changes), func(i, j int) { p.changes[i], p.changes[j] = p.changes[j], p.changes[i] })
+	tried, missed := 0, 0
+	for i := 0; i < len(p.changes) && tried < n; i++ {
+		c := p.changes[i]
+		if !strings.Contains(c.place(), only) {
+			continue
+		}
+		c.by = c.by[:min(len(c.by), most)]
 		start := time.Now()
 		text, err := os.ReadFile(filepath.Join(root, c.file))
 		if err != nil {
 			return err
 		}
-		changed := string(text[:c.from]) + c.text + string(text[c.to:])
-		by, err := noticed(root, c.file, []byte(changed), c.by)
-		if err != nil { // it does not compile, or does not end, which tests notice
-			if strings.Contains(err.Error(), "does not compile") {
-				continue
-			}
-			by = "does not end"
+		by, err := c.noticed(root, text, instrumented)
+		if err != nil && strings.Contains(err.Error(), "does not compile") {
+			continue // another one is drawn
+		}
+		if err != nil {
+			return err
 		}
 		tried++
 		if by == "" {
 			missed++
 			by = "NOT NOTICED"
 		}
-		line := strings.TrimSpace(string(text[bytes.LastIndexByte(text[:c.from], '\n')+1 : c.to+bytes.IndexByte(text[c.to:], '\n')]))
-		fmt.Printf("%3d %s:%d %q → %q in %s: %s (%v)\n", tried, c.file, c.line, text[c.from:c.to], c.text, line, by,
-			time.Since(start).Round(time.Second))
+		begin, end := bytes.LastIndexByte(text[:c.from], '\n')+1, c.to+bytes.IndexByte(text[c.to:], '\n')
+		fmt.Printf("%3d %s %q → %q in %s: %s (%v)\n", tried, c.place(), text[c.from:c.to], c.text,
+			bytes.TrimSpace(text[begin:end]), by, time.Since(start).Round(time.Second))
 	}
 	if 10*missed > tried {
 		return fmt.Errorf("%d of %d changes were not noticed", missed, tried)
@@ -99,48 +137,90 @@ func random(root string, n int, seed uint64) error {
 	return nil
 }
 
-// placesIn returns all places that may be changed.
-func placesIn(root string) (places []change, err error) {
+// noticed reports which of its tests fails with the change, "" if none does.
+func (c *change) noticed(root string, text []byte, instrumented string) (string, error) {
+	if c.expr != nil {
+		return failed(root, c.by, instrumented, chosen+"="+strconv.Itoa(c.number))
+	}
+	return noticed(root, c.file, []byte(string(text[:c.from])+c.text+string(text[c.to:])), c.by)
+}
+
+// places are all places that may be changed, and the texts of instrumented files. Constants are not instrumented: a
+// program may need them when it is compiled.
+type places struct {
+	changes []change
+	texts   map[string][]byte
+}
+
+// placesIn finds the places in the files that are drawn from.
+func placesIn(root string) (*places, error) {
+	p := &places{texts: make(map[string][]byte)}
 	for _, d := range drawn {
-		files, err := filepath.Glob(filepath.Join(root, d.folder, "*.go"))
-		if err != nil {
-			return nil, err
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			set := token.NewFileSet()
-			tree, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+		for _, pattern := range d.files {
+			files, err := filepath.Glob(filepath.Join(root, pattern))
 			if err != nil {
 				return nil, err
 			}
-			relative, err := filepath.Rel(root, file)
-			if err != nil {
-				return nil, err
-			}
-			add := func(from token.Pos, length int, text string) {
-				at := set.Position(from)
-				places = append(places, change{d.folder, relative, at.Line, at.Offset, at.Offset + length, text, d.by})
-			}
-			ast.Inspect(tree, func(node ast.Node) bool {
-				switch x := node.(type) {
-				case *ast.BinaryExpr:
-					if to, ok := others[x.Op]; ok {
-						add(x.OpPos, len(x.Op.String()), to)
-					}
-				case *ast.IfStmt:
-					if _, compares := x.Cond.(*ast.BinaryExpr); !compares {
-						add(x.Cond.Pos(), 0, "!")
-					}
-				case *ast.BasicLit:
-					if value, err := strconv.Atoi(x.Value); x.Kind == token.INT && err == nil {
-						add(x.Pos(), len(x.Value), strconv.Itoa(value+1))
-					}
+			for _, file := range files {
+				if strings.HasSuffix(file, "_test.go") {
+					continue
 				}
-				return true
-			})
+				if err := p.add(file, path.Join(path.Dir(pattern), filepath.Base(file)), d.by); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
-	return places, nil
+	return p, nil
+}
+
+// add adds the places in a file with that name from the root.
+func (p *places) add(file, name string, by []test) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, file, text, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	var e edits
+	for _, c := range changes(set, tree) {
+		c.number, c.file, c.by = len(p.changes)+1, name, by
+		if c.expr != nil {
+			e.instrument(&c)
+		}
+		p.changes = append(p.changes, c)
+	}
+	p.texts[name] = e.apply(text)
+	p.texts[path.Join(path.Dir(name), "mutant.go")] = fmt.Appendf(nil, helpers, tree.Name.Name)
+	return nil
+}
+
+// changes returns the places in a file, those of an expression before those within it.
+func changes(set *token.FileSet, tree *ast.File) (all []change) {
+	at := func(pos token.Pos) int { return set.Position(pos).Offset }
+	add := func(from token.Pos, length int, text string, expr ast.Expr) {
+		all = append(all, change{line: set.Position(from).Line, from: at(from), to: at(from) + length, text: text,
+			expr: expr, at: at})
+	}
+	ast.Inspect(tree, func(node ast.Node) bool {
+		switch x := node.(type) {
+		case *ast.BinaryExpr:
+			if to, ok := others[x.Op]; ok {
+				add(x.OpPos, len(x.Op.String()), to, x)
+			}
+		case *ast.IfStmt:
+			if _, compares := x.Cond.(*ast.BinaryExpr); !compares {
+				add(x.Cond.Pos(), 0, "!", x.Cond)
+			}
+		case *ast.BasicLit:
+			if value, err := strconv.Atoi(x.Value); x.Kind == token.INT && err == nil {
+				add(x.Pos(), len(x.Value), strconv.Itoa(value+1), nil)
+			}
+		}
+		return true
+	})
+	return all
 }

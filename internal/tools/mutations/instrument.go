@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+)
+
+// chosen is the environment variable that selects a change of an instrumented package by its number.
+const chosen = "MUTANT"
+
+// helpers is a file that an instrumented package gets.
+const helpers = `package %s
+
+import (
+	"cmp"
+	"os"
+	"strconv"
+)
+
+var mutant, _ = strconv.Atoi(os.Getenv("` + chosen + `"))
+
+func mutantLess[T cmp.Ordered](n int, a, b T) bool { return a < b || mutant == n && a == b }
+
+func mutantAtMost[T cmp.Ordered](n int, a, b T) bool { return a < b || mutant != n && a == b }
+
+func mutantMore[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant == n && a == b }
+
+func mutantAtLeast[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant != n && a == b }
+`
+
+// comparisons are the helpers that compare, and include or exclude equal operands when their number is selected.
+var comparisons = map[token.Token]string{
+	token.LSS: "mutantLess", token.LEQ: "mutantAtMost", token.GTR: "mutantMore", token.GEQ: "mutantAtLeast",
+}
+
+// edits are replacements of parts of a file. The expressions that they change may contain each other: outer ones come
+// first, and open first and close last.
+type edits struct{ open, close []edit }
+
+type edit struct {
+	from, to int
+	text     string
+}
+
+// instrument makes a change conditional on its number. A package is then compiled once for all of its changes.
+func (e *edits) instrument(c *change) {
+	flip := fmt.Sprintf(") != (mutant == %d)", c.number)
+	x, binary := c.expr.(*ast.BinaryExpr)
+	switch {
+	case binary && comparisons[x.Op] != "":
+		e.opens(c.at(x.Pos()), fmt.Sprintf("%s(%d, ", comparisons[x.Op], c.number))
+		e.open = append(e.open, edit{c.at(x.OpPos), c.at(x.OpPos) + len(x.Op.String()), ","})
+		e.closes(c.at(x.End()), ")")
+	case binary && (x.Op == token.LAND || x.Op == token.LOR): // x || y is !(!x && !y)
+		e.opens(c.at(x.Pos()), "((((")
+		e.opens(c.at(x.Y.Pos()), "((")
+		e.closes(c.at(x.X.End()), flip+")")
+		e.closes(c.at(x.End()), flip+")"+flip+")")
+	default:
+		e.opens(c.at(c.expr.Pos()), "((")
+		e.closes(c.at(c.expr.End()), flip+")")
+	}
+}
+
+func (e *edits) opens(at int, text string)  { e.open = append(e.open, edit{at, at, text}) }
+func (e *edits) closes(at int, text string) { e.close = append(e.close, edit{at, at, text}) }
+
+// apply returns the changed text of a file.
+func (e *edits) apply(text []byte) []byte {
+	all := slices.Clone(e.close)
+	slices.Reverse(all)
+	all = append(all, e.open...)
+	slices.SortStableFunc(all, func(a, b edit) int { return a.from - b.from })
+	var b bytes.Buffer
+	at := 0
+	for _, edit := range all {
+		b.Write(text[at:edit.from])
+		b.WriteString(edit.text)
+		at = edit.to
+	}
+	b.Write(text[at:])
+	return b.Bytes()
+}

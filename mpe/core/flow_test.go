@@ -1,0 +1,105 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/mpe/match"
+)
+
+// TestFlowed: the second half of a flow may send what has arrived of the first, in pieces, and all of it when all is
+// there.
+func TestFlowed(t *testing.T) {
+	const length, piece = 100, 30
+	w := newCores(t, 1, 2, faults{}, extendedPeer)
+	p := w.cores[0].peers[1]
+	send := func() *Request { return &Request{p: p, buf: make([]byte, length)} }
+	for _, tt := range []struct {
+		name          string
+		stored, got   int64
+		before, ready int64
+		over          bool // the send has ended
+	}{
+		{name: "nothing"},
+		{name: "less than a piece", stored: piece - 1, got: piece - 1},
+		{name: "a piece", stored: piece, got: piece, ready: piece},
+		{name: "less than another", stored: 2*piece - 1, got: 2*piece - 1, before: piece, ready: piece},
+		{name: "another", stored: 2 * piece, got: 2 * piece, before: piece, ready: 2 * piece},
+		{name: "all but a byte", stored: length - 1, got: length - 1, before: 90, ready: 90},
+		{name: "all", stored: length, got: length, before: 90, ready: length},
+		{name: "more than all", stored: length + 9, got: length + 9, before: 90, ready: length},
+		{name: "a gap", stored: piece, got: piece + 1},
+		{name: "over", stored: length, got: length, over: true},
+	} {
+		f := &flow{piece: piece, ready: tt.before}
+		if !tt.over {
+			f.send = send()
+		}
+		arriving(&inbound{req: &Request{flow: f}, stored: tt.stored, got: tt.got, buf: make([]byte, length)})
+		if f.ready != tt.ready {
+			t.Errorf("%s: %d bytes may be sent, not %d", tt.name, f.ready, tt.ready)
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		bytes int64
+		err   error
+		over  bool
+		ready int64
+	}{
+		{name: "all", bytes: length, ready: length},
+		{name: "another length", bytes: length - 1},
+		{name: "a failure", bytes: length, err: match.ErrFull},
+		{name: "after the send has ended", bytes: length, over: true},
+		{name: "a failure after the send has ended", bytes: length, err: match.ErrFull, over: true},
+	} {
+		f := new(flow)
+		f.recv = &Request{flow: f, Err: tt.err, Status: Status{Bytes: tt.bytes}}
+		if !tt.over {
+			f.send = send()
+		}
+		recv := f.recv
+		flowEnded(recv)
+		if f.recv != nil || f.ready != tt.ready {
+			t.Errorf("the receive has ended, %s: %d bytes may be sent, not %d", tt.name, f.ready, tt.ready)
+		}
+		if f.send != nil {
+			f.send.flow = f
+			flowEnded(f.send)
+		}
+		if f.send != nil {
+			t.Errorf("%s: the send has not ended", tt.name)
+		}
+	}
+	flowEnded(new(Request)) // of no flow
+}
+
+// TestFlowWaits: the message before is let in when the next rank lets the flow's own message in.
+func TestFlowWaits(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		flow           *flow
+		eager          bool
+		waits, accepts bool
+	}{
+		{name: "no flow"},
+		{name: "not cleared", flow: &flow{send: new(Request), recv: new(Request)}, waits: true, accepts: true},
+		{name: "cleared", flow: &flow{send: new(Request), recv: new(Request), cleared: true}},
+		{name: "eager", flow: &flow{send: new(Request), recv: new(Request)}, eager: true},
+		{name: "the send has ended", flow: &flow{recv: new(Request)}},
+		{name: "the receive has ended", flow: &flow{send: new(Request)}, waits: true},
+	} {
+		w := newCores(t, 1, 2, faults{}, extendedPeer)
+		e := w.cores[0]
+		in, r := &inbound{eager: tt.eager}, &Request{flow: tt.flow}
+		if r.waits(in) != tt.waits || tt.flow != nil && (tt.flow.in == in) != tt.waits {
+			t.Errorf("%s: not %v", tt.name, tt.waits)
+		}
+		for range 2 { // once is enough
+			onClearToSend(e, r)
+		}
+		if got := len(e.pending.accepts); got > 1 || (got > 0) != tt.accepts || tt.flow != nil && !tt.flow.cleared {
+			t.Errorf("%s: %d messages were let in, %v", tt.name, got, tt.accepts)
+		}
+		onClearToSend(e, nil)
+	}
+}
