@@ -83,7 +83,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestCorruptCompressed: a file that is damaged in the middle is read up to the damage, or to the checksum that shows
+// TestCorruptCompressed: a file that is corrupt in the middle is read up to the damage, or to the checksum that shows
 // it.
 func TestCorruptCompressed(t *testing.T) {
 	c := capturetest.New(capturetest.Ethernet)

@@ -84,7 +84,7 @@ func (e *Event) isCopy(since time.Duration) bool {
 	switch e.fate() {
 	case pcapng.Copied:
 		return true
-	case pcapng.Delivered, pcapng.Lost: // it has left its sender
+	case pcapng.Delivered, pcapng.Lost: // its sender has transmitted it
 		return false
 	}
 	return since < duplicateWindow

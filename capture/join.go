@@ -49,7 +49,7 @@ type Clock struct {
 	// Offset is how much it is ahead, in seconds.
 	Offset float64 `json:"offset_seconds"`
 	// Uncertainty is half of the shortest round trip, in seconds; nil if packets of only one direction are in both
-	// recordings, and the delay of the path cannot be told from the offset.
+	// recordings, and the delay of the path cannot be distinguished from the offset.
 	Uncertainty *float64 `json:"uncertainty_seconds"`
 	// Drift is how much faster it goes, in seconds per second.
 	Drift float64 `json:"drift"`

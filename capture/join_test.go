@@ -370,7 +370,7 @@ func TestJoinWaits(t *testing.T) {
 			t.Errorf("%s, want %q", last.Text, want)
 		}
 	}
-	// One that comes so soon again that it might be a copy was sent again.
+	// One that comes so soon again that it might be a copy is a retransmission.
 	r := after(t, []sentPacket{{0, sr, false}, {20 * ms, sr, false}, {21 * ms, cts, false}})
 	if r.Messages[10].Retransmissions != 1 || strings.Contains(fmt.Sprint(r.Findings), "arrived twice") {
 		t.Errorf("%+v", r.Findings)

@@ -22,8 +22,8 @@ const (
 	maxHeldData = 64 << 20
 	// leastWindow is the same where more packets than that would have to be held back.
 	leastWindow = 20 * time.Millisecond
-	// copyWindow is how long after a packet a copy of it may come.
-	copyWindow = 2 * time.Second
+	// duplicateWindow is how long after a packet a copy of it may come.
+	duplicateWindow = 2 * time.Second
 )
 
 // merger is the Source of several recordings.
@@ -337,7 +337,7 @@ func (p *heldPacket) see(r *vantageReader, u *pcapng.Unit) int {
 }
 
 // find returns the packet that a datagram is at another vantage point: among those that have its bytes, the one whose
-// delay is nearest to the usual one. Packets with the same bytes that were sent again later are distinguished so.
+// delay is nearest to the usual one. Retransmissions, which have the same bytes, are distinguished so.
 func (m *merger) find(f *mergedFlow, key uint64, u *pcapng.Unit, id uint16, at int64, station int) *heldPacket {
 	var best *heldPacket
 	least := int64(mergeWindow)
@@ -433,9 +433,9 @@ func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided 
 			return pcapng.Lost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
-	// Only an identification tells a copy from the same packet of another message, which the first place may not have
+	// Only an identification distinguishes a copy from the same packet of another message, which the first place may not have
 	// recorded.
-	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(copyWindow) {
+	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(duplicateWindow) {
 		for i := p.first - 1; i >= 0; i-- {
 			if m.recorded(p, i) {
 				return pcapng.Copied, f.route[i].vantage, f.route[p.first].vantage, true
@@ -513,7 +513,7 @@ func (m *merger) remember(p *heldPacket) {
 		return
 	}
 	const most = 1 << 16
-	for len(m.given) > 0 && (len(m.given) > most || p.at-m.given[0].at > int64(copyWindow)) {
+	for len(m.given) > 0 && (len(m.given) > most || p.at-m.given[0].at > int64(duplicateWindow)) {
 		if old := m.given[0]; m.recent[old.key] == old.at {
 			delete(m.recent, old.key)
 		}

@@ -231,7 +231,7 @@ func (c clockLink) then(l *clockLink, forward bool) clockLink {
 	return sum
 }
 
-// baseNames returns names of files as short as they can be told apart.
+// baseNames returns names of files as short as they are distinct.
 func baseNames(files []*survey) map[*survey]string {
 	names := map[*survey]string{}
 	times := map[string]int{}

@@ -310,7 +310,12 @@ func (r *roots) cycle(rank int) *Finding {
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
 	f.Possible = append(r.v.restarts(path), r.v.oneCall(path)...)
-	if len(f.Possible) > 0 || slices.ContainsFunc(path, func(e *edge) bool { return e.deferred != nil }) {
+	for _, e := range path {
+		if e.deferred != nil {
+			f.Possible = append(f.Possible, goneOn(e))
+		}
+	}
+	if len(f.Possible) > 0 {
 		f.Certain = false
 		f.Possible = append(f.Possible, Possibility{Cycle, first, oldest.from, "the ranks wait for each other by the order of their calls"})
 	}

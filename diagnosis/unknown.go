@@ -2,6 +2,8 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -30,11 +32,27 @@ func (v *view) endUnknown(e *edge) *Finding {
 	}
 	o := v.observation(e)
 	left, excluded := infer.Explain(o)
-	for _, x := range excluded {
-		evidence = append(evidence, fmt.Sprintf("not %s: %s", titleOf(string(x.Cause)), x.By))
-	}
+	evidence = append(evidence, ruledOut(excluded)...)
 	symptom := v.symptom(e, o)
 	return v.among(e, symptom, v.lead(symptom, e), left, evidence, v.stepFor(symptom, e))
+}
+
+// ruledOut says which causes an observation contradicts, each observation once.
+func ruledOut(excluded []infer.Excluded) (facts []string) {
+	by := map[string][]string{}
+	for _, x := range excluded {
+		title := titleOf(string(x.Cause))
+		if by[x.By] == nil {
+			facts = append(facts, x.By)
+		}
+		if !slices.Contains(by[x.By], title) {
+			by[x.By] = append(by[x.By], title)
+		}
+	}
+	for i, f := range facts {
+		facts[i] = fmt.Sprintf("%s: this rules out: %s", f, strings.Join(by[f], "; "))
+	}
+	return facts
 }
 
 // lead says how a wait shows for which several causes are left.
@@ -208,8 +226,13 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 		}
 	}
 	if e.deferred != nil {
-		list = append(list, Possibility{DeadEnd, e.from, e.to,
-			fmt.Sprintf("rank %d does not wait any more: what it has sent is a late copy, or its call has ended", e.from)})
+		list = append(list, goneOn(e))
 	}
 	return list
+}
+
+// goneOn is that a wait which is known by a packet alone has ended.
+func goneOn(e *edge) Possibility {
+	return Possibility{DeadEnd, e.from, e.to,
+		fmt.Sprintf("rank %d does not wait any more: what it has sent is a late copy, or its call has ended", e.from)}
 }

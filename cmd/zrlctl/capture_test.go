@@ -27,20 +27,20 @@ func TestPacketTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	corrupt := filepath.Join(dir, "corrupt.pcap") // from the length of packet 20 on
-	at, damaged := 24, bytes.Clone(whole)
+	at, bad := 24, bytes.Clone(whole)
 	for range 19 {
 		at += 16 + int(binary.LittleEndian.Uint32(whole[at+8:]))
 	}
-	damaged[at+11] = 0xff
-	if err := os.WriteFile(corrupt, damaged, 0o600); err != nil {
+	bad[at+11] = 0xff
+	if err := os.WriteFile(corrupt, bad, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	early, late := filepath.Join(dir, "early.pcap"), filepath.Join(dir, "late.pcap") // by a second
-	for at := 24; at < len(damaged); at += 16 + int(binary.LittleEndian.Uint32(whole[at+8:])) {
-		copy(damaged[at+8:], whole[at+8:at+12])
-		binary.LittleEndian.PutUint32(damaged[at:], binary.LittleEndian.Uint32(whole[at:])+1)
+	for at := 24; at < len(bad); at += 16 + int(binary.LittleEndian.Uint32(whole[at+8:])) {
+		copy(bad[at+8:], whole[at+8:at+12])
+		binary.LittleEndian.PutUint32(bad[at:], binary.LittleEndian.Uint32(whole[at:])+1)
 	}
-	for name, b := range map[string][]byte{early: whole, late: damaged} {
+	for name, b := range map[string][]byte{early: whole, late: bad} {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

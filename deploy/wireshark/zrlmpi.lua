@@ -836,7 +836,7 @@ local function judge_extended(tvb, at, have, n)
     return j
 end
 
--- key returns what tells the packets of a frame apart, of a stream or in a tunnel: the position and length of one.
+-- key returns what distinguishes the packets of a frame, of a stream or in a tunnel: the position and length of one.
 local function key(tvb, at, n) return tvb:offset() + at + n * 2^24 end
 
 -- recall returns the judgement of a packet, or nil the first time; then keep takes it.

@@ -165,7 +165,7 @@ func of(format string) func(o *Observation) string {
 func program(o *Observation) string {
 	switch {
 	case o.Answers == No:
-		return fmt.Sprintf("rank %d does not answer, which it does whatever its program is in", o.Peer)
+		return fmt.Sprintf("the engine of rank %d does not answer, which does not depend on its program", o.Peer)
 	case o.begun():
 		return fmt.Sprintf("the message has begun at rank %d", o.Peer)
 	case o.RetransmitsRequest:
