@@ -22,8 +22,8 @@ const (
 	maxHeldData = 64 << 20
 	// leastWindow is the same where more packets than that would have to be held back.
 	leastWindow = 20 * time.Millisecond
-	// duplicateWindow is how long after a packet a copy of it may come.
-	duplicateWindow = 2 * time.Second
+	// meetWindow is how long after a packet a copy of it may come.
+	meetWindow = 2 * time.Second
 )
 
 // merger is the Source of several recordings.
@@ -435,7 +435,7 @@ func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided 
 	}
 	// Only an identification distinguishes a copy from the same packet of another message, which the first place may not have
 	// recorded.
-	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(duplicateWindow) {
+	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(meetWindow) {
 		for i := p.first - 1; i >= 0; i-- {
 			if m.recorded(p, i) {
 				return pcapng.Copied, f.route[i].vantage, f.route[p.first].vantage, true
@@ -513,7 +513,7 @@ func (m *merger) remember(p *heldPacket) {
 		return
 	}
 	const most = 1 << 16
-	for len(m.given) > 0 && (len(m.given) > most || p.at-m.given[0].at > int64(duplicateWindow)) {
+	for len(m.given) > 0 && (len(m.given) > most || p.at-m.given[0].at > int64(meetWindow)) {
 		if old := m.given[0]; m.recent[old.key] == old.at {
 			delete(m.recent, old.key)
 		}
