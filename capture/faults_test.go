@@ -1,8 +1,10 @@
 package capture_test
 
 import (
+	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,31 +17,32 @@ import (
 // TestFaults: of recordings of exchanges into which a known fault was put, the findings are right, and no others.
 func TestFaults(t *testing.T) {
 	for name, want := range map[string][]struct {
-		kind capture.Kind
-		text string
+		kind     capture.Kind
+		text     string
+		possible string // a cause that is left, and the rank that it names first
 	}{
 		"ack_lost_behind": {
-			{capture.LostPacket, "ACK was lost, or is not in the recording"},
-			{capture.NeverCleared, "one of the two directions between them is broken"},
+			{capture.LostPacket, "ACK was lost, or is not in the recording", ""},
+			{capture.NeverCleared, "one of the two directions between them is broken", "packets_blocked 1"},
 		},
 		"big_datagrams_lost": {
 			{capture.Waiting, "so DATA, which is in the recording, does not reach it as a whole, or it drops it; " +
-				"of the datagrams to it, up to 52 bytes were acknowledged, and these have up to 1416: the path may carry less"},
+				"of the datagrams to it, up to 52 bytes were acknowledged, and these have up to 1416: the path may carry less", "path_mtu 0"},
 		},
-		"clear_lost_before": {{capture.NeverCleared, "one of the two directions between them is broken"}},
-		"clear_lost_behind": {{capture.Waiting, "rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it"}},
+		"clear_lost_before": {{capture.NeverCleared, "one of the two directions between them is broken", "packets_blocked 1"}},
+		"clear_lost_behind": {{capture.Waiting, "rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it", "lost_packet 0"}},
 		"fragmented": {
-			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most 976 bytes"},
-			{capture.Fragmented, "from rank 2 to rank 0"},
+			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most 976 bytes", ""},
+			{capture.Fragmented, "from rank 2 to rank 0", ""},
 		},
 		"ranks_swapped": {
-			{capture.WrongDestination, "packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3"},
-			{capture.NeverCleared, "what is at 127.0.0.4:2718 says that it is rank 3"},
+			{capture.WrongDestination, "packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3", ""},
+			{capture.NeverCleared, "what is at 127.0.0.4:2718 says that it is rank 3", "wrong_address 2"},
 		},
 		"ranks_swapped_extended": {
-			{capture.WrongDestination, "packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1"},
+			{capture.WrongDestination, "packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1", ""},
 		},
-		"request_copied_late": {{capture.DuplicatePacket, "SEND_REQUEST 1→0 SEND_INT arrived twice"}},
+		"request_copied_late": {{capture.DuplicatePacket, "SEND_REQUEST 1→0 SEND_INT arrived twice", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, err := capture.Options{}.OpenFile(filepath.Join("testdata/faults", name+".pcap"))
@@ -55,6 +58,14 @@ func TestFaults(t *testing.T) {
 			for i, f := range found {
 				if i >= len(want) || f.Kind != want[i].kind || !strings.Contains(f.Text, want[i].text) {
 					t.Errorf("%s: %s", f.Kind, f.Text)
+					continue
+				}
+				var possible []string
+				for _, p := range f.Possible {
+					possible = append(possible, fmt.Sprint(p.Cause, " ", p.Rank))
+				}
+				if cause := want[i].possible; cause == "" && possible != nil || cause != "" && !slices.Contains(possible, cause) {
+					t.Errorf("%s: possible are %q", f.Kind, possible)
 				}
 			}
 			if len(found) < len(want) {

@@ -23,9 +23,10 @@ type flow struct {
 	back     *flow // the messages of the other direction
 	// pair is the receiver's half of a live rank. It decides which bytes of
 	// which message a datagram carries.
-	pair *handshake.Pair
-	node *identity // at from
-	sent bool      // a message has been seen
+	pair  *handshake.Pair
+	node  *identity // at from
+	sent  bool      // a message has been seen
+	heard time.Time // when its last datagram was recorded
 	// ipFragments: a datagram came in IP fragments, which was reported. acked is the length of the longest datagram of
 	// an acknowledged message.
 	ipFragments bool

@@ -2,6 +2,8 @@ package capture
 
 import (
 	"time"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 )
 
 // Message is one message as the recording shows it.
@@ -76,6 +78,8 @@ type Finding struct {
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
 	Time float64 `json:"time_seconds"`
+	// Possible are the causes that the recording leaves for the wait of a message that has not ended, the likeliest first.
+	Possible []infer.Possibility `json:"possible,omitempty"`
 	// Waits are the waits that the finding is about: those of messages that have not
 	// ended.
 	Waits []Wait `json:"-"`

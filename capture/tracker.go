@@ -194,6 +194,7 @@ func (t *Tracker) datagram(c *conversation, forward bool, u *pcapng.Unit) {
 	out, in := sides(&c.flows, forward)
 	e := t.begin(u, u.Data)
 	defer t.emit(e)
+	out.heard = e.Time
 	d := t.withHeader(u)
 	h, defect := t.opts.Profile.Parse(d.Data)
 	if out.expectsPayload(&d, h, defect) {

@@ -134,6 +134,9 @@ func (t *Tracker) judgeWait(w wait) {
 		found := t.find(kind, e, "%s", t.describe(w)+fmt.Sprintf(format, args...))
 		found.about(m, packets...)
 		found.Waits = []Wait{w.Wait}
+		if kind != Wedged && !t.endsHere(w) {
+			found.Possible = t.possible(w)
+		}
 	}
 	unsolicited := w.f.back.unsolicited // what the waiting sender sent the one it waits for
 	switch {

@@ -272,7 +272,7 @@ func TestNoCycleInOneMessage(t *testing.T) {
 
 // possible reports whether a finding leaves a cause.
 func possible(f *Finding, cause string) bool {
-	return slices.ContainsFunc(f.Possible, func(p Possibility) bool { return p.Cause == cause })
+	return slices.ContainsFunc(f.Possible, func(p Possibility) bool { return string(p.Cause) == cause })
 }
 
 // TestChangedAddress: packets that do not arrive from a rank may be those that arrive from an address which no rank has.
@@ -391,7 +391,7 @@ func TestDeployedStates(t *testing.T) {
 		f := &d.Findings[0]
 		var causes []string
 		for _, p := range f.Possible {
-			causes = append(causes, p.Cause)
+			causes = append(causes, string(p.Cause))
 		}
 		if f.Cause != tt.symptom || f.Certain || !slices.Equal(causes, tt.possible) || !slices.Contains(f.Evidence, "of rank 1, rank 0 has counted: reacked 3") {
 			t.Errorf("%s: %v, %+v", name, causes, f)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 	"github.com/zrlmpi/zrlmpid/diagnosis/waitgraph"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -236,7 +237,7 @@ func (r *roots) endOf(e *edge) *Finding {
 	f := r.v.finding(e, cause, p)
 	f.Certain = p.certain
 	if again := r.v.restarts([]*edge{e}); cause == KernelWaits && len(again) > 0 {
-		f.Certain, f.Possible = false, append(again, Possibility{KernelWaits, e.to, e.from, p.why})
+		f.Certain, f.Possible = false, append(again, possibility(KernelWaits, e.to, e.from, "%s", p.why))
 	}
 	if cause == Computes && !f.Certain {
 		f.Possible = r.v.otherwise(e)
@@ -317,7 +318,8 @@ func (r *roots) cycle(rank int) *Finding {
 	}
 	if len(f.Possible) > 0 {
 		f.Certain = false
-		f.Possible = append(f.Possible, Possibility{Cycle, first, oldest.from, "the ranks wait for each other by the order of their calls"})
+		f.Possible = append(f.Possible, possibility(infer.Cycle, first, oldest.from,
+			"the ranks wait for each other by the order of their calls"))
 	}
 	return f
 }

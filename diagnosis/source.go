@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -81,15 +82,7 @@ type Finding struct {
 }
 
 // Possibility is a cause that the evidence does not exclude.
-type Possibility struct {
-	// Cause is the ID of a Cause. Rank is the rank at fault, and Peer the other one of its pair; of packets that are lost,
-	// Rank is their sender.
-	Cause string `json:"cause"`
-	Rank  int    `json:"rank"`
-	Peer  int    `json:"peer"`
-	// Text is the cause in a clause.
-	Text string `json:"text"`
-}
+type Possibility = infer.Possibility
 
 // Unknown is a rank whose state is not known.
 type Unknown struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A message whose two ranks are known is in transit if both have done their part, and packets of it are missing: then no
-// program is at fault, and the pair explains the wait.
+// A message whose two ranks are known is in transit if both have done their part, and packets of it are missing:
+// then no program is at fault, and the pair explains the wait.
 
 // link is a pair of ranks of which both have answered, seen from a wait.
 type link struct {
@@ -31,7 +31,7 @@ type side struct {
 func (l *link) outbound() side { return side{l.e.from, l.e.to, l.from, l.to} }
 func (l *link) inbound() side  { return side{l.e.to, l.e.from, l.to, l.from} }
 
-// stalledFor is from how many seconds without an acknowledgement packets count as lost.
+// stalledFor is the number of seconds without an acknowledgement after which packets count as lost.
 const stalledFor = 0.5
 
 // stalls reports whether the side's packets of the profile extended are not acknowledged, and for how many seconds.
@@ -52,8 +52,8 @@ func (s side) arrives(seconds float64) bool {
 	return s.hears.Heard != nil && *s.hears.Heard <= seconds
 }
 
-// firstRetransmission is how many seconds after the beginning of a wait a packet that arrives is a retransmission of it at
-// the earliest, and none of the message before.
+// firstRetransmission is how many seconds after the beginning of a wait a packet that arrives is a retransmission
+// of it at the earliest, and none of the message before.
 const firstRetransmission = 0.5
 
 // settled is after how many seconds a rank has got what is retransmitted to it, in any profile.
@@ -87,25 +87,24 @@ func (v *view) transit(e *edge) *Finding {
 	return l.handshake(l.inbound(), to.Sending, from)
 }
 
-// failed explains a receive from a rank that has sent, or may have, what was lost when one of the two gave the other up.
+// failed explains a receive from a rank that has sent, or may have, what was lost when one of the two gave the
+// other up.
 func (l *link) failed() *Finding {
-	var list []infer.Possibility
+	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
 		if s.sends.Events[state.EventUnreachable] == 0 || l.e.send {
 			continue
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
-			list = append(list, infer.Possibility{Cause: infer.Blocked, Rank: lost.rank, Other: lost.other,
-				Text: fmt.Sprintf("packets from rank %d to rank %d did not arrive, until rank %d gave rank %d up and dropped "+
-					"its messages", lost.rank, lost.other, s.rank, s.other)})
+			list = append(list, possibility(infer.Blocked, lost.rank, lost.other, "packets from rank %d to rank %d did not "+
+				"arrive, until rank %d gave rank %d up and dropped its messages", lost.rank, lost.other, s.rank, s.other))
 		}
 	}
 	if list == nil {
 		return nil
 	}
-	list = append(list, infer.Possibility{Cause: infer.Computes, Rank: l.e.to, Other: l.e.from,
-		Text: fmt.Sprintf("rank %d has not sent the message", l.e.to)},
-		infer.Possibility{Cause: infer.Waits, Rank: l.e.to, Other: l.e.from, Text: fmt.Sprintf("rank %d waits itself", l.e.to)})
+	list = append(list, possibility(infer.Computes, l.e.to, l.e.from, "rank %d has not sent the message", l.e.to),
+		possibility(infer.Waits, l.e.to, l.e.from, "rank %d waits itself", l.e.to))
 	return l.open(LostPacket, list...)
 }
 
@@ -115,13 +114,32 @@ func (l *link) left() *Finding {
 	if r := l.v.ranks[e.to]; len(r.Attached) == 0 && r.Role == state.RoleHost {
 		return nil // its program has ended
 	}
-	return l.open(LostPacket, infer.Possibility{Cause: infer.Lost, Rank: e.to, Other: e.from,
-		Text: fmt.Sprintf("DATA from rank %d to rank %d was lost, and rank %[1]d takes it for received", e.to, e.from)}, infer.Possibility{Cause: infer.Restarted, Rank: e.to, Other: e.from,
-		Text: fmt.Sprintf("rank %d, or its program, has begun again in the middle of the message", e.to)})
+	lost := lostPacket(protocol.Data, l.inbound())
+	lost.Text += fmt.Sprintf(", and rank %d takes it for received", e.to)
+	return l.open(LostPacket, lost, begunAgain(l.inbound(), "in the middle of the message"))
 }
 
-// handshake explains a message of the cloudfpga and v0.9 profiles by the states of both sides: of the sender's send, and of
-// what its receiver has of it.
+// lostPacket is that a packet of a side was lost.
+func lostPacket(packet protocol.Type, s side) Possibility {
+	return possibility(infer.Lost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank, s.other)
+}
+
+// begunAgain is that the rank of a side, or its program, has begun again.
+func begunAgain(s side, when string) Possibility {
+	return possibility(infer.Restarted, s.rank, s.other, "rank %d, or its program, has begun again %s", s.rank, when)
+}
+
+// doNotArrive is that packets from a rank do not arrive at a peer.
+func doNotArrive(rank, peer int) Possibility {
+	return possibility(infer.Blocked, rank, peer, "packets from rank %d do not arrive at rank %d", rank, peer)
+}
+
+func possibility(cause infer.Cause, rank, peer int, format string, args ...any) Possibility {
+	return Possibility{Cause: cause, Rank: rank, Peer: peer, Text: fmt.Sprintf(format, args...)}
+}
+
+// handshake explains a message of the cloudfpga and v0.9 profiles by the states of both sides: of the sender's
+// send, and of what its receiver has of it.
 func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
 	recv := receiver.Receiving
 	back := side{s.other, s.rank, s.hears, s.sends}
@@ -138,18 +156,14 @@ func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Findin
 			if l.v.waitsElsewhere(s.other, s.rank) { // in which it drops the request
 				return nil
 			}
-			return l.open(LostPacket,
-				infer.Possibility{Cause: infer.Lost, Rank: s.rank, Other: s.other, Text: fmt.Sprintf("SEND_REQUEST from rank %d to rank %d was lost", s.rank, s.other)},
-				infer.Possibility{Cause: infer.Restarted, Rank: s.rank, Other: s.other, Text: fmt.Sprintf("rank %d has begun again, and rank %d takes its request for one of before", s.rank, s.other)},
-				infer.Possibility{Cause: infer.Restarted, Rank: s.other, Other: s.rank, Text: fmt.Sprintf("rank %d has begun again after the request", s.other)})
+			return l.open(LostPacket, lostPacket(protocol.SendRequest, s), begunAgain(back, "after the request"),
+				begunAgain(s, fmt.Sprintf("and rank %d takes its request for one of before", s.other)))
 		}
 		return l.lost(s, protocol.SendRequest, send.Seconds, false)
 	case send.State == handshake.WaitAck && inMessage(recv):
 		return l.lost(s, protocol.Data, min(send.Seconds, recv.Seconds), send.Envelope.Bytes >= longData)
 	case send.State == handshake.WaitAck:
-		return l.open(LostAck,
-			infer.Possibility{Cause: infer.Lost, Rank: s.other, Other: s.rank, Text: fmt.Sprintf("ACK from rank %d to rank %d was lost", s.other, s.rank)},
-			infer.Possibility{Cause: infer.Restarted, Rank: s.other, Other: s.rank, Text: fmt.Sprintf("rank %d, or its program, has begun again in the middle of the message", s.other)})
+		return l.open(LostAck, lostPacket(protocol.Ack, back), begunAgain(back, "in the middle of the message"))
 	}
 	return nil
 }
@@ -184,7 +198,8 @@ func (l *link) extended() *Finding {
 	return nil
 }
 
-// lost explains a wait by packets of a side that have not arrived for so many seconds: all of them, or those of a type.
+// lost explains a wait by packets of a side that have not arrived for so many seconds: all of them, or those of a
+// type.
 func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {
@@ -192,11 +207,9 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 	}
 	if d := s.hears.LastDrop; d != nil && d.Seconds <= seconds+l.v.slack {
 		// They arrive, and are not used.
-		list := []infer.Possibility{
-			{Cause: infer.Dropped, Rank: s.other, Other: s.rank,
-				Text: fmt.Sprintf("rank %d cannot use %s of rank %d: %v", s.other, what, s.rank, d.Reason)},
-			{Cause: infer.Lost, Rank: s.rank, Other: s.other,
-				Text: fmt.Sprintf("%s of rank %d arrives changed, or in part", what, s.rank)},
+		list := []Possibility{
+			possibility(infer.Dropped, s.other, s.rank, "rank %d cannot use %s of rank %d: %v", s.other, what, s.rank, d.Reason),
+			possibility(infer.Lost, s.rank, s.other, "%s of rank %d arrives changed, or in part", what, s.rank),
 		}
 		if long {
 			list = append(list, mtuOf(s))
@@ -213,17 +226,18 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 		young, up = s.rank, other
 	}
 	if up > 0 && up < min(seconds+firstRetransmission, settled) { // what was sent before it had started did not arrive
-		list := []infer.Possibility{{Cause: infer.Blocked, Rank: s.rank, Other: s.other,
-			Text: fmt.Sprintf("%s from rank %d to rank %d were lost", what, s.rank, s.other)}}
+		list := []Possibility{
+			possibility(infer.Blocked, s.rank, s.other, "%s from rank %d to rank %d were lost", what, s.rank, s.other),
+		}
 		if long {
 			list = append(list, mtuOf(s))
 		}
-		return l.open(LostPacket, append(list, infer.Possibility{Cause: infer.Restarted, Rank: young, Other: s.rank + s.other - young,
-			Text: fmt.Sprintf("rank %d was started %s ago", young, words.Duration(up))})...)
+		list = append(list, possibility(infer.Restarted, young, s.rank+s.other-young, "rank %d was started %s ago", young,
+			words.Duration(up)))
+		return l.open(LostPacket, list...)
 	}
 	if s.arrives(seconds) {
-		lost := infer.Possibility{Cause: infer.Lost, Rank: s.rank, Other: s.other,
-			Text: fmt.Sprintf("%s from rank %d to rank %d was lost", what, s.rank, s.other)}
+		lost := possibility(infer.Lost, s.rank, s.other, "%s from rank %d to rank %d was lost", what, s.rank, s.other)
 		if long {
 			return l.tooLong(s, lost)
 		}
@@ -238,14 +252,14 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 		return l.v.certainly(l.e, HalfOpen, p)
 	}
 	if long { // shorter ones may not have been sent since
-		return l.tooLong(s, infer.Possibility{Cause: infer.Blocked, Rank: s.rank, Other: s.other,
-			Text: fmt.Sprintf("packets from rank %d do not arrive at rank %d", s.rank, s.other)})
+		return l.tooLong(s, doNotArrive(s.rank, s.other))
 	}
 	return l.v.certainly(l.e, Blocked, p)
 }
 
-// tooLong explains a wait by what is left if the packets that are missing are long: the path may carry shorter ones only.
-func (l *link) tooLong(s side, other infer.Possibility) *Finding {
+// tooLong explains a wait by what is left if the packets that are missing are long: the path may carry shorter ones
+// only.
+func (l *link) tooLong(s side, other Possibility) *Finding {
 	f := l.open(string(other.Cause), other, mtuOf(s))
 	if packet := l.e.missing; packet == protocol.Ack || packet == protocol.Data {
 		f.Step = mtuStep(l.v.address(s.other)) + "; if it does, " + f.Step
@@ -254,9 +268,9 @@ func (l *link) tooLong(s side, other infer.Possibility) *Finding {
 }
 
 // mtuOf is that long datagrams of a side do not arrive.
-func mtuOf(s side) infer.Possibility {
-	return infer.Possibility{Cause: infer.MTU, Rank: s.rank, Other: s.other,
-		Text: fmt.Sprintf("the path from rank %d to rank %d does not carry datagrams of that length", s.rank, s.other)}
+func mtuOf(s side) Possibility {
+	return possibility(infer.MTU, s.rank, s.other, "the path from rank %d to rank %d does not carry datagrams of that "+
+		"length", s.rank, s.other)
 }
 
 // certainly makes a finding that is certain.
@@ -267,12 +281,12 @@ func (v *view) certainly(e *edge, cause string, p proof) *Finding {
 }
 
 // open makes a finding of several causes that are left.
-func (l *link) open(cause string, list ...infer.Possibility) *Finding {
+func (l *link) open(cause string, list ...Possibility) *Finding {
 	f := l.v.among(l.e, cause, "", list, []string{
 		lastHeardBy(l.e.from, l.from), lastHeardBy(l.e.to, l.to),
 	}, fmt.Sprintf("look for drops between %s and %s: zrlctl analyze -i INTERFACE on both hosts, zrlctl status for "+
 		"full receive buffers", l.v.address(l.e.from), l.v.address(l.e.to)))
-	f.Rank, f.Peer = list[0].Rank, list[0].Other // both ranks wait because of it
+	f.Rank, f.Peer = list[0].Rank, list[0].Peer // both ranks wait because of it
 	return f
 }
 
@@ -281,7 +295,7 @@ func lastHeardBy(rank int, p *state.Peer) string {
 }
 
 // among makes a finding of the causes that are left for a wait. lead is how it shows, or empty.
-func (v *view) among(e *edge, symptom, lead string, list []infer.Possibility, evidence []string, step string) *Finding {
+func (v *view) among(e *edge, symptom, lead string, list []Possibility, evidence []string, step string) *Finding {
 	p := proof{evidence: evidence, step: step, why: eitherText(list)}
 	if lead != "" && len(list) != 1 {
 		p.why = lead + "; " + p.why
@@ -289,17 +303,15 @@ func (v *view) among(e *edge, symptom, lead string, list []infer.Possibility, ev
 	f := v.finding(e, symptom, p)
 	f.Rank, f.Peer = e.to, e.from
 	if len(list) == 1 {
-		f.Cause, f.Certain, f.Rank, f.Peer = string(list[0].Cause), true, list[0].Rank, list[0].Other
+		f.Cause, f.Certain, f.Rank, f.Peer = string(list[0].Cause), true, list[0].Rank, list[0].Peer
 		return f
 	}
-	for _, c := range list {
-		f.Possible = append(f.Possible, Possibility{string(c.Cause), c.Rank, c.Other, c.Text})
-	}
+	f.Possible = list
 	return f
 }
 
 // eitherText says which causes are left.
-func eitherText(list []infer.Possibility) string {
+func eitherText(list []Possibility) string {
 	switch len(list) {
 	case 0:
 		return "nothing that is known explains it"
@@ -311,8 +323,8 @@ func eitherText(list []infer.Possibility) string {
 	return fmt.Sprintf("%d causes are possible, of which the likeliest is that %s", len(list), list[0].Text)
 }
 
-// restarts returns the ranks of a cycle whose counters show that they began again after messages were exchanged: then what
-// the others wait for may be of the time before.
+// restarts returns the ranks of a cycle whose counters show that they began again after messages were exchanged:
+// then what the others wait for may be of the time before.
 func (v *view) restarts(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		from, to := v.both(e)
@@ -322,9 +334,8 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
 			lost := s.hears.Received > s.sends.Sent+uint64(s.unended())+1
 			if lost || s.hears.Events[state.EventSessionChanged] > 0 && v.isYounger(s.rank, s.other) {
-				list = append(list, Possibility{Restarted, s.rank, s.other,
-					fmt.Sprintf("rank %d began again after rank %d had received %s of it", s.rank, s.other,
-						words.Plural(int(s.hears.Received), "message"))})
+				list = append(list, possibility(infer.Restarted, s.rank, s.other, "rank %d began again after rank %d had "+
+					"received %s of it", s.rank, s.other, words.Plural(int(s.hears.Received), "message")))
 			}
 		}
 	}
@@ -343,19 +354,21 @@ func (v *view) isYounger(rank, than int) bool {
 	return r.Engine.Uptime > 0 && r.Engine.Uptime < age
 }
 
-// oneCall lists the messages that may be lost if all waits of a cycle are in the same collective call, whose schedule has no
-// cycle.
+// oneCall lists the messages that may be lost if all waits of a cycle are in the same collective call, whose
+// schedule has no cycle.
 func (v *view) oneCall(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		if e.call == nil || e.call.Comm != path[0].call.Comm || e.call.Number != path[0].call.Number {
 			return nil
 		}
-		list = append(list, Possibility{Blocked, e.to, e.from, fmt.Sprintf("packets from rank %d do not arrive at rank %d", e.to, e.from)},
-			Possibility{Blocked, e.from, e.to, fmt.Sprintf("packets from rank %d do not arrive at rank %d", e.from, e.to)})
+		for _, pair := range [][2]int{{e.to, e.from}, {e.from, e.to}} {
+			list = append(list, doNotArrive(pair[0], pair[1]))
+		}
 	}
 	for _, rank := range v.membersOf(path[0].call) {
 		if r := v.ranks[rank]; r != nil && v.isYounger(rank, path[0].from) {
-			list = append(list, Possibility{Restarted, rank, path[0].from, fmt.Sprintf("rank %d began again %s ago", rank, words.Duration(r.Engine.Uptime))})
+			list = append(list, possibility(infer.Restarted, rank, path[0].from, "rank %d began again %s ago", rank,
+				words.Duration(r.Engine.Uptime)))
 		}
 	}
 	return list

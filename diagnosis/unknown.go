@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// endUnknown lists the causes of a wait for a rank whose state is not known. It returns nil if it is known, or how it is known
-// that it has none.
+// endUnknown lists the causes of a wait for a rank whose state is not known. It returns nil for a rank that has
+// answered, for a process that is there and does not, and for any source.
 func (v *view) endUnknown(e *edge) *Finding {
 	if _, silent := v.silent[e.to]; silent || e.to == AnyRank || v.ranks[e.to] != nil {
 		return nil
@@ -108,7 +108,7 @@ func (v *view) stepFor(symptom string, e *edge) string {
 }
 
 // anything lists what may be wrong with a rank of which nothing is known.
-func anything(e *edge) []infer.Possibility {
+func anything(e *edge) []Possibility {
 	left, _ := infer.Explain(&infer.Observation{Waiter: e.from, Peer: e.to, Extended: true, Kind: state.KindSoftware})
 	return left
 }
@@ -130,9 +130,7 @@ func (v *view) observation(e *edge) *infer.Observation {
 	if x := p.Extended; x != nil {
 		o.Long = o.Long || x.InFlight > 0
 		unanswered := v.unanswered[e.to] && (p.Heard == nil || *p.Heard > askTime)
-		if unanswered || x.Stalled >= stalledFor || x.PeerSession == 0 && x.Hellos > 2 {
-			o.Answers = infer.No
-		}
+		o.Silent = unanswered || x.Stalled >= stalledFor || x.PeerSession == 0 && x.Hellos > 2
 		o.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
 		return o
 	}
@@ -153,8 +151,8 @@ func (v *view) observation(e *edge) *infer.Observation {
 	return o
 }
 
-// talksSince reports whether a packet of a peer of the cloudfpga or v0.9 profile has come, and was used, after the first half
-// second of so many.
+// talksSince reports whether a packet of a peer of the cloudfpga or v0.9 profile has come, and was used, after the
+// first half second of so many.
 func talksSince(p *state.Peer, seconds float64) bool {
 	if p.Heard == nil || *p.Heard >= seconds-0.5 {
 		return false
@@ -175,9 +173,9 @@ func (v *view) symptom(e *edge, o *infer.Observation) string {
 		return NeverHeard
 	case !heard(e.peer) && !e.send:
 		return NothingSent
-	case fewCredits(e) != "" && o.Answers != infer.No:
+	case fewCredits(e) != "" && !o.Silent:
 		return Credit
-	case o.Extended && o.Answers == infer.No:
+	case o.Silent:
 		return Silent
 	case e.state == handshake.WaitAck && !o.Extended && fragmented(e):
 		return LostAck
@@ -211,8 +209,8 @@ func titleOf(id string) string {
 
 // otherwise lists what is possible if a rank that has answered is in no call.
 func (v *view) otherwise(e *edge) (list []Possibility) {
-	add := func(cause, format string) {
-		list = append(list, Possibility{cause, e.to, e.from, fmt.Sprintf("rank %d "+format, e.to)})
+	add := func(cause infer.Cause, text string) {
+		list = append(list, possibility(cause, e.to, e.from, "rank %d %s", e.to, text))
 	}
 	add(Computes, "computes, or has not come so far")
 	r := v.ranks[e.to]
@@ -221,7 +219,7 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 	}
 	for _, o := range v.out[e.to] {
 		if !v.old(o) {
-			add(WaitsElsewhere, "waits itself, in another call")
+			add(infer.Waits, "waits itself, in another call")
 			break
 		}
 	}
@@ -233,6 +231,6 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 
 // goneOn is that a wait which is known by a packet alone has ended.
 func goneOn(e *edge) Possibility {
-	return Possibility{DeadEnd, e.from, e.to,
-		fmt.Sprintf("rank %d does not wait any more: what it has sent is a late copy, or its call has ended", e.from)}
+	return possibility(infer.DeadEnd, e.from, e.to, "rank %d does not wait any more: what it has sent is a late copy, or "+
+		"its call has ended", e.from)
 }

@@ -317,7 +317,11 @@ func printFindings(out io.Writer, r *capture.Report) {
 }
 
 func printFinding(out io.Writer, f *capture.Finding) {
-	fmt.Fprintf(out, "%12.6f  %-18s %s\n%34s%s\n", f.Time, f.Kind, f.Text, "", packetList(f.Packets))
+	fmt.Fprintf(out, "%12.6f  %-18s %s\n", f.Time, f.Kind, f.Text)
+	for i := range f.Possible {
+		fmt.Fprintf(out, "%34spossible: %s\n", "", f.Possible[i].Text)
+	}
+	fmt.Fprintf(out, "%34s%s\n", "", packetList(f.Packets))
 }
 
 // printDecodeHint prints how to see the packets of a finding, with those of the first as the example.

@@ -1,8 +1,8 @@
-// Package infer finds the causes that explain why a rank waits for a peer, of all that there are: those that no
-// observation contradicts. It is the only place that decides what a wait leaves open, for states and recordings alike.
+// Package infer finds the causes that explain why a rank waits for a peer whose state is not known: of all that
+// there are, those that no observation contradicts.
 //
-// It is pure, and knows neither states nor packets: an Observation says what was seen, and nothing in it may be guessed.
-// It must never leave out a cause because another one is likelier.
+// It is pure, and knows neither states of ranks nor packets: an Observation says what was seen, and nothing in it
+// may be guessed. It must never leave out a cause because another one is likelier.
 package infer
 
 import (
@@ -40,16 +40,6 @@ const (
 	WrongProfile Cause = "wrong_profile"
 )
 
-// Answers is whether the peer's engine answers, whatever its program does. Those of the profile extended do.
-type Answers uint8
-
-const (
-	// Unknown: nothing was sent that it would have answered.
-	Unknown Answers = iota
-	Yes
-	No
-)
-
 // Observation is what is known of a wait of one rank for a packet of a peer whose own state is not known.
 type Observation struct {
 	Waiter, Peer int
@@ -67,8 +57,8 @@ type Observation struct {
 	Worked bool
 	// Acknowledged: the peer has acknowledged all that was sent to it, of the profile extended.
 	Acknowledged bool
-	// Answers is of a peer of the profile extended.
-	Answers Answers
+	// Silent: its engine, which answers whatever its program does, has not answered: of the profile extended.
+	Silent bool
 	// Asks: the peer has sent SEND_REQUEST that does not belong to the message, or for which it was cleared.
 	// RetransmitsRequest: more than once, so that it is no late copy.
 	Asks, RetransmitsRequest bool
@@ -80,12 +70,14 @@ type Observation struct {
 	Refused bool
 }
 
-// Possibility is a cause that nothing contradicts. Rank is the rank at fault, and Other the other one of its pair; of
-// packets that are lost Rank is the sender.
+// Possibility is a cause that nothing contradicts. Rank is the rank at fault, and Peer the other one of its pair;
+// of packets that are lost Rank is the sender.
 type Possibility struct {
-	Cause       Cause
-	Rank, Other int
-	Text        string
+	Cause Cause `json:"cause"`
+	Rank  int   `json:"rank"`
+	Peer  int   `json:"peer"`
+	// Text is the cause in a clause.
+	Text string `json:"text"`
 }
 
 // Excluded is a cause that an observation contradicts.
@@ -114,7 +106,7 @@ func Explain(o *Observation) (left []Possibility, excluded []Excluded) {
 		}
 		p := Possibility{h.cause, rank, other, h.text(o)}
 		// What does not answer most often does not run.
-		if (o.Heard == nil || o.Answers == No) && (h.cause == Ended || h.cause == Stopped && o.Heard != nil) {
+		if (o.Heard == nil || o.Silent) && (h.cause == Ended || h.cause == Stopped && o.Heard != nil) {
 			left = slices.Insert(left, 0, p)
 			continue
 		}
@@ -164,7 +156,7 @@ func of(format string) func(o *Observation) string {
 // program returns what contradicts causes that lie in the peer's program.
 func program(o *Observation) string {
 	switch {
-	case o.Answers == No:
+	case o.Silent:
 		return fmt.Sprintf("the engine of rank %d does not answer, which does not depend on its program", o.Peer)
 	case o.begun():
 		return fmt.Sprintf("the message has begun at rank %d", o.Peer)
@@ -184,14 +176,6 @@ func retransmitsData(o *Observation) string {
 	return fmt.Sprintf("rank %d retransmits an earlier message, which rank %d has acknowledged", o.Peer, o.Waiter)
 }
 
-// network returns what contradicts causes that lie between the ranks, or in how they are configured.
-func network(o *Observation) string {
-	if o.Answers == Yes {
-		return fmt.Sprintf("rank %d answers", o.Peer)
-	}
-	return ""
-}
-
 // configuration returns what contradicts that the ranks have never been able to exchange messages.
 func configuration(o *Observation) string {
 	switch {
@@ -200,7 +184,7 @@ func configuration(o *Observation) string {
 	case o.begun():
 		return fmt.Sprintf("a message with rank %d has begun", o.Peer)
 	}
-	return network(o)
+	return ""
 }
 
 var hypotheses = []hypothesis{
@@ -243,7 +227,7 @@ var hypotheses = []hypothesis{
 		case o.Sends && o.heardSince() && !o.Extended:
 			return o.talks()
 		}
-		return network(o)
+		return ""
 	}, text: func(o *Observation) string { return lostText(o.Peer, o.Waiter) }},
 	{cause: Blocked, outbound: true, contradicted: func(o *Observation) string {
 		switch {
@@ -254,14 +238,14 @@ var hypotheses = []hypothesis{
 		case o.Acknowledged && o.talks() == "":
 			return fmt.Sprintf("rank %d has acknowledged all that was sent to it, and retransmits nothing", o.Peer)
 		}
-		return network(o)
+		return ""
 	}, text: func(o *Observation) string { return lostText(o.Waiter, o.Peer) }},
 	{cause: Lost, contradicted: func(o *Observation) string {
 		switch {
 		case !o.begun():
 			return inapplicable // Blocked
 		case o.State == handshake.WaitData && o.Asks:
-			return fmt.Sprintf("rank %d retransmits SEND_REQUEST, so it has not sent DATA", o.Peer)
+			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", o.Peer)
 		case o.State == handshake.WaitAck && o.Clears:
 			return fmt.Sprintf("rank %d asks for DATA again, so it has not sent ACK", o.Peer)
 		}
@@ -291,7 +275,7 @@ var hypotheses = []hypothesis{
 	}},
 	{cause: MTU, outbound: true, contradicted: func(o *Observation) string {
 		switch {
-		case !o.Long || !o.Sends || o.Heard == nil || o.Answers == Yes || !o.Extended && o.State != handshake.WaitAck:
+		case !o.Long || !o.Sends || o.Heard == nil || !o.Extended && o.State != handshake.WaitAck:
 			return inapplicable
 		case o.State == handshake.WaitAck && o.Asks && !o.Clears:
 			return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
@@ -300,12 +284,12 @@ var hypotheses = []hypothesis{
 	}, text: func(o *Observation) string { return mtuText(o.Waiter, o.Peer) }},
 	{cause: MTU, contradicted: func(o *Observation) string {
 		switch {
-		case !o.Long || o.Sends || o.Heard == nil || o.Answers == Yes || !o.Extended && o.State == handshake.WaitRequest:
+		case !o.Long || o.Sends || o.Heard == nil || !o.Extended && o.State == handshake.WaitRequest:
 			return inapplicable
 		case o.State == handshake.Receiving:
 			return inapplicable
 		case o.State == handshake.WaitData && o.Asks:
-			return fmt.Sprintf("rank %d retransmits SEND_REQUEST, so it has not sent DATA", o.Peer)
+			return fmt.Sprintf("rank %d has asked to send since, so it has not sent DATA", o.Peer)
 		}
 		return ""
 	}, text: func(o *Observation) string { return mtuText(o.Peer, o.Waiter) }},
@@ -379,10 +363,10 @@ var hypotheses = []hypothesis{
 	}, text: of("speaks another profile")},
 }
 
-// stopped returns what contradicts that a peer of the profile extended is stopped or has ended. Its daemon answers whatever
-// its program is.
+// stopped returns what contradicts that a peer of the profile extended is stopped or has ended. Its daemon answers
+// whatever its program is.
 func stopped(o *Observation) string {
-	if o.Answers != No {
+	if !o.Silent {
 		return ""
 	}
 	return o.talks()
@@ -398,11 +382,12 @@ func packetLostText(o *Observation, from, to int) string {
 
 // sentBy is the packet of the message that a rank has sent last, or is to send.
 func sentBy(o *Observation, rank int) string {
+	sender := o.Sends == (rank == o.Waiter)
 	switch {
-	case o.Sends != (rank == o.Waiter) && o.Sends:
-		return "ACK"
-	case o.Sends == (rank == o.Waiter):
+	case sender:
 		return "DATA"
+	case o.Sends:
+		return "ACK"
 	}
 	return "CLEAR_TO_SEND"
 }

@@ -25,8 +25,9 @@ const defaultSeeds = 600
 // few is of how many runs a group of the same evidence has to be, for what cannot be distinguished to be known.
 const few = 10
 
-// TestDiagnose: no answer is certain and wrong, and hardly a list is without the truth. With the default seeds, the numbers
-// of answers are those of testdata/answers.txt: a hypothesis that is taken out, or one of its contradictions, changes them.
+// TestDiagnose: no answer is certain and wrong, and hardly a list is without the truth. With the default seeds, the
+// numbers of answers are those of testdata/answers.txt: a hypothesis that is taken out, or one of its
+// contradictions, changes them.
 func TestDiagnose(t *testing.T) {
 	all := simulateAll()
 	r := newResults(all)
@@ -118,8 +119,8 @@ type results struct {
 	// truths are what runs with the same evidence have in common: the causes that cannot be distinguished.
 	truths map[string]map[string]bool
 	runs   map[string]map[uint64]bool
-	// Of the answers to evidence that is known well enough: how many lists are longer than that, of how many; and how
-	// many that could be certain are.
+	// Of the answers to evidence that is known well enough: how many lists are longer than that, of how many; and
+	// how many that could be certain are.
 	longer, lists, decided, decidable map[string]int
 	first                             map[string][]int // at which moment a run had its first right answer
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// evidence is all that a vantage can have seen, made of packets, times, calls and process states alone: causes with the
-// same evidence cannot be distinguished there.
+// evidence is all that a vantage can have seen, made of packets, times, calls and process states alone: causes with
+// the same evidence cannot be distinguished there.
 func (c *cluster) evidence(ranks []int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", c.kind.name)
@@ -65,8 +65,8 @@ func (n *node) callState() string {
 	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, n.c.nodes[s.peer].kind, long, s.datatype, s.tag, s.comm)
 }
 
-// callEvidence is what a node has exchanged with a peer since its call began, in the order of first appearance, with what is
-// repeated marked, and what it had received before.
+// callEvidence is what a node has exchanged with a peer since its call began, in the order of first appearance,
+// with what is repeated marked, and what it had received before.
 func (n *node) callEvidence(peer int) string {
 	p := n.program
 	s := p.current

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// truth is a cause that was injected: what is wrong, at which rank, and towards which other one, or -1. Of packets that are
-// lost, rank has sent them, and other is to receive them.
+// truth is a cause that was injected: what is wrong, at which rank, and towards which other one, or -1. Of packets
+// that are lost, rank has sent them, and other is to receive them.
 type truth struct {
 	fault       fault
 	rank, other int
@@ -57,7 +57,8 @@ const (
 // injection is a kind of fault.
 type injection struct {
 	name string
-	// arm makes it part of a cluster that has not started, and returns the truth, or false if the cluster cannot have it.
+	// arm makes it part of a cluster that has not started, and returns the truth, or false if the cluster cannot
+	// have it.
 	arm func(c *cluster) (truth, bool)
 }
 

@@ -136,8 +136,8 @@ func (c *cluster) hung() (ranks []int) {
 	return ranks
 }
 
-// score compares the diagnosis at a vantage with the truth. It reports false if there is nothing to compare: no rank waits
-// whose state is known there.
+// score compares the diagnosis at a vantage with the truth. It reports false if there is nothing to compare: no
+// rank waits whose state is known there.
 func (c *cluster) score(a *answer, v vantage) bool {
 	d := diagnosis.Of(v.sources, time.Second)
 	hangs := slices.ContainsFunc(c.hung(), func(rank int) bool {
@@ -167,7 +167,7 @@ func (c *cluster) score(a *answer, v vantage) bool {
 			is = wrong
 		case slices.ContainsFunc(truths, func(t truth) bool { return t.fault == faultUnnamed }): // no list has it
 			is = listed
-		case slices.ContainsFunc(f.Possible, func(p diagnosis.Possibility) bool { return c.matches(truths, p.Cause, p.Rank, p.Peer) }):
+		case slices.ContainsFunc(f.Possible, func(p diagnosis.Possibility) bool { return c.matches(truths, string(p.Cause), p.Rank, p.Peer) }):
 			is = listed
 			a.said = max(a.said, len(f.Possible), 1)
 		default:
@@ -257,7 +257,8 @@ func (t truth) String() string {
 	return s
 }
 
-// class names a truth as far as a vantage can know: what the ranks that are waited for do, or the pair and its direction.
+// class names a truth as far as a vantage can know: what the ranks that are waited for do, or the pair and its
+// direction.
 func (c *cluster) class(t truth, v vantage, consequences []truth) string {
 	known := func(rank int) bool { return slices.Contains(v.ranks, rank) }
 	cause := accepted[t.fault]

@@ -119,8 +119,8 @@ type vantage struct {
 	sources []diagnosis.Source
 }
 
-// vantages are all from which the hang of a cluster is looked at: each daemon alone, each with the answers of the ranks
-// that it has asked over its links, and all.
+// vantages are all from which the hang of a cluster is looked at: each daemon alone, each with the answers of the
+// ranks that it has asked over its links, and all.
 func (c *cluster) vantages() (list []vantage) {
 	groups := c.daemons()
 	var all vantage

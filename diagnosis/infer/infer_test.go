@@ -1,0 +1,114 @@
+package infer
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+)
+
+// TestExplain: what a wait leaves open.
+func TestExplain(t *testing.T) {
+	quiet, talks := new(9.0), new(0.3)
+	for name, tt := range map[string]struct {
+		o    Observation
+		want string
+	}{
+		"an FPGA has not answered": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true},
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end",
+		},
+		"an FPGA asks to send, too": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, Asks: true, RetransmitsRequest: true},
+			"cycle restarted fpga_dead_end",
+		},
+		"an FPGA asks again for what was cleared": {
+			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true},
+			"lost_packet packet_dropped",
+		},
+		"an FPGA lacks the ACK of the message before": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, RetransmitsData: true},
+			"packets_blocked",
+		},
+		"DATA of several datagrams is not acknowledged": {
+			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: quiet, Worked: true, Long: true},
+			"lost_packet lost_packet packet_dropped path_mtu count_mismatch process_stopped process_ended restarted fpga_dead_end",
+		},
+		"never heard": {
+			Observation{Kind: state.KindSoftware, Extended: true, Sends: true, State: handshake.Held, Silent: true},
+			"process_ended packets_blocked packets_blocked process_stopped wrong_address wrong_profile",
+		},
+		"silent": {
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true, Silent: true},
+			"process_ended process_stopped packets_blocked packets_blocked",
+		},
+		"silent to packets, but not to questions": {
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: talks, Worked: true, Silent: true},
+			"packets_blocked packets_blocked",
+		},
+		"everything is acknowledged": {
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true, Acknowledged: true},
+			"program_computes waits_elsewhere other_call packets_blocked process_stopped process_ended",
+		},
+		"asked too early": {
+			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest},
+			"process_ended started_late program_computes waits_elsewhere other_call packets_blocked packets_blocked wrong_address",
+		},
+	} {
+		tt.o.Waiter, tt.o.Peer, tt.o.Waited = 0, 1, 9
+		left, _ := Explain(&tt.o)
+		if got := causes(left); got != tt.want {
+			t.Errorf("%s:\n%s, want\n%s", name, got, tt.want)
+		}
+	}
+}
+
+func causes(list []Possibility) string {
+	var names []string
+	for _, p := range list {
+		names = append(names, string(p.Cause))
+	}
+	return strings.Join(names, " ")
+}
+
+// TestExplainsAll: every wait has an explanation, each cause says what contradicts it, and of packets that are lost Rank is the
+// sender.
+func TestExplainsAll(t *testing.T) {
+	states := []handshake.State{handshake.Held, handshake.WaitClear, handshake.WaitAck, handshake.WaitRequest, handshake.WaitData, handshake.Receiving}
+	for _, kind := range []state.Kind{state.KindFPGA, state.KindCPU, state.KindSoftware} {
+		for _, s := range states {
+			for bits := range 1 << 8 {
+				bit := func(i int) bool { return bits>>i&1 == 1 }
+				o := &Observation{
+					Waiter: 4, Peer: 7, Waited: 9, Kind: kind, State: s, Heard: new(5.0), Extended: bit(0) && kind == state.KindSoftware,
+					Sends: s == handshake.WaitClear || s == handshake.WaitAck || s == handshake.Held, Long: bit(1), Worked: bit(2),
+				}
+				if bit(3) {
+					o.Heard = nil
+				}
+				switch {
+				case o.Extended:
+					o.Silent = bit(4)
+				case o.Heard != nil && s == handshake.WaitData:
+					o.Asks, o.RetransmitsRequest = bit(5), bit(5) && bit(6)
+				case o.Heard != nil && s == handshake.WaitAck:
+					o.Clears = bit(5)
+				}
+				left, excluded := Explain(o)
+				if len(left) == 0 {
+					t.Fatalf("%+v: nothing is left of %v", o, excluded)
+				}
+				for _, p := range left {
+					if strings.Contains(p.Text, "%!") || p.Rank == p.Peer || !strings.Contains(p.Text, "rank") && !strings.Contains(p.Text, "ranks") {
+						t.Fatalf("%+v: %+v", o, p)
+					}
+				}
+				if i := slices.IndexFunc(excluded, func(x Excluded) bool { return x.By == "" || strings.Contains(x.By, "%!") }); i >= 0 {
+					t.Fatalf("%+v: %+v", o, excluded[i])
+				}
+			}
+		}
+	}
+}
