@@ -25,7 +25,7 @@ func TestExplain(t *testing.T) {
 			"cycle restarted fpga_dead_end",
 		},
 		"an FPGA asks again for what was cleared": {
-			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true},
+			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true, Long: true},
 			"lost_packet packet_dropped",
 		},
 		"an FPGA lacks the ACK of the message before": {
@@ -51,6 +51,34 @@ func TestExplain(t *testing.T) {
 		"everything is acknowledged": {
 			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true, Acknowledged: true},
 			"program_computes waits_elsewhere other_call packets_blocked process_stopped process_ended",
+		},
+		"a part of DATA has come": {
+			Observation{Kind: state.KindFPGA, State: handshake.Receiving, Heard: quiet, Long: true},
+			"lost_packet process_ended restarted fpga_dead_end",
+		},
+		"it asks to send before it has acknowledged": {
+			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: talks, Asks: true, RetransmitsRequest: true, Long: true},
+			"lost_packet restarted fpga_dead_end",
+		},
+		"it asks for DATA again": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitAck, Heard: talks, Clears: true, Long: true},
+			"lost_packet packet_dropped path_mtu count_mismatch fpga_dead_end",
+		},
+		"it receives, too": {
+			Observation{Kind: state.KindCPU, State: handshake.WaitRequest, Heard: talks, Clears: true, Worked: true},
+			"cycle packets_blocked packets_blocked fpga_dead_end",
+		},
+		"nothing listens": {
+			Observation{Kind: state.KindSoftware, Extended: true, Sends: true, State: handshake.Held, Silent: true, Refused: true},
+			"process_ended packets_blocked packets_blocked wrong_address wrong_profile",
+		},
+		"nothing listens any more": {
+			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Refused: true},
+			"packets_blocked packets_blocked process_ended restarted fpga_dead_end",
+		},
+		"heard before a message has ended": {
+			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest, Heard: quiet},
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end wrong_address",
 		},
 		"asked too early": {
 			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest},
