@@ -59,6 +59,7 @@ lint: ## golangci-lint with go vet, the rules of the architecture, retired words
 	$(TOOLS) golangci-lint run ./...
 	cd lab && $(TOOLS) golangci-lint run ./...
 	$(GO) -C internal/tools test -count=1 ./... # the cache does not know the files that they read
+	! git grep -nE '^(<{7}|>{7}) ' # a conflict in a string or a page compiles
 	$(GO) -C internal/tools run ./words
 	$(GO) -C internal/tools run ./links
 	$(GO) -C internal/tools run ./platforms

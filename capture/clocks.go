@@ -11,7 +11,7 @@ import (
 const (
 	// maxComparedFlows is how many flows two clocks are compared by.
 	maxComparedFlows = 64
-	// maxCandidates is how many offsets are tried for a flow, evaluated of them on at most maxEvaluated datagrams.
+	// maxCandidates bounds the offsets tried for a flow, maxEvaluated the datagrams on which each one is scored.
 	maxCandidates = 1024
 	maxEvaluated  = 256
 	// sharp is how well times agree that are of the same packets, but for a shift; half of the weight of a datagram is

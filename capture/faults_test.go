@@ -29,18 +29,23 @@ func TestFaults(t *testing.T) {
 			{capture.Waiting, "so DATA, which is in the recording, does not reach it as a whole, or it drops it; " +
 				"of the datagrams to it, up to 52 bytes were acknowledged, and these have up to 1416: the path may carry less", "path_mtu 0"},
 		},
-		"clear_lost_before": {{capture.NeverCleared, "one of the two directions between them is broken", "packets_blocked 1"}},
-		"clear_lost_behind": {{capture.Waiting, "rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it", "lost_packet 0"}},
+		"clear_lost_before": {{capture.NeverCleared, "one of the two directions between them is broken",
+			"packets_blocked 1"}},
+		"clear_lost_behind": {{capture.Waiting,
+			"rank 1 sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, does not reach it", "lost_packet 0"}},
 		"fragmented": {
-			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most 976 bytes", ""},
+			{capture.Fragmented, "a datagram of 1416 bytes from rank 0 to rank 2 came in 2 IP fragments of at most 976 bytes",
+				""},
 			{capture.Fragmented, "from rank 2 to rank 0", ""},
 		},
 		"ranks_swapped": {
-			{capture.WrongDestination, "packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3", ""},
+			{capture.WrongDestination, "packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3",
+				""},
 			{capture.NeverCleared, "what is at 127.0.0.4:2718 says that it is rank 3", "wrong_address 2"},
 		},
 		"ranks_swapped_extended": {
-			{capture.WrongDestination, "packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1", ""},
+			{capture.WrongDestination, "packets to 127.0.0.2:2718 are for rank 2, and those from 127.0.0.2:2718 are of rank 1",
+				""},
 		},
 		"request_copied_late": {{capture.DuplicatePacket, "SEND_REQUEST 1→0 SEND_INT arrived twice", ""}},
 	} {

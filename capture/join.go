@@ -77,7 +77,8 @@ type OneWay struct {
 // text puts the flow into words.
 func (o *OneWay) text() string {
 	return fmt.Sprintf("none of the %s from %s to %s in %s is in %s, which has those of the other direction: all were "+
-		"lost between them, or that recording has one direction only", counted(o.Packets, "packet"), o.Src, o.Dst, o.In, o.NotIn)
+		"lost between them, or that recording has one direction only", counted(o.Packets,
+		"packet"), o.Src, o.Dst, o.In, o.NotIn)
 }
 
 // OpenFiles opens several recordings as one, or a single one as OpenFile does. Files of one place that were recorded
@@ -100,7 +101,7 @@ func (o Options) OpenFiles(ctx context.Context, paths []string) (Source, error) 
 	for _, s := range files {
 		prefix = min(prefix, s.recorded)
 	}
-	if prefix < math.MaxInt { // packets were cut short: what is compared is what all files have
+	if prefix < math.MaxInt { // some packets are truncated: compare the prefix that every file has
 		if files, err = o.surveyFiles(ctx, paths, prefix); err != nil {
 			return nil, err
 		}

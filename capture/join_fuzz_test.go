@@ -58,7 +58,8 @@ func FuzzJoin(f *testing.F) {
 			if number++; u.Packet != number || u.Gap < 0 || u.Truncated < 0 {
 				t.Fatalf("%+v is unit %d", u, number)
 			}
-			if u.Proto == pcapng.UDP && (u.Trail == nil || len(u.Trail.Seen) == 0 || (u.Trail.Fate == pcapng.Lost) != (u.Trail.From != "" && u.Trail.Fate != pcapng.Copied)) {
+			if u.Proto == pcapng.UDP && (u.Trail == nil || len(u.Trail.Seen) == 0 ||
+				(u.Trail.Fate == pcapng.Lost) != (u.Trail.From != "" && u.Trail.Fate != pcapng.Copied)) {
 				t.Fatalf("%+v", u.Trail)
 			}
 			tracker.Unit(&u)

@@ -245,23 +245,28 @@ func TestJoinLost(t *testing.T) {
 		complete bool
 	}{
 		"first request": {
-			[]packet{{0, sr, true}, {100 * ms, sr, false}, {101 * ms, cts, false}, {102 * ms, data, false}, {103 * ms, ack, false}},
+			[]packet{{0, sr, true}, {100 * ms, sr, false}, {101 * ms, cts, false}, {102 * ms, data, false},
+				{103 * ms, ack, false}},
 			"SEND_REQUEST (packet 51) was lost between here.pcap and there.pcap; 1 packet was retransmitted", true,
 		},
 		"second request": { // whose answer is late
-			[]packet{{0, sr, false}, {100 * ms, sr, true}, {101 * ms, cts, false}, {102 * ms, data, false}, {103 * ms, ack, false}},
+			[]packet{{0, sr, false}, {100 * ms, sr, true}, {101 * ms, cts, false}, {102 * ms, data, false},
+				{103 * ms, ack, false}},
 			"SEND_REQUEST (packet 52) was lost between here.pcap and there.pcap; 1 packet was retransmitted", true,
 		},
 		"clear": {
-			[]packet{{0, sr, false}, {1 * ms, cts, true}, {100 * ms, sr, false}, {101 * ms, cts, false}, {102 * ms, data, false}, {103 * ms, ack, false}},
+			[]packet{{0, sr, false}, {1 * ms, cts, true}, {100 * ms, sr, false}, {101 * ms, cts, false},
+				{102 * ms, data, false}, {103 * ms, ack, false}},
 			"CLEAR_TO_SEND (packet 52) was lost between there.pcap and here.pcap; 2 packets were retransmitted", true,
 		},
 		"data": {
-			[]packet{{0, sr, false}, {1 * ms, cts, false}, {2 * ms, data, true}, {102 * ms, data, true}, {302 * ms, data, false}, {303 * ms, ack, false}},
+			[]packet{{0, sr, false}, {1 * ms, cts, false}, {2 * ms, data, true}, {102 * ms, data, true},
+				{302 * ms, data, false}, {303 * ms, ack, false}},
 			"DATA (packets 53, 54) were lost between here.pcap and there.pcap; 2 packets were retransmitted", true,
 		},
 		"ack": {
-			[]packet{{0, sr, false}, {1 * ms, cts, false}, {2 * ms, data, false}, {3 * ms, ack, true}, {102 * ms, data, false}, {103 * ms, ack, false}},
+			[]packet{{0, sr, false}, {1 * ms, cts, false}, {2 * ms, data, false}, {3 * ms, ack, true}, {102 * ms, data, false},
+				{103 * ms, ack, false}},
 			"ACK (packet 54) was lost between there.pcap and here.pcap; 2 packets were retransmitted", true,
 		},
 		"all": {
@@ -303,7 +308,8 @@ func TestJoinLost(t *testing.T) {
 	}
 }
 
-// TestJoinEnd: what is missing behind the last packet of a recording was lost if the file says that it was recorded longer.
+// TestJoinEnd: what is missing behind the last packet of a recording was lost if the file says that it was recorded
+// longer.
 func TestJoinEnd(t *testing.T) {
 	p := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}} // an ACK
 	here, there := p.split(t)
@@ -322,7 +328,8 @@ func TestJoinEnd(t *testing.T) {
 	}
 }
 
-// after analyses what the packets of a message from rank 0 to rank 1 show behind an exchange, and before one of another pair.
+// after analyses what the packets of a message from rank 0 to rank 1 show behind an exchange, and before one of
+// another pair.
 func after(t *testing.T, packets []sentPacket) *capture.Report {
 	t.Helper()
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}
@@ -381,7 +388,8 @@ func TestJoinWaits(t *testing.T) {
 func TestJoinDropped(t *testing.T) {
 	here, there := places{c: exchange(10), delay: 40 * time.Microsecond, offset: 300 * ms, notThere: []int{50}}.split(t)
 	dir := files(t, map[string][]byte{
-		"here": here.Pcap(capturetest.Format{Nano: true}), "there": ended(t, there, 1, there.Packets[48].Time.Add(time.Second)),
+		"here": here.Pcap(capturetest.Format{Nano: true}), "there": ended(t, there, 1,
+			there.Packets[48].Time.Add(time.Second)),
 	})
 	r := joined(t, filepath.Join(dir, "here"), filepath.Join(dir, "there"))
 	if len(r.Findings) > 0 || r.Joined.Vantages[1].Dropped != 1 {
@@ -634,9 +642,9 @@ func TestJoinExtended(t *testing.T) {
 	}
 }
 
-// TestJoinDamaged: a file that is cut off or corrupt is joined up to there, and so are the others as a whole. Nothing
-// is said to be lost where it has ended.
-func TestJoinDamaged(t *testing.T) {
+// TestJoinTruncated: a truncated or corrupt file is joined up to the damage, the other files completely. No packet after
+// its end is reported as lost.
+func TestJoinTruncated(t *testing.T) {
 	here, there := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms}.split(t)
 	b := there.Pcap(capturetest.Format{Nano: true})
 	dir := files(t, map[string][]byte{

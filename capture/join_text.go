@@ -10,7 +10,8 @@ import (
 // places of which the second one misses packets.
 func (j *Joined) Lines() []string {
 	if len(j.Vantages) == 1 {
-		return []string{fmt.Sprintf("joined: %s of one place, one after the other", counted(int64(len(j.Vantages[0].Files)), "file"))}
+		return []string{fmt.Sprintf("joined: %s of one place, one after the other",
+			counted(int64(len(j.Vantages[0].Files)), "file"))}
 	}
 	lines := []string{fmt.Sprintf("joined: recordings of %d places, %s, %d of them recorded at more than one",
 		len(j.Vantages), counted(j.Packets, "packet"), j.Common)}
@@ -20,12 +21,14 @@ func (j *Joined) Lines() []string {
 		switch {
 		case i == 0:
 		case v.Clock == nil:
-			line += "; no packet is in common with the others: its clock cannot be compared with theirs, and times are as recorded"
+			line += "; no packet is in common with the others: its clock cannot be compared with theirs, and times " +
+				"are as recorded"
 		default:
 			line += "; its clock " + v.Clock.text()
 		}
 		if v.Dropped > 0 {
-			line += fmt.Sprintf("; its recorder lost %s: what is not in it is not said to be lost on the way", counted(v.Dropped, "packet"))
+			line += fmt.Sprintf("; its recorder lost %s: what is not in it is not said to be lost on the way",
+				counted(v.Dropped, "packet"))
 		}
 		lines = append(lines, line)
 	}

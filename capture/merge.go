@@ -433,8 +433,8 @@ func (m *merger) decide(p *heldPacket) (fate pcapng.Fate, from, to int, decided 
 			return pcapng.Lost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
-	// Only an identification distinguishes a copy from the same packet of another message, which the first place may not have
-	// recorded.
+	// Only an identification distinguishes a copy from the same packet of another message, which the first place may not
+	// have recorded.
 	if at, again := m.recent[p.copyKey()]; again && f.byID && p.id != 0 && p.at-at <= int64(meetWindow) {
 		for i := p.first - 1; i >= 0; i-- {
 			if m.recorded(p, i) {

@@ -11,11 +11,11 @@ import (
 // longDatagram is the length in bytes of the longest datagram that every path carries (RFC 791).
 const longDatagram = 548
 
-// possible returns the causes of a wait that one recording leaves: it shows which packets were sent, and not whether they
-// have arrived. Where several recordings show that, their findings say so.
+// possible returns the causes of a wait that one recording leaves: it shows which packets were sent, and not whether
+// they have arrived. Where several recordings show that, their findings say so.
 func (t *Tracker) possible(w wait) []infer.Possibility {
 	m, f := w.m, w.f
-	if len(m.gone) > 0 || m.arrived > 0 {
+	if t.joined {
 		return nil
 	}
 	o := &infer.Observation{

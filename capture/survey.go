@@ -227,7 +227,7 @@ func datagramKey(flow uint64, u *pcapng.Unit, prefix int) uint64 {
 	return x ^ x>>31
 }
 
-// sort puts the samples into the order of their keys, and those with the same key into that of time.
+// sortSamples puts the samples into the order of their keys, and those with the same key into that of time.
 func sortSamples(list []sample) {
 	slices.SortFunc(list, func(a, b sample) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
 }

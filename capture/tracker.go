@@ -48,6 +48,8 @@ type Tracker struct {
 	ended      bool
 	ext        Extended // the event's, and room for its ranges
 	extOpen    int      // open messages of the extended profile
+	// joined: the units are of several recordings, which show what became of packets.
+	joined bool
 	// unrecorded are packets that recordings lack, by their names.
 	unrecorded map[string]*packetSample
 	// notFollowed counts units of conversations beyond the limit, and cutShort
@@ -160,6 +162,7 @@ func sides[T any](flows *[2]T, forward bool) (out, in *T) {
 
 // begin starts the event of a unit.
 func (t *Tracker) begin(u *pcapng.Unit, data []byte) *Event {
+	t.joined = t.joined || u.Trail != nil
 	t.event = Event{
 		Packet: u.Packet, Time: u.Time, Proto: u.Proto, Src: u.Src, Dst: u.Dst,
 		Length: len(data) + u.Truncated, Data: data, Trail: u.Trail,

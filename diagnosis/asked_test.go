@@ -45,8 +45,10 @@ func TestAsked(t *testing.T) {
 		"cut short":      {asked: []state.Asked{cut}, cause: StateUnknown, text: "rank 1 waits for more than it has reported"},
 		"no answer": {asked: []state.Asked{{Rank: 1, Reason: mpe.ErrNoReport.Error()}}, cause: StateUnknown, text: "what rank 1 waits for is not known here: it has not answered",
 			reason: "it has not answered the question for a report: name its daemon with --daemons"},
-		"not asked": {err: errors.New("an older daemon"), cause: StateUnknown, text: "what rank 1 waits for is not known here; 9 causes are possible", reason: "it was not asked: an older daemon: name its daemon with --daemons"},
-		"another's": {asked: []state.Asked{{Rank: 7}, {Rank: -1}, asked(waits(0))}, cause: StateUnknown, text: "what rank 1 waits for is not known here; 9 causes are possible", reason: "its host was not asked: name its daemon with --daemons"},
+		"not asked": {err: errors.New("an older daemon"), cause: StateUnknown,
+			text: "what rank 1 waits for is not known here; 9 causes are possible", reason: "it was not asked: an older daemon: name its daemon with --daemons"},
+		"another's": {asked: []state.Asked{{Rank: 7}, {Rank: -1}, asked(waits(0))}, cause: StateUnknown,
+			text: "what rank 1 waits for is not known here; 9 causes are possible", reason: "its host was not asked: name its daemon with --daemons"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Of([]Source{{Status: status(2, waits(0)), Asked: tt.asked, AskErr: tt.err}}, After)

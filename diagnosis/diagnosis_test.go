@@ -162,10 +162,13 @@ func TestCauses(t *testing.T) {
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
 		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) { p.PacketsOut = state.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},
-		"not asked":         {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), extended(state.Extended{PeerSession: 5})))), StateUnknown, 1, "what rank 1 waits for is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
+		"not asked": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
+			extended(state.Extended{PeerSession: 5})))), StateUnknown, 1, "what rank 1 waits for is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
 		"silent": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Heard = new(9.0) }),
-			extended(state.Extended{PeerSession: 5, InFlight: 2, Retransmissions: 4, Stalled: 8})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
-		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), with(func(p *state.Peer) { p.NetworkError, p.Heard = "write: connection refused", nil })))), NetworkError, 1,
+			extended(state.Extended{PeerSession: 5, InFlight: 2, Retransmissions: 4,
+				Stalled: 8})))), Silent, 1, "does not answer any more", "ping 10.0.0.2"},
+		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
+			with(func(p *state.Peer) { p.NetworkError, p.Heard = "write: connection refused", nil })))), NetworkError, 1,
 			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
 		"too long": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
 			"does not carry datagrams as long as its DATA", "compare the MTU"},
@@ -230,7 +233,8 @@ func TestCauses(t *testing.T) {
 		if f.Cause != tt.cause || f.Rank != tt.rank || !strings.Contains(f.Text, tt.text) || !strings.Contains(f.Step, tt.step) || len(f.Waiting) == 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
-		if f.Certain != (len(f.Possible) == 0) && f.Cause != AnySourceUnmet && f.Cause != ProcessNoAnswer && f.Cause != Credit {
+		if f.Certain != (len(f.Possible) == 0) && f.Cause != AnySourceUnmet && f.Cause != ProcessNoAnswer &&
+			f.Cause != Credit {
 			t.Errorf("%s: certain %v of %+v", name, f.Certain, f.Possible)
 		}
 		if f.Cause == ProcessEnded && len(d.Unknown) > 0 {
@@ -256,7 +260,8 @@ func TestNoCycleInOneMessage(t *testing.T) {
 			t.Fatal(d.Text())
 		}
 		f := &d.Findings[0]
-		if f.Cause != LostPacket || f.Certain || f.Cycle != nil || !possible(f, LostPacket) || !possible(f, Restarted) || possible(f, Computes) ||
+		if f.Cause != LostPacket || f.Certain || f.Cycle != nil || !possible(f, LostPacket) || !possible(f, Restarted) ||
+			possible(f, Computes) ||
 			!slices.Equal(f.Waiting, []int{0, 1}) {
 			t.Errorf("%+v", f)
 		}
@@ -265,8 +270,55 @@ func TestNoCycleInOneMessage(t *testing.T) {
 	above := Of([]Source{{Status: status(2, host(0, peer(1, receiving(8), with(func(p *state.Peer) {
 		p.Receiving.State, p.Receiving.WaitsFor, p.Deferred = handshake.WaitData, protocol.Data, &state.Deferred{Call: "SEND_INT", Seconds: 9}
 	}))))}}, After)
-	if len(above.Findings) != 1 || above.Findings[0].Cause != LostPacket || above.Findings[0].Certain || len(above.Findings[0].Possible) != 2 {
+	if len(above.Findings) != 1 || above.Findings[0].Cause != LostPacket || above.Findings[0].Certain ||
+		len(above.Findings[0].Possible) != 2 {
 		t.Error(above.Text())
+	}
+}
+
+// TestLongAgo: what went wrong before the program began, or the wait, explains nothing now; what went wrong since does.
+func TestLongAgo(t *testing.T) {
+	const uptime, attached, since = 900, 60, 9
+	for name, tt := range map[string]struct {
+		change  func(ranks []state.Rank)
+		certain bool
+	}{
+		"nothing":                     {func([]state.Rank) {}, true},
+		"unreachable before the wait": {func(r []state.Rank) { r[1].Engine.Peers[0].Unreachable = new(500.0) }, true},
+		"unreachable since":           {func(r []state.Rank) { r[1].Engine.Peers[0].Unreachable = new(5.0) }, false},
+		"restarted before the program": {func(r []state.Rank) {
+			r[1].Engine.Uptime, r[0].Engine.Peers[0].Received = 100, 50
+		}, true},
+		"restarted since": {func(r []state.Rank) {
+			r[1].Engine.Uptime, r[0].Engine.Peers[0].Received = 30, 50
+		}, false},
+		"another session since": {func(r []state.Rank) {
+			r[1].Engine.Uptime, r[0].Engine.Peers[0].Events[state.EventSessionChanged] = 30, 1
+		}, false},
+		"started after the others": {func(r []state.Rank) { r[1].Engine.Uptime = 30 }, true},
+	} {
+		ranks := []state.Rank{host(0, peer(1, receiving(since))), host(1, peer(0, receiving(since)))}
+		for i := range ranks {
+			ranks[i].Engine.Uptime, ranks[i].Attached[0].Seconds = uptime, attached
+		}
+		tt.change(ranks)
+		d := Of([]Source{{Status: status(2, ranks...)}}, After)
+		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != Cycle {
+			t.Errorf("%s: %s", name, d.Text())
+		}
+	}
+}
+
+// TestLastFailed: a rank that is in no call computes for certain, unless its last call has failed.
+func TestLastFailed(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		idle := host(1)
+		idle.Engine.LastFailed = failed
+		d := Of([]Source{{Status: status(2, host(0, peer(1, receiving(9))), idle)}}, After)
+		if len(d.Findings) != 1 || d.Findings[0].Cause != Computes || d.Findings[0].Certain == failed ||
+			possible(&d.Findings[0], CallFailed) != failed {
+			t.Errorf("%v: %s", failed, d.Text())
+		}
 	}
 }
 
@@ -376,13 +428,21 @@ func TestDeployedStates(t *testing.T) {
 		symptom  string
 		possible []string
 	}{
-		"not cleared":      {sending(handshake.WaitClear, 9), NoReceive, []string{Computes, WaitsElsewhere, OtherCall, Blocked, Blocked, ProcessEnded, Restarted, DeadEnd}},
-		"not acknowledged": {sending(handshake.WaitAck, 9), LostPacket, []string{LostPacket, LostPacket, PacketDropped, Count, ProcessEnded, Restarted, DeadEnd}},
-		"not asked":        {receiving(9), NothingSent, []string{Computes, WaitsElsewhere, OtherCall, Blocked, Blocked, ProcessEnded, Restarted, DeadEnd}},
-		"no DATA":          {cleared(handshake.WaitData), LostPacket, []string{LostPacket, LostPacket, PacketDropped, ProcessEnded, Restarted, DeadEnd}},
-		"a part of DATA":   {cleared(handshake.Receiving), LostPacket, []string{LostPacket, ProcessEnded, Restarted, DeadEnd}},
+		"not cleared": {sending(handshake.WaitClear, 9), NoReceive,
+			[]string{Computes, WaitsElsewhere, OtherCall, Blocked, Blocked, ProcessEnded, Restarted, DeadEnd}},
+		"not acknowledged": {sending(handshake.WaitAck, 9), LostPacket,
+			[]string{LostPacket, LostPacket, PacketDropped, Count, ProcessEnded, Restarted, DeadEnd}},
+		"not asked": {receiving(9), NothingSent, []string{Computes, WaitsElsewhere, OtherCall, Blocked, Blocked,
+			ProcessEnded, Restarted, DeadEnd}},
+		"no DATA": {cleared(handshake.WaitData), LostPacket,
+			[]string{LostPacket, LostPacket, PacketDropped, ProcessEnded, Restarted, DeadEnd}},
+		"a part of DATA": {cleared(handshake.Receiving), LostPacket,
+			[]string{LostPacket, ProcessEnded, Restarted, DeadEnd}},
 	} {
-		s := status(2, host(0, peer(1, tt.wait, fpga, silent, with(func(p *state.Peer) { p.Sent, p.Events[state.EventReacked] = 7, 3 }))))
+		s := status(2, host(0, peer(1, tt.wait, fpga, silent, with(func(p *state.Peer) {
+			p.Sent,
+				p.Events[state.EventReacked] = 7, 3
+		}))))
 		s.Cluster[1].Kind = "fpga"
 		d := Of([]Source{{Status: s}}, After)
 		if len(d.Findings) != 1 {
@@ -393,7 +453,8 @@ func TestDeployedStates(t *testing.T) {
 		for _, p := range f.Possible {
 			causes = append(causes, string(p.Cause))
 		}
-		if f.Cause != tt.symptom || f.Certain || !slices.Equal(causes, tt.possible) || !slices.Contains(f.Evidence, "of rank 1, rank 0 has counted: reacked 3") {
+		if f.Cause != tt.symptom || f.Certain || !slices.Equal(causes, tt.possible) || !slices.Contains(f.Evidence,
+			"of rank 1, rank 0 has counted: reacked 3") {
 			t.Errorf("%s: %v, %+v", name, causes, f)
 		}
 	}

@@ -188,8 +188,8 @@ func firstClause(s string) string {
 
 // mtuStep is what to do if a path does not carry long datagrams.
 func mtuStep(address string) string {
-	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to carry "+
-		"IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address), longestPacket)
+	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to "+
+		"carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address), longestPacket)
 }
 
 // findMTU: short packets pass, long ones do not.
@@ -199,7 +199,8 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	if strings.Contains(from.NetworkError, "message too long") {
-		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to), evidence: []string{from.NetworkError}, step: mtuStep(from.Address)}, true
+		return proof{why: fmt.Sprintf("the path to rank %d does not carry datagrams as long as its DATA", e.to),
+			evidence: []string{from.NetworkError}, step: mtuStep(from.Address)}, true
 	}
 	return p, false
 }

@@ -116,7 +116,8 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
 			certain: true,
-			why:     fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, e.to), evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
+			why: fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel,
+				e.to), evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
 			step: "restart zrlmpid, with the kernel for this program",
 		}
 	}
@@ -165,7 +166,8 @@ func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
 		}
 	}
 	p = v.computes(e, r)
-	p.certain = e.deferred == nil && len(v.out[e.to]) == 0 && atRest(r.Engine) >= v.after && len(r.Attached) > 0 && !failedWith(r)
+	p.certain = e.deferred == nil && len(v.out[e.to]) == 0 && atRest(r.Engine) >= v.after && len(r.Attached) > 0 &&
+		!r.Engine.LastFailed
 	if r.failed == nil || len(v.out[e.to]) > 0 {
 		return Computes, p
 	}
@@ -184,11 +186,6 @@ func atRest(e *state.Engine) float64 {
 		return e.Uptime
 	}
 	return math.Inf(1)
-}
-
-// failedWith reports whether operations of a rank have failed.
-func failedWith(r *rankState) bool {
-	return slices.ContainsFunc(r.Engine.Peers, func(p state.Peer) bool { return p.Failed > 0 })
 }
 
 // fewCredits returns how many messages wait at the receiver, as a part of a sentence, if that is why a send waits;

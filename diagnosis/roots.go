@@ -225,7 +225,8 @@ func (r *roots) ends(e *edge) bool {
 	return true
 }
 
-// mirrors reports whether a wait is known by a packet alone that the peer of another one has got: then the pair explains both.
+// mirrors reports whether a wait is known by a packet alone that the peer of another one has got: then the pair
+// explains both.
 func mirrors(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
 
 func (r *roots) endOf(e *edge) *Finding {

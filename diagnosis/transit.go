@@ -92,8 +92,8 @@ func (v *view) transit(e *edge) *Finding {
 func (l *link) failed() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
-		if s.sends.Events[state.EventUnreachable] == 0 || l.e.send {
-			continue
+		if at := s.sends.Unreachable; at == nil || *at > l.e.seconds || l.e.send {
+			continue // or it was another message that was lost
 		}
 		for _, lost := range []side{s, {s.other, s.rank, s.hears, s.sends}} {
 			list = append(list, possibility(infer.Blocked, lost.rank, lost.other, "packets from rank %d to rank %d did not "+
@@ -144,7 +144,8 @@ func (l *link) handshake(s side, send *state.Wait, receiver *state.Peer) *Findin
 	recv := receiver.Receiving
 	back := side{s.other, s.rank, s.hears, s.sends}
 	switch {
-	case send.State == handshake.WaitClear && receiver.Deferred != nil && (recv == nil || recv.State == handshake.WaitRequest):
+	case send.State == handshake.WaitClear && receiver.Deferred != nil && (recv == nil ||
+		recv.State == handshake.WaitRequest):
 		return nil // the program of the receiver has posted no receive that matches
 	case send.State == handshake.WaitClear && inMessage(recv):
 		return l.lost(back, protocol.ClearToSend, min(send.Seconds, recv.Seconds), false)
@@ -198,8 +199,8 @@ func (l *link) extended() *Finding {
 	return nil
 }
 
-// lost explains a wait by packets of a side that have not arrived for so many seconds: all of them, or those of a
-// type.
+// lost explains a wait by missing packets of one side: all of its packets, or those of one type, for the given number of
+// seconds. long: they are longer than every path carries.
 func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {
@@ -332,8 +333,8 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 			continue
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
-			lost := s.hears.Received > s.sends.Sent+uint64(s.unended())+1
-			if lost || s.hears.Events[state.EventSessionChanged] > 0 && v.isYounger(s.rank, s.other) {
+			again := s.hears.Events[state.EventSessionChanged] > 0 || s.hears.Received > s.sends.Sent+uint64(s.unended())+1
+			if again && v.isYounger(s.rank, s.other) { // earlier programs are nobody's concern
 				list = append(list, possibility(infer.Restarted, s.rank, s.other, "rank %d began again after rank %d had "+
 					"received %s of it", s.rank, s.other, words.Plural(int(s.hears.Received), "message")))
 			}

@@ -181,7 +181,8 @@ func (v *view) symptom(e *edge, o *infer.Observation) string {
 		return LostAck
 	case o.Extended:
 		return StateUnknown
-	case e.state == handshake.WaitAck, e.state == handshake.WaitData, e.state == handshake.Receiving, e.peer.RequestsCleared():
+	case e.state == handshake.WaitAck, e.state == handshake.WaitData, e.state == handshake.Receiving,
+		e.peer.RequestsCleared():
 		return LostPacket
 	case !v.deployed(e.to):
 		return StateUnknown
@@ -214,7 +215,7 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 	}
 	add(Computes, "computes, or has not come so far")
 	r := v.ranks[e.to]
-	if failedWith(r) || r.failed != nil {
+	if r.Engine.LastFailed || r.failed != nil {
 		add(CallFailed, "goes on, or has ended, although a call of it has failed")
 	}
 	for _, o := range v.out[e.to] {

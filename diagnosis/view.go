@@ -77,8 +77,8 @@ func newView(sources []Source, after float64) *view {
 	return v
 }
 
-// busy has the receives of a stand-in count as waits if a rank waits for it that it does not receive from: then its kernel
-// does not wait for work.
+// busy has the receives of a stand-in count as waits if a rank waits for it that it does not receive from: then its
+// kernel does not wait for work.
 func (v *view) busy() {
 	for again := true; again; {
 		again = false

@@ -246,7 +246,8 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 	// A process that is stopped answers nobody: others know that it does not, and where the tool is to look. If it was
 	// stopped before it acknowledged a packet, it is also silent.
 	unknown := expected{diagnosis.StateUnknown, 0, "Allreduce", "it has not answered the question for a report", "run zrlctl why on 10.9.0.2, where its process can be seen"}
-	silent := expected{diagnosis.Silent, 0, "Allreduce", "does not answer any more; ", "on the host of rank 1: check that its process runs"}
+	silent := expected{diagnosis.Silent, 0, "Allreduce", "does not answer any more; ",
+		"on the host of rank 1: check that its process runs"}
 	stopped := expected{diagnosis.Stopped, diagnosis.AnyRank, "", "process %[1]d, which is rank 1, is stopped", "continue process %[1]d on this host: kill -CONT %[1]d"}
 	for _, tt := range []struct {
 		mode  string

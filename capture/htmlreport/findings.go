@@ -59,10 +59,24 @@ func newStaticFindings(r *capture.Report) []staticFinding {
 		f := &r.Findings[i]
 		list = append(list, staticFinding{
 			Number: i + 1, Level: levels[f.Kind], First: i == first, Kind: strings.ReplaceAll(string(f.Kind), "_", " "),
-			Time: seconds(f.Time), Text: f.Text, Where: listed("packet", f.Packets),
+			Time: seconds(f.Time), Text: textOf(f), Where: listed("packet", f.Packets),
 		})
 	}
 	return list
+}
+
+// textOf returns the text of a finding, with the causes that are left.
+func textOf(f *capture.Finding) string {
+	text := f.Text
+	for i := range f.Possible {
+		if i == 0 {
+			text += "; possible causes: "
+		} else {
+			text += "; "
+		}
+		text += f.Possible[i].Text
+	}
+	return text
 }
 
 // listed returns numbers in words: "packets 4, 5".
@@ -95,7 +109,7 @@ func newFindings(r *capture.Report) findingColumns {
 		c.Kinds[k].Total++
 		c.Kind = append(c.Kind, k)
 		c.Time = append(c.Time, nanoseconds(f.Time))
-		c.Text = append(c.Text, f.Text)
+		c.Text = append(c.Text, textOf(f))
 		c.Packets = append(c.Packets, append([]int64{}, f.Packets...)) // empty and not null
 		c.Messages = append(c.Messages, append([]int64{}, f.Messages...))
 	}

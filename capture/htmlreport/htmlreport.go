@@ -97,7 +97,8 @@ func Write(w io.Writer, r *capture.Report) error {
 	}
 	p := static()
 	err = p.template.Execute(w, page{
-		head: newHead(r), Findings: newStaticFindings(r), Style: p.style, Script: p.script, Data: template.JS(data), Policy: p.policy,
+		head: newHead(r), Findings: newStaticFindings(r), Style: p.style, Script: p.script, Data: template.JS(data),
+		Policy: p.policy,
 	})
 	if err != nil {
 		return fmt.Errorf("htmlreport: write the report of %q: %w", r.Source, err)

@@ -41,23 +41,17 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Short: "Analyze a recording: messages, phases, problems, waiting ranks",
 		Long: `Print a row for each message of a recording with the time of each phase of its
 handshake, a summary, and findings: losses, retransmissions, mismatches, and which rank
-<<<<<<< HEAD
 waits for what from which rank at the end. Input is pcap or pcapng, as it is or compressed
 with gzip, zstd, xz or lz4, with VLANs, VXLAN and IP fragments; with -i an interface, until
 interrupted: messages, problems, and ranks that wait for more than a second are printed as
-they come.
+they come. Each finding has the numbers of its packets: zrlctl decode --packet
+prints them.
 
 Several files are read as one recording: those of one host that were written one after the
 other, as well as those of several hosts. Which are which, and how the clocks of hosts
 differ, follows from the packets that they have in common; times are those of the first
 file. A packet that two hosts have recorded is one packet, and one that only its sender has
 was lost between them.
-=======
-waits for what from which rank at the end. Input is pcap or pcapng, optionally gzip, with
-VLANs, VXLAN and IP fragments; with -i an interface, until interrupted: messages,
-problems, and ranks that wait for more than a second are printed as they come. Each
-finding has the numbers of its packets: zrlctl decode --packet prints them.
->>>>>>> h-view
 
 Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
 last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
@@ -335,8 +329,8 @@ func printDecodeHint(out io.Writer, r *capture.Report) {
 		file = "FILE"
 	}
 	packets := joined(r.Findings[i].Packets, ",")
-	fmt.Fprintf(out, "\nTo see the packets of a finding: zrlctl decode %s --packet %s\nIn Wireshark: frame.number in {%s}\n",
-		file, packets, packets)
+	fmt.Fprintf(out, "\nTo see the packets of a finding: zrlctl decode %s --packet %s\n", file, packets)
+	fmt.Fprintf(out, "In Wireshark: frame.number in {%s}\n", packets)
 }
 
 func packetList(packets []int64) string {

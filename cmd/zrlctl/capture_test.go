@@ -83,18 +83,23 @@ func TestPacketTools(t *testing.T) {
 		{args: "decode -i no_such_interface0", code: exitUsage, stderr: `no_such_interface0`},
 
 		{args: "analyze " + captures + "ref_mpe_echo_1000.pcap", stdout: `(?s)^ +MESSAGE +START.*6 messages, 6 complete, 0 retransmissions.*no problems found\n$`},
-		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure, stdout: `(?s)FINDINGS.*retransmitted_packet.*packets 1, 2, 3\n.*decode \S+late_start.pcap --packet 1,2,3\nIn Wireshark: frame.number in \{1,2,3\}\n$`},
+		{args: "analyze " + captures + "ref_ref_late_start.pcap", code: exitFailure,
+			stdout: `(?s)FINDINGS.*retransmitted_packet.*packets 1, 2, 3\n.*decode \S+late_start.pcap --packet 1,2,3\nIn Wireshark: frame.number in \{1,2,3\}\n$`},
 		{args: "decode --packet 2,5 -t none " + captures + "ref_ref_late_start.pcap", stdout: `^ +2 .*\n +5 .*\n$`},
 		{args: "analyze --messages=false " + captures + "ref_mpe_echo_1.pcap", stdout: `^` + captures},
 		{args: "analyze --limit 2 " + captures + "ref_mpe_echo_1.pcap", stdout: `… and 4 more messages`},
 		{args: "analyze --progress " + captures + "ref_mpe_echo_1.pcap", stdout: `no problems found`, stderr: `24 packets, [\d.]+ k?B`},
 		{args: "analyze " + cut, code: exitFailure, stdout: `(?s)cut off .*after 34 packets.*the recording ends here: rank \d waits for `},
-		{args: "analyze " + corrupt, code: exitFailure, stdout: fmt.Sprintf(`(?s)4 messages, 3 complete.*corrupt at byte %d, after 19 packets: a packet claims .*the recording ends here: rank \d waits for `, at)},
-		{args: "analyze --json " + corrupt, code: exitFailure, stdout: fmt.Sprintf(`"truncated":"[^"]*corrupt at byte %d, after 19 packets: `, at)},
-		{args: "analyze " + early + " " + late, stdout: `(?s)6 messages, 6 complete.*\njoined: recordings of 2 places, 36 packets, 36 of them ` +
-			`recorded at more than one\n  .*early.pcap: 36 packets, 0 only here\n  .*late.pcap: 36 packets, 0 only here; its clock is 1.000000 s ` +
-			`ahead \(± 0.0 µs, by 36 packets\): corrected\n.*no problems found`},
-		{args: "decode --type ACK --message 1 " + early + " " + late, stdout: `ACK 1→0 RECV_INT, message 1, early.pcap:6, late.pcap:6 \+0.0 µs\n$`},
+		{args: "analyze " + corrupt, code: exitFailure,
+			stdout: fmt.Sprintf(`(?s)4 messages, 3 complete.*corrupt at byte %d, after 19 packets: a packet claims .*the recording ends here: rank \d waits for `, at)},
+		{args: "analyze --json " + corrupt, code: exitFailure,
+			stdout: fmt.Sprintf(`"truncated":"[^"]*corrupt at byte %d, after 19 packets: `, at)},
+		{args: "analyze " + early + " " + late,
+			stdout: `(?s)6 messages, 6 complete.*\njoined: recordings of 2 places, 36 packets, 36 of them ` +
+				`recorded at more than one\n  .*early.pcap: 36 packets, 0 only here\n  .*late.pcap: 36 packets, 0 only here; its clock is 1.000000 s ` +
+				`ahead \(± 0.0 µs, by 36 packets\): corrected\n.*no problems found`},
+		{args: "decode --type ACK --message 1 " + early + " " + late,
+			stdout: `ACK 1→0 RECV_INT, message 1, early.pcap:6, late.pcap:6 \+0.0 µs\n$`},
 		{args: "analyze " + early + " -", code: exitUsage, stderr: `standard input cannot be joined with files`},
 		{args: "analyze " + early + " main.go", code: exitUsage, stderr: `main.go: not a pcap or pcapng file`},
 		{args: "analyze main.go", code: exitUsage, stderr: `not a pcap or pcapng file`},

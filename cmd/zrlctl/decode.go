@@ -63,7 +63,8 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 	fl.StringSliceVar(&f.types, "type", nil, "only packets of these types; PAYLOAD (continuation datagrams) and BAD (invalid) are types")
 	fl.StringVar(&f.pair, "pair", "", "only packets between these two ranks, as in 0,1")
 	fl.Int64SliceVar(&f.messages, "message", nil, "only packets of these messages")
-	fl.Int64SliceVar(&f.packets, "packet", nil, "only packets of these numbers, such as those of a finding of zrlctl analyze")
+	fl.Int64SliceVar(&f.packets, "packet", nil,
+		"only packets of these numbers, such as those of a finding of zrlctl analyze")
 	fl.BoolVarP(&f.hex, "hex", "x", false, "also print the bytes")
 	fl.StringVarP(&f.write, "output", "o", "", "write matching packets to this pcapng file, as plain IP packets, instead of printing them")
 	return cmd

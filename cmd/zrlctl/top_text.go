@@ -107,8 +107,8 @@ func (t *table) add(s style, cells ...string) {
 // minWrapped is the least width of a column whose cells are wrapped.
 const minWrapped = 24
 
-// lines returns the table at a width, 0 for no limit. The cells of the last column are wrapped if that leaves them enough
-// of a width; other lines that are too long are left to draw.
+// lines returns the table at a width, 0 for no limit. The cells of the last column are wrapped if that leaves them
+// enough of a width; other lines that are too long are left to draw.
 func (t *table) lines(width int) []text {
 	names := make([]string, len(t.names))
 	widths := make([]int, len(names))

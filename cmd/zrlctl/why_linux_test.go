@@ -81,7 +81,8 @@ func TestWhy(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{[]string{"--job", name("here")}, exitWaits, "Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message has come that matches: what rank 1 waits for is not known here", ""},
+		{[]string{"--job", name("here")}, exitWaits,
+			"Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message has come that matches: what rank 1 waits for is not known here", ""},
 		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it was not asked: rank 0 of job " + name("here") + " has asked no others: no such request: \"reports\": run zrlctl why on its host\n", ""},
 		{[]string{"--job", name("asks")}, exitWaits, "cycle 0 → 1 → 0, closed for 8.0 s", ""},
 		{[]string{"--job", name("older")}, exitWaits, "what rank 1 waits for is not known here: it runs an older version of zrlmpid, which answers no questions", ""},

@@ -335,8 +335,9 @@ func TestFailures(t *testing.T) {
 		})
 	}
 	for n, want := range map[int][]string{
-		0:  {"No operation has failed."},
-		30: {"send to rank 7, WAIT_CLEAR: &lt;b&gt;reason 19 ", "<code>zrlctl analyze /spool/one.pcapng.gz</code>", "Showing 20 of 30 kinds of failures."},
+		0: {"No operation has failed."},
+		30: {"send to rank 7, WAIT_CLEAR: &lt;b&gt;reason 19 ", "<code>zrlctl analyze /spool/one.pcapng.gz</code>",
+			"Showing 20 of 30 kinds of failures."},
 	} {
 		shown := s
 		shown.Failures = s.Failures[:n]
@@ -354,7 +355,8 @@ func TestEqualFailures(t *testing.T) {
 	noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	s := state.Status{Version: "v1"}
 	for i := range 60 { // the newest first; every third is another one
-		f := state.Failure{Time: noon.Add(time.Duration(-i) * time.Minute), Rank: 2, Peer: new(7), Operation: state.OperationSend, Reason: "timed out", Count: 1}
+		f := state.Failure{Time: noon.Add(time.Duration(-i) * time.Minute), Rank: 2, Peer: new(7),
+			Operation: state.OperationSend, Reason: "timed out", Count: 1}
 		switch {
 		case i%3 == 1:
 			f.Reason = "refused"
@@ -367,7 +369,8 @@ func TestEqualFailures(t *testing.T) {
 	if n := strings.Count(body, `<li data-key=`); n != 2 {
 		t.Errorf("%d rows of failures, want 2", n)
 	}
-	expect(t, body, "12:00:00</time>", "send to rank 7: timed out <small>44 times, the first at 4\u00a0May&nbsp;11:01:00</small>",
+	expect(t, body, "12:00:00</time>",
+		"send to rank 7: timed out <small>44 times, the first at 4\u00a0May&nbsp;11:01:00</small>",
 		"<details><summary>Earlier</summary>", "11:57:00</time> <small>5 times <code>zrlctl analyze /spool/three.pcapng.gz</code>",
 		"and 19 more in", "send to rank 7: refused <small>20 times, the first at 4\u00a0May&nbsp;11:02:00</small>")
 }

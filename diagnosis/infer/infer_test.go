@@ -21,15 +21,18 @@ func TestExplain(t *testing.T) {
 			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end",
 		},
 		"an FPGA asks to send, too": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, Asks: true, RetransmitsRequest: true},
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, Asks: true,
+				RetransmitsRequest: true},
 			"cycle restarted fpga_dead_end",
 		},
 		"an FPGA asks again for what was cleared": {
-			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true, Long: true},
+			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true,
+				Long: true},
 			"lost_packet packet_dropped",
 		},
 		"an FPGA lacks the ACK of the message before": {
-			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, RetransmitsData: true},
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true,
+				RetransmitsData: true},
 			"packets_blocked",
 		},
 		"DATA of several datagrams is not acknowledged": {
@@ -41,15 +44,18 @@ func TestExplain(t *testing.T) {
 			"process_ended packets_blocked packets_blocked process_stopped wrong_address wrong_profile",
 		},
 		"silent": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true, Silent: true},
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true,
+				Silent: true},
 			"process_ended process_stopped packets_blocked packets_blocked",
 		},
 		"silent to packets, but not to questions": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: talks, Worked: true, Silent: true},
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: talks, Worked: true,
+				Silent: true},
 			"packets_blocked packets_blocked",
 		},
 		"everything is acknowledged": {
-			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true, Acknowledged: true},
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.WaitRequest, Heard: quiet, Worked: true,
+				Acknowledged: true},
 			"program_computes waits_elsewhere other_call packets_blocked process_stopped process_ended",
 		},
 		"a part of DATA has come": {
@@ -57,7 +63,8 @@ func TestExplain(t *testing.T) {
 			"lost_packet process_ended restarted fpga_dead_end",
 		},
 		"it asks to send before it has acknowledged": {
-			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: talks, Asks: true, RetransmitsRequest: true, Long: true},
+			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitAck, Heard: talks, Asks: true,
+				RetransmitsRequest: true, Long: true},
 			"lost_packet restarted fpga_dead_end",
 		},
 		"it asks for DATA again": {
@@ -69,7 +76,8 @@ func TestExplain(t *testing.T) {
 			"cycle packets_blocked packets_blocked fpga_dead_end",
 		},
 		"nothing listens": {
-			Observation{Kind: state.KindSoftware, Extended: true, Sends: true, State: handshake.Held, Silent: true, Refused: true},
+			Observation{Kind: state.KindSoftware, Extended: true, Sends: true, State: handshake.Held, Silent: true,
+				Refused: true},
 			"process_ended packets_blocked packets_blocked wrong_address wrong_profile",
 		},
 		"nothing listens any more": {
@@ -101,16 +109,18 @@ func causes(list []Possibility) string {
 	return strings.Join(names, " ")
 }
 
-// TestExplainsAll: every wait has an explanation, each cause says what contradicts it, and of packets that are lost Rank is the
-// sender.
+// TestExplainsAll: every wait has an explanation, each cause says what contradicts it, and of packets that are lost
+// Rank is the sender.
 func TestExplainsAll(t *testing.T) {
-	states := []handshake.State{handshake.Held, handshake.WaitClear, handshake.WaitAck, handshake.WaitRequest, handshake.WaitData, handshake.Receiving}
+	states := []handshake.State{handshake.Held, handshake.WaitClear, handshake.WaitAck, handshake.WaitRequest,
+		handshake.WaitData, handshake.Receiving}
 	for _, kind := range []state.Kind{state.KindFPGA, state.KindCPU, state.KindSoftware} {
 		for _, s := range states {
 			for bits := range 1 << 8 {
 				bit := func(i int) bool { return bits>>i&1 == 1 }
 				o := &Observation{
-					Waiter: 4, Peer: 7, Waited: 9, Kind: kind, State: s, Heard: new(5.0), Extended: bit(0) && kind == state.KindSoftware,
+					Waiter: 4, Peer: 7, Waited: 9, Kind: kind, State: s, Heard: new(5.0), Extended: bit(0) &&
+						kind == state.KindSoftware,
 					Sends: s == handshake.WaitClear || s == handshake.WaitAck || s == handshake.Held, Long: bit(1), Worked: bit(2),
 				}
 				if bit(3) {
@@ -129,11 +139,15 @@ func TestExplainsAll(t *testing.T) {
 					t.Fatalf("%+v: nothing is left of %v", o, excluded)
 				}
 				for _, p := range left {
-					if strings.Contains(p.Text, "%!") || p.Rank == p.Peer || !strings.Contains(p.Text, "rank") && !strings.Contains(p.Text, "ranks") {
+					if strings.Contains(p.Text, "%!") || p.Rank == p.Peer || !strings.Contains(p.Text, "rank") &&
+						!strings.Contains(p.Text, "ranks") {
 						t.Fatalf("%+v: %+v", o, p)
 					}
 				}
-				if i := slices.IndexFunc(excluded, func(x Excluded) bool { return x.By == "" || strings.Contains(x.By, "%!") }); i >= 0 {
+				if i := slices.IndexFunc(excluded, func(x Excluded) bool {
+					return x.By == "" || strings.Contains(x.By,
+						"%!")
+				}); i >= 0 {
 					t.Fatalf("%+v: %+v", o, excluded[i])
 				}
 			}

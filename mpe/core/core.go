@@ -41,9 +41,11 @@ type Core struct {
 	timed []*peer
 	drops state.DropCounts // from addresses that are no peer's
 	state runState
-	// lastDrop is the last of drops, or nil, and lastEnd when an operation of the program last ended, or 0.
-	lastDrop *lastDrop
-	lastEnd  handshake.Instant
+	// lastDrop is the last of drops, or nil, and lastEnd when an operation of the program last ended, or 0; lastFailed:
+	// with an error.
+	lastDrop   *lastDrop
+	lastEnd    handshake.Instant
+	lastFailed bool
 
 	pending  pending
 	matching matching

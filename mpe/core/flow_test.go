@@ -17,7 +17,7 @@ func TestFlowed(t *testing.T) {
 		name          string
 		stored, got   int64
 		before, ready int64
-		over          bool // the send has ended
+		over          bool // the send is complete
 	}{
 		{name: "nothing"},
 		{name: "less than a piece", stored: piece - 1, got: piece - 1},
@@ -49,8 +49,8 @@ func TestFlowed(t *testing.T) {
 		{name: "all", bytes: length, ready: length},
 		{name: "another length", bytes: length - 1},
 		{name: "a failure", bytes: length, err: match.ErrFull},
-		{name: "after the send has ended", bytes: length, over: true},
-		{name: "a failure after the send has ended", bytes: length, err: match.ErrFull, over: true},
+		{name: "after the send is complete", bytes: length, over: true},
+		{name: "a failure after the send is complete", bytes: length, err: match.ErrFull, over: true},
 	} {
 		f := new(flow)
 		f.recv = &Request{flow: f, Err: tt.err, Status: Status{Bytes: tt.bytes}}
@@ -85,7 +85,7 @@ func TestFlowWaits(t *testing.T) {
 		{name: "not cleared", flow: &flow{send: new(Request), recv: new(Request)}, waits: true, accepts: true},
 		{name: "cleared", flow: &flow{send: new(Request), recv: new(Request), cleared: true}},
 		{name: "eager", flow: &flow{send: new(Request), recv: new(Request)}, eager: true},
-		{name: "the send has ended", flow: &flow{recv: new(Request)}},
+		{name: "the send is complete", flow: &flow{recv: new(Request)}},
 		{name: "the receive has ended", flow: &flow{send: new(Request)}, waits: true},
 	} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)

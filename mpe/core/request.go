@@ -138,7 +138,7 @@ func (e *Core) finish(r *Request, err error) {
 		}
 	}
 	r.Err = err
-	e.lastEnd = e.at
+	e.lastEnd, e.lastFailed = e.at, err != nil
 	if e.cfg.Calls != nil {
 		recordCall(e, r, true)
 	}

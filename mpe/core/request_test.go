@@ -254,7 +254,7 @@ func TestProbesWake(t *testing.T) {
 		e.Probes.End(p)
 		e.Probes.End(p)
 		if e.Probes.wake(&inbound{source: 1, comm: 7}); len(e.out.Wake) > 0 || len(e.Probes.list) != 1 {
-			t.Error("a probe is woken that has ended")
+			t.Error("an ended probe is woken")
 		}
 		e.Probes.End(other)
 	}

@@ -3,8 +3,10 @@ package core
 import "github.com/zrlmpi/zrlmpid/mpe/state"
 
 func (e *Core) Snapshot() state.Engine {
-	s := state.Engine{Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at), Ended: age(e.at, e.lastEnd),
-		Uptime: e.at.Seconds()}
+	s := state.Engine{
+		Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at),
+		Ended: age(e.at, e.lastEnd), LastFailed: e.lastFailed, Uptime: e.at.Seconds(),
+	}
 	s.Calls, s.Collectives, s.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
 	s.EndedCalls = e.calls.EndedCalls()
 	var counts state.PeerCounters
@@ -71,7 +73,7 @@ func (p *peer) common(c *state.PeerCounters) state.Peer {
 		PacketsIn: p.packetsIn, BytesIn: p.bytesIn, BytesOut: p.bytesOut,
 		TakenOver: p.takenOver, TakenOverBytes: p.takenOverRemaining,
 		PacketsOut: p.packetsOut, Dropped: p.drops, Events: p.events,
-		Heard: age(p.e.at, p.heard), LastDrop: p.lastDrop.snapshot(p.e.at),
+		Heard: age(p.e.at, p.heard), Unreachable: age(p.e.at, p.unreachableAt), LastDrop: p.lastDrop.snapshot(p.e.at),
 	}
 	if p.sendErr != nil {
 		s.NetworkError = p.sendErr.Error()

@@ -82,8 +82,8 @@ func TestOfManyWaits(t *testing.T) {
 	}
 }
 
-// TestQueuedBehind: an operation waits behind those of its pair and direction that were posted before, and a receive only
-// behind those that would get its message.
+// TestQueuedBehind: an operation waits behind those of its pair and direction that were posted before, and a receive
+// only behind those that would get its message.
 func TestQueuedBehind(t *testing.T) {
 	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
 		w := newCores(t, 1, 3, faults{}, peer)

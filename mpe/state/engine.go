@@ -35,6 +35,8 @@ type Engine struct {
 	// Ended is how long ago the last operation of the rank's program ended, in seconds; nil if
 	// none has.
 	Ended *float64 `json:"ended_seconds"`
+	// LastFailed: that operation failed.
+	LastFailed bool `json:"last_failed,omitempty"`
 	// Uptime is how long ago the engine started, in seconds; 0 if that is not known.
 	Uptime float64 `json:"engine_uptime_seconds,omitempty"`
 }
@@ -90,6 +92,9 @@ type Peer struct {
 	// Heard is how long ago the last packet of the peer arrived, used or not, in seconds; nil
 	// if none has.
 	Heard *float64 `json:"heard_seconds"`
+	// Unreachable is how long ago an operation or the link last ended because the peer did not answer, in seconds;
+	// nil if none has.
+	Unreachable *float64 `json:"unreachable_seconds,omitempty"`
 	// Dropped counts what arrived and was not used, by reason, and LastDrop is the last of it;
 	// Events what else is worth knowing.
 	Dropped  DropCounts  `json:"dropped,omitzero"`

@@ -71,6 +71,7 @@ type PublicEngine struct {
 	EndedCalls []collective.Ended    `json:"ended_calls,omitempty"`
 	LastDrop   *Drop                 `json:"last_drop,omitempty"`
 	Ended      *float64              `json:"ended_seconds"`
+	LastFailed bool                  `json:"last_failed,omitempty"`
 	Uptime     float64               `json:"engine_uptime_seconds,omitempty"`
 }
 
@@ -92,7 +93,7 @@ type PublicPeer struct {
 	Heard           *float64        `json:"heard_seconds"`
 	Dropped         DropCounts      `json:"dropped,omitzero"`
 	LastDrop        *Drop           `json:"last_drop,omitempty"`
-	Failed          uint64          `json:"failed,omitempty"`
+	Unreachable     *float64        `json:"unreachable_seconds,omitempty"`
 	Events          EventCounts     `json:"events,omitzero"`
 	Unexpected      int             `json:"unexpected"`
 	Unmatched       []Envelope      `json:"unmatched,omitempty"`

@@ -139,7 +139,7 @@ func TestHolds(t *testing.T) {
 		{Kernel{Simulation: &Simulation{Cycle: 90, Text: "the network"}}, ""},
 		{Kernel{Simulation: waits}, "s since cycle 7 (now 90): low"},
 		{Kernel{Simulation: fault}, "s at cycle 7: low"},
-		{Kernel{Problem: "it has ended", Simulation: waits}, "it has ended"},
+		{Kernel{Problem: "it exited", Simulation: waits}, "it exited"},
 	} {
 		if got := tt.kernel.Holds(); got != tt.want {
 			t.Errorf("%+v: %q, not %q", tt.kernel, got, tt.want)

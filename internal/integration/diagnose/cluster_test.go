@@ -129,7 +129,8 @@ func (c *cluster) run(until time.Duration, stop func() bool) {
 
 // transmit puts a datagram of a node on the wire.
 func (c *cluster) transmit(n *node, to netip.AddrPort, b []byte) {
-	d := &datagram{number: c.sent, from: n.address, to: to, sender: n.rank, receiver: -1, bytes: slices.Clone(b), sent: c.now}
+	d := &datagram{number: c.sent, from: n.address, to: to, sender: n.rank, receiver: -1, bytes: slices.Clone(b),
+		sent: c.now}
 	d.kind, d.continues = kindOf(b)
 	c.sent++
 	n.seen = append(n.seen, sighting{d, c.now, true})
@@ -303,7 +304,8 @@ var clusterKinds = []clusterKind{
 }
 
 func newCluster(seed uint64, k *clusterKind) *cluster {
-	c := &cluster{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Second, kind: k, last: map[[2]netip.AddrPort]time.Duration{}}
+	c := &cluster{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Second, kind: k,
+		last: map[[2]netip.AddrPort]time.Duration{}}
 	for rank, kind := range k.kinds {
 		c.nodes = append(c.nodes, &node{c: c, rank: rank, kind: kind, address: c.address(rank)})
 	}

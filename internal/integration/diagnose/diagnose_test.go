@@ -14,9 +14,10 @@ import (
 var (
 	seeds     = flag.Int("seeds", defaultSeeds, "how many clusters are simulated")
 	firstSeed = flag.Uint64("seed", 0, "the first seed")
-	show      = flag.String("show", "", "log the answers with this verdict: right, listed, silent, missing, wrong, longer or undecided")
-	write     = flag.Bool("write", false, "write the tables of docs/reliability.md")
-	update    = flag.Bool("update", false, "write testdata/answers.txt")
+	show      = flag.String("show", "",
+		"log the answers with this verdict: right, listed, silent, missing, wrong, longer or undecided")
+	write  = flag.Bool("write", false, "write the tables of docs/reliability.md")
+	update = flag.Bool("update", false, "write testdata/answers.txt")
 )
 
 // defaultSeeds take some ten seconds.
@@ -58,7 +59,8 @@ func TestDiagnose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(known) != text {
-		t.Errorf("the answers are not those of %s; -update writes them, and the difference is to be looked at:\n%s", golden, text)
+		t.Errorf("the answers are not those of %s; -update writes them, and the difference is to be looked at:\n%s", golden,
+			text)
 	}
 }
 
@@ -179,7 +181,8 @@ func (r *results) compare(a *answer) {
 func (r *results) log(t *testing.T) {
 	for i := range r.all {
 		a := &r.all[i]
-		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.isLonger || *show == "undecided" && a.isUndecided) {
+		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.isLonger || *show == "undecided" &&
+			a.isUndecided) {
 			t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v\n%s\n%s", a.seed, a.cluster, a.names, a.truths,
 				a.after, a.vantage, slices.Sorted(maps.Keys(r.truths[a.evidence])), a.evidence, a.text)
 		}
@@ -202,7 +205,8 @@ func (r *results) golden() string {
 	keys := slices.SortedFunc(maps.Keys(r.kinds), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	for _, k := range keys {
 		c := r.kinds[k]
-		fmt.Fprintf(&b, "%s, %s: %d right, %d listed of %d causes, %d silent, %d missing, %d wrong\n", k[0], k[1], c.verdicts[right],
+		fmt.Fprintf(&b, "%s, %s: %d right, %d listed of %d causes, %d silent, %d missing, %d wrong\n", k[0], k[1],
+			c.verdicts[right],
 			c.verdicts[listed], c.listed, c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong])
 	}
 	return b.String()
@@ -234,10 +238,12 @@ func (r *results) tables() string {
 	fmt.Fprintf(&b, "%d clusters (`make diagnose SEEDS=%d`), %d answers:\n\n", *seeds, *seeds, r.total.answers())
 	b.WriteString("| vantage | answers | certain and right | list with the truth | list without it | nothing said | certain and wrong |\n")
 	b.WriteString("|---|---|---|---|---|---|---|\n")
-	names := map[string]string{"one": "one daemon", "links": "one daemon that asks over its links", "some": "daemons, some of which are down", "all": "all daemons"}
+	names := map[string]string{"one": "one daemon", "links": "one daemon that asks over its links",
+		"some": "daemons, some of which are down", "all": "all daemons"}
 	for _, v := range vantageNames {
 		if c := r.kinds[[2]string{"", v}]; c != nil {
-			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", names[v], c.answers(), c.verdicts[right], c.verdicts[listed],
+			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", names[v], c.answers(), c.verdicts[right],
+				c.verdicts[listed],
 				c.verdicts[missing], c.verdicts[silent], c.verdicts[wrong])
 		}
 	}

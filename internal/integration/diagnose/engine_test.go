@@ -53,7 +53,8 @@ func (n *node) handshake(rank int) handshake.Config {
 	case cpu:
 		rules = handshake.CPUPeer()
 	}
-	cfg := handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules), MaxWords: 1 << 20}
+	cfg := handshake.Config{Peer: rules, Shape: protocol.CPUShape(), Timing: handshake.DefaultTiming(rules),
+		MaxWords: 1 << 20}
 	if n.kind == standin {
 		cfg.Timing = handshake.DefaultTiming(handshake.SoftwarePeer())
 		cfg.Timing.Ack.First = handshake.DeployedFPGA(uint32(n.rank)).Ack.First
@@ -121,7 +122,8 @@ func (e *engine) tick() {
 func (e *engine) begin(s *step, done func(err error)) {
 	r := &core.Request{Owner: e} // with an owner, it is among those of an Outcome
 	if s.call == 0 {
-		o := core.Operation{Kind: core.OpSend, Peer: s.peer, Tag: s.tag, Comm: s.comm, Buf: fill(s.words), Datatype: s.datatype, Blocking: true}
+		o := core.Operation{Kind: core.OpSend, Peer: s.peer, Tag: s.tag, Comm: s.comm, Buf: fill(s.words),
+			Datatype: s.datatype, Blocking: true}
 		if s.receives {
 			o.Kind, o.Buf = core.OpRecv, make([]byte, protocol.WordLen*s.words)
 		} else if s.sync {
@@ -146,7 +148,8 @@ func (e *engine) begin(s *step, done func(err error)) {
 		members[i] = i
 	}
 	o := &collective.Operation{
-		Call:    coll.Call{Collective: s.call, Rank: e.n.rank, Ranks: ranks, Root: s.peer, Bytes: protocol.WordLen * s.words, Elem: protocol.WordLen},
+		Call: coll.Call{Collective: s.call, Rank: e.n.rank, Ranks: ranks, Root: s.peer,
+			Bytes: protocol.WordLen * s.words, Elem: protocol.WordLen},
 		Members: members, Tag: s.tag, Send: fill(s.words * ranks), Recv: fill(s.words * ranks),
 		Op: op.Sum, Type: op.Int32,
 	}

@@ -65,8 +65,8 @@ func (n *node) callState() string {
 	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, n.c.nodes[s.peer].kind, long, s.datatype, s.tag, s.comm)
 }
 
-// callEvidence is what a node has exchanged with a peer since its call began, in the order of first appearance,
-// with what is repeated marked, and what it had received before.
+// callEvidence lists the types of the packets that a node and a peer have exchanged since the node's call began, in the
+// order of first appearance, with a + for more than one; and whether the node had received packets before.
 func (n *node) callEvidence(peer int) string {
 	p := n.program
 	s := p.current

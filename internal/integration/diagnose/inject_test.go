@@ -307,7 +307,8 @@ func ofPrograms() (list []injection) {
 		if c.nodes[rank].kind.ours() {
 			return truth{}, false
 		}
-		change(c, rank, func(s *step) bool { return message(s) && s.receives }, func(s *step) { s.words += 1 + c.rng.IntN(400) })
+		change(c, rank, func(s *step) bool { return message(s) && s.receives },
+			func(s *step) { s.words += 1 + c.rng.IntN(400) })
 		return truth{fault: faultCount, rank: rank, other: -1}, true
 	})
 	add("tag", func(c *cluster) (truth, bool) {
@@ -467,7 +468,8 @@ func ofProcesses() (list []injection) {
 		n.kill()
 		n.c.after(time.Duration(1+n.c.rng.IntN(600))*time.Millisecond, n.restart)
 	}, faultRestarted, every)
-	add("kernel fails", func(n *node) { n.program.ended, n.program.failed = true, errRefused }, faultRole, func(n *node) bool { return n.kind == standin })
+	add("kernel fails", func(n *node) { n.program.ended, n.program.failed = true, errRefused }, faultRole,
+		func(n *node) bool { return n.kind == standin })
 	add("buffer full", func(n *node) { n.deaf = true }, faultBuffer, every)
 	list = append(list, injection{"never started", func(c *cluster) (truth, bool) {
 		n := c.nodes[c.rng.IntN(len(c.nodes))]

@@ -162,7 +162,8 @@ var patterns = []pattern{
 	{name: "collective calls", extended: true, round: func(ranks, rank, words, round int) []step {
 		root := round % ranks
 		return []step{
-			{call: coll.Barrier}, {call: coll.Bcast, peer: root, words: words}, {call: coll.Allreduce, words: words}, {call: coll.Reduce, peer: root, words: words},
+			{call: coll.Barrier}, {call: coll.Bcast, peer: root, words: words}, {call: coll.Allreduce,
+				words: words}, {call: coll.Reduce, peer: root, words: words},
 		}
 	}},
 }

@@ -85,7 +85,8 @@ func simulate(seed uint64) (answers []answer) {
 			evidence[i] = c.evidence(v.ranks)
 		}
 		for i, v := range vantages {
-			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after, evidence: evidence[i]}
+			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after,
+				evidence: evidence[i]}
 			if c.score(&a, v) {
 				answers = append(answers, a)
 			}
@@ -98,7 +99,8 @@ func simulate(seed uint64) (answers []answer) {
 				continue
 			}
 			v := c.asking(n)
-			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after, evidence: c.evidence(v.ranks)}
+			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after,
+				evidence: c.evidence(v.ranks)}
 			if c.score(&a, v) {
 				answers = append(answers, a)
 			}
@@ -167,7 +169,10 @@ func (c *cluster) score(a *answer, v vantage) bool {
 			is = wrong
 		case slices.ContainsFunc(truths, func(t truth) bool { return t.fault == faultUnnamed }): // no list has it
 			is = listed
-		case slices.ContainsFunc(f.Possible, func(p diagnosis.Possibility) bool { return c.matches(truths, string(p.Cause), p.Rank, p.Peer) }):
+		case slices.ContainsFunc(f.Possible, func(p diagnosis.Possibility) bool {
+			return c.matches(truths, string(p.Cause),
+				p.Rank, p.Peer)
+		}):
 			is = listed
 			a.said = max(a.said, len(f.Possible), 1)
 		default:
@@ -200,20 +205,21 @@ func (c *cluster) consequences(v vantage) (list []truth) {
 
 // accepted are the causes by which a diagnosis names a fault.
 var accepted = map[fault][]string{
-	faultLost:       {diagnosis.LostPacket, diagnosis.Blocked},
-	faultLosing:     {diagnosis.LostPacket, diagnosis.Blocked},
-	faultBlocked:    {diagnosis.Blocked, diagnosis.LostPacket},
-	faultCut:        {diagnosis.Blocked, diagnosis.LostPacket},
-	faultCopy:       {diagnosis.DeadEnd},
-	faultDelay:      {diagnosis.LostPacket, diagnosis.Blocked},
-	faultMap:        {diagnosis.WrongAddress},
-	faultNAT:        {diagnosis.WrongAddress, diagnosis.Blocked, diagnosis.LostPacket},
-	faultProfile:    {diagnosis.WrongProfile},
-	faultDatatype:   {diagnosis.Datatype, diagnosis.OtherCall},
-	faultCount:      {diagnosis.Count, diagnosis.OtherCall},
-	faultTag:        {diagnosis.Tag, diagnosis.OtherCall},
-	faultComm:       {diagnosis.Communicator, diagnosis.OtherCall},
-	faultOrder:      {diagnosis.CallOrder, diagnosis.Cycle, diagnosis.Computes, diagnosis.OtherCall, diagnosis.KernelWaits},
+	faultLost:     {diagnosis.LostPacket, diagnosis.Blocked},
+	faultLosing:   {diagnosis.LostPacket, diagnosis.Blocked},
+	faultBlocked:  {diagnosis.Blocked, diagnosis.LostPacket},
+	faultCut:      {diagnosis.Blocked, diagnosis.LostPacket},
+	faultCopy:     {diagnosis.DeadEnd},
+	faultDelay:    {diagnosis.LostPacket, diagnosis.Blocked},
+	faultMap:      {diagnosis.WrongAddress},
+	faultNAT:      {diagnosis.WrongAddress, diagnosis.Blocked, diagnosis.LostPacket},
+	faultProfile:  {diagnosis.WrongProfile},
+	faultDatatype: {diagnosis.Datatype, diagnosis.OtherCall},
+	faultCount:    {diagnosis.Count, diagnosis.OtherCall},
+	faultTag:      {diagnosis.Tag, diagnosis.OtherCall},
+	faultComm:     {diagnosis.Communicator, diagnosis.OtherCall},
+	faultOrder: {diagnosis.CallOrder, diagnosis.Cycle, diagnosis.Computes, diagnosis.OtherCall,
+		diagnosis.KernelWaits},
 	faultRoot:       {diagnosis.Root, diagnosis.OtherCall},
 	faultCall:       {diagnosis.CallOrder, diagnosis.OtherCall},
 	faultCycle:      {diagnosis.Cycle, diagnosis.OtherCall, diagnosis.KernelWaits},

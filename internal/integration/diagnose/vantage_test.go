@@ -20,7 +20,8 @@ func pid(rank int) int { return 1000 + rank }
 func (e *engine) state() *state.Rank {
 	n := e.n
 	e.core.Begin(e.now())
-	s := &state.Rank{RankInfo: state.RankInfo{Rank: n.rank, Role: state.RoleHost, Address: n.address.String()}, Engine: e.core.Snapshot()}
+	s := &state.Rank{RankInfo: state.RankInfo{Rank: n.rank, Role: state.RoleHost, Address: n.address.String()},
+		Engine: e.core.Snapshot()}
 	e.core.End().Clear()
 	s.Engine.Uptime -= time.Second.Seconds() // its clock began before it
 	s.Engine.Describe()
@@ -37,7 +38,8 @@ func (e *engine) state() *state.Rank {
 			}
 		}
 	case !n.program.ended || n.c.kind.job:
-		s.Attached = []state.Program{{PID: pid(n.rank), Stopped: n.program.stopped, Seconds: (n.c.now - n.program.began).Seconds()}}
+		s.Attached = []state.Program{{PID: pid(n.rank), Stopped: n.program.stopped,
+			Seconds: (n.c.now - n.program.began).Seconds()}}
 	}
 	return s
 }
@@ -102,7 +104,8 @@ func (c *cluster) source(group []*node) diagnosis.Source {
 		}
 		s.Ranks = append(s.Ranks, *n.driver.(*engine).state())
 		if f := n.program.failed; f != nil && !c.kind.job {
-			failure := state.Failure{Time: began.Add(n.program.failedAt - time.Second), Rank: n.rank, Operation: state.OperationReceive, Reason: f.Error(), Count: 1}
+			failure := state.Failure{Time: began.Add(n.program.failedAt - time.Second), Rank: n.rank,
+				Operation: state.OperationReceive, Reason: f.Error(), Count: 1}
 			s.Failures = append(s.Failures, failure)
 		}
 	}

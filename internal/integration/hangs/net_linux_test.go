@@ -90,7 +90,8 @@ func TestFirewall(t *testing.T) {
 		{"extended", extendedUDP, "10.9.1.2", false, [2]program{allreduces(1), allreduces(1)},
 			want{diagnosis.Blocked, 1, 0, "Allreduce", "from 10.9.1.2", "have never arrived"}},
 		{"later", extendedUDP, "10.9.0.1", true, [2]program{sends(1, 1, long), receives(0, 1, long)},
-			want{diagnosis.Blocked, 0, 1, "", "look for drops", "either packets from rank 0 do not arrive at rank 1, or the path"}},
+			want{diagnosis.Blocked, 0, 1, "", "look for drops",
+				"either packets from rank 0 do not arrive at rank 1, or the path"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHosts(t)
@@ -294,5 +295,6 @@ func TestMTU(t *testing.T) {
 	c.start(h.two, text, 1)
 	c.run(0, sends(1, 0, 5000))
 	c.run(1, receives(0, 0, 5000))
-	c.explained(want{diagnosis.PacketDropped, 1, 0, "", "compare the MTU", "of which the likeliest is that rank 1 cannot use DATA of rank 0: unexpected_payload"})
+	c.explained(want{diagnosis.PacketDropped, 1, 0, "", "compare the MTU",
+		"of which the likeliest is that rank 1 cannot use DATA of rank 0: unexpected_payload"})
 }

@@ -84,7 +84,8 @@ func TestPage(t *testing.T) {
 		link := fmt.Sprintf("#finding-%d a[href='#packet-%d']", i+1, f.Packets[0])
 		browsertest.Eval[bool](p.Tab, fmt.Sprintf(`(document.querySelector("%s").click(), true)`, link))
 		browsertest.Run(p.Tab, chromedp.Poll[bool](`document.querySelector('.steps tr.on') !== null`))
-		if got := p.text(".steps tr.on"); !strings.HasPrefix(got, fmt.Sprint(f.Packets[0], "\t")) || !strings.Contains(got, "delivered twice") {
+		if got := p.text(".steps tr.on"); !strings.HasPrefix(got, fmt.Sprint(f.Packets[0], "\t")) || !strings.Contains(got,
+			"delivered twice") {
 			t.Errorf("the link to packet %d shows the row %q", f.Packets[0], got)
 		}
 		p.Quiet()

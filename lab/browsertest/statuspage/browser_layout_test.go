@@ -78,7 +78,8 @@ func TestFoldedFailures(t *testing.T) {
 	p.until(`document.querySelector('#failures details').open`)
 	m.Change(func(s *state.Status) { s.Failures = failures(4) })
 	p.until(`document.querySelector('#failures').innerText.includes('4 times')`)
-	if !browsertest.Eval[bool](p.Tab, `document.querySelector('#failures details').open && document.activeElement.tagName === 'SUMMARY'`) {
+	if !browsertest.Eval[bool](p.Tab,
+		`document.querySelector('#failures details').open && document.activeElement.tagName === 'SUMMARY'`) {
 		t.Error("another failure folds those that were unfolded")
 	}
 	if n := browsertest.Eval[int](p.Tab, `document.querySelectorAll('#failures details li').length`); n != 3 {
