@@ -177,6 +177,14 @@ func TestLines(t *testing.T) {
 			}
 		}
 	}
+	for e := state.EventNone + 1; int(e) < state.NumEvents; e++ {
+		o, logs, _ := fakeObserver(zapcore.DebugLevel)
+		o.Noted(0, 2, mpe.Note{Event: e})
+		o.drain()
+		if got := logs.TakeAll(); len(got) != 1 || got[0].Message == "" {
+			t.Errorf("event %v has no message in eventText: %+v", e, got)
+		}
+	}
 }
 
 // TestProgramsThatComeAndGo: a program that connects and goes in a loop gets a line a

@@ -228,4 +228,5 @@ var eventText = [state.NumEvents]string{
 	state.EventCreditExhausted: "message credit exhausted",
 	state.EventEagerExhausted:  "eager credit exhausted, message sent by rendezvous",
 	state.EventRefused:         "message of the peer refused: longer than the limits allow",
+	state.EventBlackHole:       "path no longer carries long packets",
 }
