@@ -132,7 +132,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	near.observer.Noted(0, 1, mpe.Note{Event: state.EventUnreachable}) // as the engine does, without its time
 	near.log.waitFor(t, "record of a failure written")
 	f := near.recentFailures()[0]
-	if f.Operation != state.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 is not running or cannot be reached") {
+	if f.Operation != state.OperationConnection || f.Record == "" || !strings.Contains(f.Reason, "rank 1 does not answer") {
 		t.Fatalf("%+v", f)
 	}
 	src, err := capture.Options{}.OpenFile(f.Record)

@@ -37,7 +37,6 @@ const (
 	NetworkError    = "network_error"
 	NeverHeard      = "never_heard"
 	Blocked         = "packets_blocked"
-	HalfOpen        = "half_open_tcp"
 	Datatype        = "int_against_float"
 	Tag             = "tag_mismatch"
 	Communicator    = "communicator_mismatch"
@@ -88,7 +87,6 @@ var Causes = []Cause{
 	{Tag, "different tags", func(v *view, e *edge) (proof, bool) { return v.findMatching(e, true) }},
 
 	{ID: NeverHeard, Title: "no packet was ever received from it"},
-	{ID: HalfOpen, Title: "half-open TCP connection"},
 	{ID: Blocked, Title: "packets do not arrive"},
 	{ID: LostAck, Title: "lost ACK"},
 	{ID: LostPacket, Title: "lost packet"},
@@ -102,7 +100,7 @@ var Causes = []Cause{
 	{ID: CallFailed, Title: "its last call has failed"},
 	{ID: Computes, Title: "program computes"},
 	{ID: KernelWaits, Title: "kernel waits for work"},
-	{ID: NothingSent, Title: "has sent nothing"},
+	{ID: NothingSent, Title: "nothing comes from it"},
 	{ID: NoReceive, Title: "has posted no receive"},
 	{ID: AnySourceUnmet, Title: "no rank has sent"},
 	{ID: WaitsElsewhere, Title: "waits in another call"},

@@ -161,7 +161,7 @@ func TestCauses(t *testing.T) {
 		"program holds":     {status(2, host(0, peer(1, receiving(9))), program), RoleHolds, 1, "the program of stand-in 1 exchanges no messages: program ./role has made no call for 5s", "mpe_interface.md"},
 		"kernel waits":      {status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9)))), KernelWaits, 1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard, fpga))), NeverHeard, 1, "no packet has ever come from rank 1 at 10.0.0.2:2718", "the FPGA at 10.0.0.2:2718 runs its role"},
-		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) { p.PacketsOut = state.PacketCounts{} })))), NothingSent, 1, "rank 1 has sent nothing", "--daemons http://10.0.0.2:9627"},
+		"nothing sent":      {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) { p.PacketsOut = state.PacketCounts{} })))), NothingSent, 1, "nothing has come from rank 1", "--daemons http://10.0.0.2:9627"},
 		"not asked": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
 			extended(state.Extended{PeerSession: 5})))), StateUnknown, 1, "what rank 1 waits for is not known here", "zrlctl why --daemons http://10.0.0.2:9627"},
 		"silent": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.Heard = new(9.0) }),

@@ -272,8 +272,7 @@ func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 	if heard(knows) {
 		since = "have not arrived since"
 	}
-	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: a firewall or a route between "+
-		"%s and %s drops them",
+	why := fmt.Sprintf("both ranks run, and packets from rank %d to rank %d %s: they are lost between %s and %s",
 		sender, receiver, since, v.address(sender), v.address(receiver))
 	evidence := []string{
 		fmt.Sprintf("rank %d has sent %s", sender, packetsOut(v.about(sender, receiver))), lastHeardBy(receiver, knows),
@@ -283,10 +282,11 @@ func (v *view) blocked(sender, receiver int, knows *state.Peer) proof {
 		evidence = append(evidence, fmt.Sprintf("rank %d has dropped packets from %s, which is not in its rank "+
 			"map, the last %s ago", receiver, d.From, words.Duration(d.Seconds)))
 	}
-	return proof{
-		why: why, evidence: evidence,
-		rank: &sender,
-		step: fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list "+
-			"ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver),
+	step := fmt.Sprintf("allow UDP and TCP port 2718 from %s in the firewall of the host of rank %d (nft list "+
+		"ruleset), and check the routes in both directions", hostOf(v.address(sender)), receiver)
+	if heard(knows) && knows.Transport == state.TransportTCP {
+		step += fmt.Sprintf("; a firewall between them may have forgotten the TCP connection: restart rank %d if it does "+
+			"not reconnect", sender)
 	}
+	return proof{why: why, evidence: evidence, rank: &sender, step: step}
 }

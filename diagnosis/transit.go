@@ -244,18 +244,10 @@ func (l *link) lost(s side, packet protocol.Type, seconds float64, long bool) *F
 		}
 		return l.open(LostPacket, lost)
 	}
-	p := l.v.blocked(s.rank, s.other, s.hears)
-	if heard(s.hears) && s.hears.Transport == state.TransportTCP {
-		p.why = fmt.Sprintf("the TCP connection between ranks %d and %d is half-open: what rank %d sends does not "+
-			"arrive at rank %d", l.e.from, l.e.to, s.rank, s.other)
-		p.step = fmt.Sprintf("check the firewalls between %s and %s for connections that they have forgotten (TCP port "+
-			"2718), and restart rank %d if it does not reconnect", l.v.address(s.rank), l.v.address(s.other), s.rank)
-		return l.v.certainly(l.e, HalfOpen, p)
-	}
 	if long { // shorter ones may not have been sent since
 		return l.tooLong(s, doNotArrive(s.rank, s.other))
 	}
-	return l.v.certainly(l.e, Blocked, p)
+	return l.v.certainly(l.e, Blocked, l.v.blocked(s.rank, s.other, s.hears))
 }
 
 // tooLong explains a wait by what is left if the packets that are missing are long: the path may carry shorter ones
@@ -333,10 +325,9 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 			continue
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
-			again := s.hears.Events[state.EventSessionChanged] > 0 || s.hears.Received > s.sends.Sent+uint64(s.unended())+1
-			if again && v.isYounger(s.rank, s.other) { // earlier programs are nobody's concern
+			if s.hasForgotten() && v.isYounger(s.rank, s.other) { // earlier programs are nobody's concern
 				list = append(list, possibility(infer.Restarted, s.rank, s.other, "rank %d began again after rank %d had "+
-					"received %s of it", s.rank, s.other, words.Plural(int(s.hears.Received), "message")))
+					"exchanged messages with it", s.rank, s.other))
 			}
 		}
 	}
@@ -375,11 +366,19 @@ func (v *view) oneCall(path []*edge) (list []Possibility) {
 	return list
 }
 
-// unended is how many messages of the side have not ended.
-func (s side) unended() int {
-	n := s.sends.QueuedSends
-	if x := s.sends.Extended; x != nil {
-		n += x.Begun + x.Queued
+// hasForgotten reports whether the other end has exchanged messages with the rank of which the rank knows nothing.
+func (s side) hasForgotten() bool {
+	own, other := s.sends, s.hears
+	known := own.Received + own.Failed + uint64(own.Unexpected)
+	if w := own.Receiving; w != nil && w.State != handshake.WaitRequest { // it may be acknowledged
+		known++
 	}
-	return n
+	sent := own.Sent + own.Failed
+	if w := own.Sending; w != nil && w.State != handshake.WaitClear && w.State != handshake.Held {
+		sent++
+	}
+	if x := own.Extended; x != nil {
+		sent += uint64(x.Begun)
+	}
+	return other.Events[state.EventSessionChanged] > 0 || other.Received > sent || other.Sent > known
 }

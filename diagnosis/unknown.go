@@ -71,7 +71,7 @@ func (v *view) lead(symptom string, e *edge) string {
 		if heard(e.peer) {
 			return fmt.Sprintf("rank %d has not asked to send", e.to)
 		}
-		return fmt.Sprintf("rank %d has sent nothing", e.to)
+		return fmt.Sprintf("nothing has come from rank %d", e.to)
 	case StateUnknown:
 		if reason := v.reasons[e.to]; reason != "" {
 			return fmt.Sprintf("what rank %d waits for is not known here: %s", e.to, reason)

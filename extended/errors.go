@@ -83,8 +83,8 @@ func (e *TimeoutError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("%s: rank %d cannot be reached: %s; %s", e.describe(e.Elapsed), e.Remote, e.Reason, end)
 	}
-	return fmt.Sprintf("%s: rank %d has been silent for %v, so it is not running or cannot be reached; %s",
-		e.describe(e.Elapsed), e.Remote, e.Silent.Round(time.Microsecond), end)
+	return fmt.Sprintf("%s: rank %d has not answered for %v; %s", e.describe(e.Elapsed), e.Remote,
+		e.Silent.Round(time.Microsecond), end)
 }
 
 // Is makes errors.Is(err, ErrTimeout) true.

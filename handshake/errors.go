@@ -176,7 +176,7 @@ func (e *TimeoutError) Error() string {
 	}
 	switch e.State {
 	case WaitClear:
-		s += fmt.Sprintf(": rank %d has not posted the matching receive, is not running, or does not know our address as rank %d", e.Remote, e.Local)
+		s += fmt.Sprintf(": rank %d has not cleared the message, or packets between the two ranks are lost", e.Remote)
 	case WaitAck:
 		if !e.Silent {
 			return s + fmt.Sprintf(": the message may or may not have arrived, or rank %d was restarted", e.Remote)

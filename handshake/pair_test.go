@@ -243,7 +243,7 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 		want string
 	}{
 		{"clear", func(b *bench) *simOp { return b.postSend(pattern(1, 1)) },
-			"rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times): rank 3 has not posted the matching receive, is not running, or does not know our address as rank 0"},
+			"rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times): rank 3 has not cleared the message, or packets between the two ranks are lost"},
 		{"data", func(b *bench) *simOp { op := b.postRecv(1); b.at(0).gets(sreq, sInt, nil); return op },
 			"rank 0 waited 10s in WAIT_DATA for DATA from rank 3 (retransmitted 2 times): it asked to send, was cleared, and then sent nothing. If the SEND_REQUEST was a late duplicate, rank 3 is in no send; if it is an FPGA and does not go on, restart its role"},
 		{"ack of a fragmented message", func(b *bench) *simOp {
@@ -284,7 +284,7 @@ func TestFirstDeadline(t *testing.T) {
 		tt.meanwhile(b.at(29 * time.Second))
 		b.at(time.Hour)
 		const want = "rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times), from which no packet has ever come: " +
-			"rank 3 has not posted the matching receive, is not running, or does not know our address as rank 0"
+			"rank 3 has not cleared the message, or packets between the two ranks are lost"
 		switch {
 		case !tt.ends && op.err != nil:
 			t.Errorf("%s: %v", tt.name, op.err)

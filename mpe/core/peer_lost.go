@@ -28,7 +28,7 @@ var lostTexts = [state.NumEvents]string{
 	state.EventSessionChanged: "was restarted, or had declared us unreachable",
 	state.EventClosedByPeer:   "shut down",
 	state.EventProcessEnded:   "is gone, its process has ended",
-	state.EventUnreachable:    "is not running or cannot be reached",
+	state.EventUnreachable:    "does not answer",
 }
 
 // Error says what became of the peer, and what to do.

@@ -197,11 +197,9 @@ func (h *HandshakeFacts) silence(w *WaitFacts) string {
 			"give both sides the same profile", w.Remote, h.Profile)
 	case h.Heard || h.Address == "" || w.State == handshake.Held:
 		return ""
-	case w.Send:
-		return fmt.Sprintf("; no packet has ever come from %s: not running, other address, or firewall", h.Address)
 	}
 	s := "; no packet has ever come from " + h.Address
-	if h.AsksOnce {
+	if !w.Send && h.AsksOnce {
 		s += fmt.Sprintf(". If rank %d asked to send before this process started, it asks no more: restart its role "+
 			"or program", w.Remote)
 	}
@@ -221,7 +219,7 @@ func (x *ExtendedFacts) text(w *WaitFacts, now handshake.Instant) string {
 	case x.Version != 0:
 		s += "; " + x.otherVersion(w.Remote)
 	default:
-		s += fmt.Sprintf("; rank %d has sent nothing", w.Remote)
+		s += fmt.Sprintf("; no packet has ever come from rank %d", w.Remote)
 	}
 	return s
 }
@@ -256,8 +254,8 @@ func (x *ExtendedFacts) send(w *WaitFacts, now handshake.Instant) string {
 		return fmt.Sprintf("rank %d %s an answer from rank %d: %s", st.Local, waitsFor, st.Remote,
 			x.otherVersion(st.Remote))
 	case !x.Connected:
-		return fmt.Sprintf("rank %d %s an answer from rank %d: it is not running, or not at its address, or not "+
-			"configured for profile extended", st.Local, waitsFor, st.Remote)
+		return fmt.Sprintf("rank %d %s an answer from rank %d; no packet has ever come from it", st.Local, waitsFor,
+			st.Remote)
 	case x.NoCredit:
 		return fmt.Sprintf("rank %d %s: as many of its messages as rank %d allows wait there for receives", st.Local,
 			holds, st.Remote)

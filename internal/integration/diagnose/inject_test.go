@@ -62,9 +62,12 @@ type injection struct {
 	arm func(c *cluster) (truth, bool)
 }
 
-// when draws the time at which something goes wrong.
+// when draws the time at which something goes wrong: in a quarter of the runs from the beginning.
 func (c *cluster) when() time.Duration {
-	return time.Second + time.Duration(20+c.rng.IntN(200))*time.Millisecond
+	if c.rng.IntN(4) == 0 {
+		return c.now
+	}
+	return c.now + time.Duration(20+c.rng.IntN(200))*time.Millisecond
 }
 
 // pair draws two ranks that exchange messages.
@@ -154,16 +157,6 @@ func injections() (list []injection) {
 		})
 		return truth{fault: faultCut, rank: a, other: b}, true
 	})
-	add("blocked from the beginning", func(c *cluster) (truth, bool) {
-		from, to := direction(c, c.rng.IntN(2) == 0)
-		c.fates = append(c.fates, func(d *datagram) {
-			if c.between(d, from, to) {
-				d.lost = true
-				c.shows()
-			}
-		})
-		return truth{fault: faultBlocked, rank: from, other: to}, true
-	})
 	add("packet delayed", func(c *cluster) (truth, bool) {
 		a, b := direction(c, c.rng.IntN(2) == 0)
 		at, done := c.when(), false
@@ -203,7 +196,7 @@ func injections() (list []injection) {
 	})
 	add("address translated", func(c *cluster) (truth, bool) {
 		a, b := direction(c, c.rng.IntN(2) == 0)
-		at := []time.Duration{0, c.when()}[c.rng.IntN(2)]
+		at := c.when()
 		c.fates = append(c.fates, func(d *datagram) {
 			if c.now >= at && c.between(d, a, b) {
 				d.from = netip.MustParseAddrPort("10.9.9.9:40000")
@@ -223,7 +216,7 @@ func injections() (list []injection) {
 	})
 	add("path MTU", func(c *cluster) (truth, bool) {
 		a, b := direction(c, c.rng.IntN(2) == 0)
-		at := []time.Duration{0, c.when()}[c.rng.IntN(2)]
+		at := c.when()
 		c.fates = append(c.fates, func(d *datagram) {
 			if c.now >= at && c.between(d, a, b) && len(d.bytes) > 600 {
 				d.lost = true
@@ -384,13 +377,14 @@ func ofPrograms() (list []injection) {
 				if len(c.nodes) < size {
 					return truth{}, false
 				}
+				first := []int{0, 8, 8, 8}[c.rng.IntN(4)]
 				for rank := range size {
 					to := (rank + 1) % size
-					at, done := 8+rank, false
+					at, done := first, false
 					p := c.nodes[rank].program
 					round := p.round
 					p.round = func(i int) []step {
-						if i < at-rank || done {
+						if i < at || done {
 							return round(i)
 						}
 						done = true
@@ -411,6 +405,18 @@ func ofPrograms() (list []injection) {
 	add("computes", func(c *cluster) (truth, bool) {
 		rank := any(c)
 		change(c, rank, func(s *step) bool { return true }, func(s *step) { *s = step{computes: forever} })
+		return truth{fault: faultComputes, rank: rank, other: -1}, true
+	})
+	add("computes before it waits for its send", func(c *cluster) (truth, bool) {
+		rank := any(c)
+		p := c.nodes[rank].program
+		if !c.nodes[rank].kind.ours() {
+			return truth{}, false
+		}
+		change(c, rank, func(s *step) bool { return message(s) && !s.receives }, func(s *step) {
+			s.background = true
+			p.calls = []step{{computes: forever}}
+		})
 		return truth{fault: faultComputes, rank: rank, other: -1}, true
 	})
 	add("program ends", func(c *cluster) (truth, bool) {

@@ -11,14 +11,16 @@ import (
 type step struct {
 	receives bool
 	sync     bool
-	peer     int // or the root
-	words    int
-	tag      int
-	comm     uint32
-	datatype protocol.Datatype
-	call     coll.Collective
-	computes time.Duration
-	ends     bool
+	// background: the program goes on before the message has ended.
+	background bool
+	peer       int // or the root
+	words      int
+	tag        int
+	comm       uint32
+	datatype   protocol.Datatype
+	call       coll.Collective
+	computes   time.Duration
+	ends       bool
 }
 
 // program is what a node runs: rounds of calls, each of which blocks.
@@ -84,6 +86,11 @@ func (p *program) next() {
 	case s.call != 0:
 		p.numbers++
 		s.tag = p.numbers
+	}
+	if s.background {
+		p.node.begin(&s, func(error) {})
+		p.next()
+		return
 	}
 	p.current, p.since = &s, p.node.c.now
 	p.node.begin(&s, func(err error) {

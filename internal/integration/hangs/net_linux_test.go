@@ -212,7 +212,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 	h.blocks("10.9.0.1")
 	exchange(long)
-	explained(t, want{diagnosis.HalfOpen, 0, 1, "", "restart rank 0", "what rank 0 sends does not arrive at rank 1"}, ask)
+	explained(t, want{diagnosis.Blocked, 0, 1, "", "restart rank 0", "packets from rank 0 to rank 1 have not arrived since"}, ask)
 
 }
 
