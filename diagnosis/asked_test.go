@@ -62,6 +62,20 @@ func TestAsked(t *testing.T) {
 	}
 }
 
+// TestUnanswered: an engine that does not answer a question is silent towards the rank that has asked, and no other.
+func TestUnanswered(t *testing.T) {
+	quiet := with(func(p *state.Peer) { p.Heard = new(9.0) })
+	for by, cause := range []string{Silent, StateUnknown} {
+		by *= 2
+		asked := []state.Asked{{Rank: 1, By: by, Reason: mpe.ErrNoReport.Error(), Unanswered: true}}
+		waits := host(0, peer(1, receiving(9), extended(state.Extended{PeerSession: 1}), quiet))
+		d := Of([]Source{{Status: status(3, waits), Asked: asked}}, After)
+		if len(d.Findings) != 1 || d.Findings[0].Cause != cause {
+			t.Errorf("rank %d has asked: %s", by, d.Text())
+		}
+	}
+}
+
 // TestAskedWithoutWaits: ranks that have not answered are named also if none waits for them, but not without bound; deployed nodes are not.
 func TestAskedWithoutWaits(t *testing.T) {
 	const size = maxUnknown + 10

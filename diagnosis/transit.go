@@ -99,6 +99,7 @@ func (l *link) failed() *Finding {
 			list = append(list, possibility(infer.Blocked, lost.rank, lost.other, "packets from rank %d to rank %d did not "+
 				"arrive, until rank %d gave rank %d up and dropped its messages", lost.rank, lost.other, s.rank, s.other))
 		}
+		list = append(list, mtuOf(s))
 	}
 	if list == nil {
 		return nil

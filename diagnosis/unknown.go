@@ -129,7 +129,7 @@ func (v *view) observation(e *edge) *infer.Observation {
 	}
 	if x := p.Extended; x != nil {
 		o.Long = o.Long || x.InFlight > 0
-		unanswered := v.unanswered[e.to] && (p.Heard == nil || *p.Heard > askTime)
+		unanswered := v.unanswered[[2]int{e.from, e.to}] && (p.Heard == nil || *p.Heard > askTime)
 		o.Silent = unanswered || x.Stalled >= stalledFor || x.PeerSession == 0 && x.Hellos > 2
 		o.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
 		return o
@@ -218,11 +218,20 @@ func (v *view) otherwise(e *edge) (list []Possibility) {
 	if r.Engine.LastFailed || r.failed != nil {
 		add(CallFailed, "goes on, or has ended, although a call of it has failed")
 	}
-	for _, o := range v.out[e.to] {
-		if !v.old(o) {
-			add(infer.Waits, "waits itself, in another call")
-			break
+	late := map[int]bool{}
+	for _, o := range v.out[e.to] { // what it waits for may come late each time
+		if v.old(o) || o.to == AnyRank || late[o.to] {
+			continue
 		}
+		if len(late) == 0 {
+			add(infer.Waits, "waits itself, in another call")
+		}
+		late[o.to] = true
+		list = append(list, possibility(infer.Lost, o.to, e.to, "packets between ranks %d and %d are lost, or late",
+			min(o.to, e.to), max(o.to, e.to)))
+	}
+	if up := r.Engine.Uptime; up > 0 && up < e.seconds+settled {
+		list = append(list, possibility(infer.Restarted, e.to, e.from, "rank %d was started %s ago", e.to, words.Duration(up)))
 	}
 	if e.deferred != nil {
 		list = append(list, goneOn(e))

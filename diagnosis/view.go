@@ -19,8 +19,8 @@ type view struct {
 	hosts map[netip.Addr]string // the job
 	// reasons are why ranks that were asked over links have not answered, and askErr why they were not asked, or nil.
 	reasons map[int]string
-	// unanswered are those to which the question was sent, and whose engines have not answered.
-	unanswered map[int]bool
+	// unanswered are pairs of a rank that has sent the question, and one whose engine has not answered it.
+	unanswered map[[2]int]bool
 	askErr     error
 	edges      []*edge
 	// out are the edges of each rank that waits.
@@ -53,7 +53,7 @@ type silentRank struct {
 const slack = 0.1
 
 func newView(sources []Source, after float64) *view {
-	v := &view{ranks: map[int]*rankState{}, reasons: map[int]string{}, unanswered: map[int]bool{},
+	v := &view{ranks: map[int]*rankState{}, reasons: map[int]string{}, unanswered: map[[2]int]bool{},
 		silent: map[int]silentRank{}, hosts: map[netip.Addr]string{}, out: map[int][]*edge{}, after: after, slack: slack}
 	for _, src := range sources {
 		if src.Status != nil {
@@ -146,7 +146,7 @@ func (v *view) addAsked(asked []state.Asked) {
 		switch r := a.Report; {
 		case v.ranks[a.Rank] != nil || a.Rank < 0 || a.Rank >= len(v.members):
 		case r == nil:
-			v.reasons[a.Rank], v.unanswered[a.Rank] = a.Reason, a.Unanswered
+			v.reasons[a.Rank], v.unanswered[[2]int{a.By, a.Rank}] = a.Reason, a.Unanswered
 		default:
 			v.add(&state.Status{Cluster: v.members, Ranks: []state.Rank{*r.State()}})
 			v.ranks[a.Rank].cutShort = r.CutShort

@@ -136,6 +136,25 @@ func TestCountersOfWaits(t *testing.T) {
 	})
 }
 
+// TestSendBehindReturned: sends whose calls have returned do not hide one in a snapshot whose call waits.
+func TestSendBehindReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newExtended(t, 2, nil)
+		defer c.close()
+		exchange(t, c, make([]byte, 4))
+		c.net.Hook(func(_, _ int, _ []byte) []time.Duration { return nil })
+		e := c.engines[0]
+		for e.Snapshot().Peers[0].Extended.Queued == 0 { // until the window is full
+			start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4), Blocking: true})
+			time.Sleep(time.Millisecond)
+		}
+		p := e.Snapshot().Peers[0]
+		if w := p.Sending; w.Cancelled || w.State != handshake.Held || p.QueuedSends != p.Extended.Begun {
+			t.Errorf("%+v, %d sends queued, %d begun", w, p.QueuedSends, p.Extended.Begun)
+		}
+	})
+}
+
 func TestCountersOfTimeOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.CPUPeer(), func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })

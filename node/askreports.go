@@ -22,7 +22,7 @@ func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.Asked {
 	reports, err := r.Engine.AskReports(ctx, ranks)
 	for i, rank := range ranks {
 		a := &asked[i]
-		a.Rank = rank
+		a.Rank, a.By = rank, r.Self.Rank
 		if err == nil {
 			if reports[i].Err == nil {
 				a.Report, reports[i].Err = state.DecodePublic(reports[i].Report, rank, len(r.Config.Ranks))

@@ -160,7 +160,7 @@ ranks:
 	// It asks the ranks that are not on this host, over the links that can.
 	reports := query.Request{Kind: query.Reports, Rank: 2}
 	asked, err := query.Get[state.Reports](ctx, list[0].Handle, reports)
-	if err != nil || !reflect.DeepEqual(asked.Asked, []state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error()}}) {
+	if err != nil || !reflect.DeepEqual(asked.Asked, []state.Asked{{Rank: 1, Reason: mpe.ErrNotExtended.Error(), By: 2}}) {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	reports.Rank = 1

@@ -45,13 +45,16 @@ func (e *Core) Snapshot() state.Engine {
 	return s
 }
 
-// keepFirst sets *first to a wait, or counts it if there is one already.
+// keepFirst sets *first to a wait, or counts it in *more if there is one already. A send whose call has returned
+// does not hide one whose call waits.
 func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	if *first != nil {
 		if more != nil {
 			*more++
 		}
-		return
+		if !(*first).Cancelled || w.detached() {
+			return
+		}
 	}
 	facts := new(state.WaitFacts)
 	w.collect(e, facts)

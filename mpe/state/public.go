@@ -124,8 +124,9 @@ type Asked struct {
 	Rank   int     `json:"rank"`
 	Report *Public `json:"report,omitempty"`
 	Reason string  `json:"reason,omitempty"`
-	// Unanswered: its engine was asked, and has not answered.
+	// Unanswered: the engine of rank By has asked its engine, which has not answered.
 	Unanswered bool `json:"unanswered,omitempty"`
+	By         int  `json:"by"`
 }
 
 // Reports are the answers of ranks that a rank, or a daemon, has asked for a tool.

@@ -93,7 +93,7 @@ func (w *WaitFacts) Text() string {
 	case w.Detached && w.Discarded:
 		text += ", of a program that has ended"
 	case w.Detached:
-		text += ", for a call that was cancelled"
+		text += ", whose call has returned"
 	}
 	return text
 }

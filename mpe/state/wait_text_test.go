@@ -47,7 +47,7 @@ func TestWaitText(t *testing.T) {
 		{pair(queued, HandshakeFacts{Heard: true, SendDiscarded: true}),
 			"queued behind 1 other, and rank 0 waits for CLEAR_TO_SEND from rank 2, of a program that has ended", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.Detached = true }), "rank 0 waits for CLEAR_TO_SEND from " +
-			"rank 2, for a call that was cancelled", ""},
+			"rank 2, whose call has returned", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.Detached, w.Discarded = true, true }), "rank 0 waits for " +
 			"CLEAR_TO_SEND from rank 2, of a program that has ended", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.Of = true, call }), "rank 0 waits for " +

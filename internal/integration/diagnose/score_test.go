@@ -198,6 +198,8 @@ func (c *cluster) consequences(v vantage) (list []truth) {
 			list = append(list, truth{fault: faultCallFailed, rank: n.rank, other: -1})
 		case !n.gone && p.current != nil && c.now-p.since > waited/2 && !slices.Contains(v.ranks, n.rank):
 			list = append(list, truth{fault: faultWaits, rank: n.rank, other: -1})
+		case !n.gone && !n.stopped && !p.stopped && !p.ended && p.current == nil: // between two calls
+			list = append(list, truth{fault: faultComputes, rank: n.rank, other: -1})
 		}
 	}
 	return list

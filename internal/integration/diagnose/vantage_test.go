@@ -164,7 +164,7 @@ func (c *cluster) asking(n *node) vantage {
 	src := c.source([]*node{n})
 	known := []int{n.rank}
 	for i, rank := range others {
-		a := state.Asked{Rank: rank}
+		a := state.Asked{Rank: rank, By: n.rank}
 		r := q.Reports[i]
 		if r.Err == nil {
 			a.Report, r.Err = state.DecodePublic(r.Report, rank, len(c.nodes))
