@@ -36,6 +36,10 @@ var drawn = []struct {
 		quick("its own tests", "./internal/query", "./node", "./daemon", "./daemon/control"),
 		quick("jobs", "./internal/jobs"), quick("zrlctl", "./cmd/zrlctl"),
 	}},
+	{[]string{"diagnosis/*.go", "diagnosis/infer/*.go"}, []test{
+		quick("its own tests", "./diagnosis", "./diagnosis/infer"), quick("simulated hangs", "./internal/integration/diagnose"),
+		quick("zrlctl", "./cmd/zrlctl"),
+	}},
 	{[]string{"mpi/job/*.go"}, []test{
 		quick("its own tests", "./mpi/job"), quick("the library", "./lib/capi"), quick("examples", "./examples/..."),
 		quick("zrlctl", "./cmd/zrlctl"),
