@@ -45,7 +45,7 @@ func (e *Core) Snapshot() state.Engine {
 	return s
 }
 
-// keepFirst sets *first to a wait, or counts it if there is one already.
+// keepFirst sets *first to the first wait, and counts further ones in *more.
 func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	if *first != nil {
 		if more != nil {
@@ -65,7 +65,7 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	*first = s
 }
 
-// common is the snapshot of what every kind of peer has. Its counters are filled in as well.
+// common returns the part of the snapshot that all profiles share. It also fills in the counters.
 func (p *peer) common(c *state.PeerCounters) state.Peer {
 	p.count(c)
 	s := state.Peer{
