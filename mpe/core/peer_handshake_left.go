@@ -154,7 +154,7 @@ func (l *handshakeLink) programEnded(clean bool) {
 	l.perform(nil)
 }
 
-// leftOpen returns which operation a program that is gone has left open, if any.
+// leftOpen returns the operation that a program which is gone left open, if any.
 func (l *handshakeLink) leftOpen() state.LeftOpen {
 	switch {
 	case l.sending != nil && l.sending.discards:

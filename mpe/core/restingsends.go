@@ -232,7 +232,7 @@ func (q *RestingSends) Pending(n Resting) bool {
 	return ref != 0 && (q.at(ref).state == restWaits || q.at(ref).state == restMoves)
 }
 
-// Forget frees a send that a library left or has reacquired. It reports false if there is none.
+// Forget frees a send that a library left or has reacquired. It reports false if there is no such send.
 func (q *RestingSends) Forget(n Resting) bool {
 	ref := q.ref(n)
 	if ref == 0 {

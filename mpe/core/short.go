@@ -219,7 +219,7 @@ func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 	return nil
 }
 
-// NeedsFlush reports whether the current event has left work for flush.
+// NeedsFlush reports whether the current event requires a flush.
 func (e *Core) NeedsFlush() bool {
 	return len(e.pending.touched) > 0 || len(e.ended) > 0 || e.calls.Pending()
 }
@@ -245,8 +245,8 @@ func (l *extendedLink) deliversShort(a *RxPacket) bool {
 	return true
 }
 
-// receiverOf returns the receive posted for the message of a short header, or nil if there is none or the
-// packet is not the expected one.
+// receiverOf returns the receive posted for the message of a short header. It returns nil if no receive is
+// posted, or if the packet is not the expected one.
 func (l *extendedLink) receiverOf(h *protocol.ShortHeader, length int) *Request {
 	if collective.Internal(h.Comm) || !l.conn.ExpectsShort(h, length) {
 		return nil
