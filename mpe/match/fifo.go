@@ -17,7 +17,8 @@ func (t *table) enter(i uint32, n *node) {
 	}
 }
 
-// join is enter for a key with a FIFO; it reports false if there is none. f may be the head of another key's FIFO.
+// join is enter for a key with a FIFO; it reports false if the key has no FIFO. f may be the head of
+// another key's FIFO.
 func (t *table) join(f head, h uint64, i uint32, n *node) bool {
 	if key := n.key | t.wild; f.n.key|t.wild != key {
 		if f = t.search(f.b, h, key); f.i == 0 {

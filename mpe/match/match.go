@@ -177,7 +177,7 @@ func (m *Matcher[R, M]) Replace(h Handle, msg M) bool {
 }
 
 // UnexpectedAt returns the queued message whose handle has the given Index, and its handle. It reports false
-// if there is none.
+// if no queued message has it.
 func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
 	if index == 0 || index > m.umq.last || m.umq.at(index).seq == 0 {
 		return msg, h, false
