@@ -47,7 +47,7 @@ const (
 	TransportSHM Transport = "shm"
 )
 
-// Profile is the name of a protocol.Profile, possibly one that this version does not know; empty if there is none.
+// Profile is the name of a protocol.Profile, possibly one that this version does not know, or empty.
 type Profile string
 
 // ProfileOf returns the name of a profile.
@@ -59,7 +59,7 @@ type Datatype string
 // DatatypeOf returns the name of a datatype.
 func DatatypeOf(d protocol.Datatype) Datatype { return Datatype(d.String()) }
 
-// CallName is the name of a protocol.Call; empty if there is none.
+// CallName is the name of a protocol.Call, or empty.
 type CallName string
 
 // CallOf returns the name of a call.

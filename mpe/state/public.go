@@ -120,7 +120,7 @@ type PublicExtended struct {
 	Stalled         float64          `json:"stalled_seconds,omitempty"`
 }
 
-// Asked is the result of asking a rank over a link. Report is nil if there is none, for Reason.
+// Asked is the result of asking a rank over a link. If Report is nil, Reason explains why.
 type Asked struct {
 	Rank   int     `json:"rank"`
 	Report *Public `json:"report,omitempty"`

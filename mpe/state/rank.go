@@ -33,7 +33,7 @@ type RankInfo struct {
 	SocketDrops *uint64 `json:"-"`
 	// Offload is the kernel's offload for the socket; nil without a UDP socket.
 	Offload *Offload `json:"offload,omitempty"`
-	// Ring is the size in bytes of the ring to each peer that shares memory with the rank; 0 if there is none.
+	// Ring is the size in bytes of the ring to each peer that shares memory with the rank, or 0.
 	Ring int `json:"shm_ring"`
 	// Shared is the current number of peers that share memory with the rank. SingleCopy is the number of
 	// those whose long messages are copied once, from the sender's memory to the receiver's.
