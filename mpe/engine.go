@@ -62,8 +62,8 @@ type Config struct {
 	// Failed, if not nil, is called by the caller of a failed operation before the operation returns its
 	// error. It may take some time.
 	Failed func()
-	// Report returns the answer to ranks that ask for this rank's report, of at most MaxReport bytes. It may
-	// use the engine. If nil, the questions are not answered.
+	// Report returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport
+	// bytes. It may use the engine. If nil, the questions are not answered.
 	Report func() []byte
 }
 

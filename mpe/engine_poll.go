@@ -19,8 +19,8 @@ const batchSize = 64
 
 // start starts receiving from all transports, or from none if it fails. A caller that waits for a message
 // polls the sources for a while, so that no goroutine has to be woken for it. While no caller polls, the
-// first packet wakes the poller of the process (package progress). A transport that cannot be polled has a
-// goroutine that blocks in its Recv.
+// first packet wakes the poller of the process (package progress). A transport that cannot be polled, or
+// exceeds progress.MaxDrivers, has a goroutine that blocks in its Recv.
 func (e *Engine) start(oversubscribed bool) error {
 	e.group.Init((*owner)(e), oversubscribed)
 	e.placed.sources = make([]*source, e.size)

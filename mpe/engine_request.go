@@ -14,7 +14,7 @@ import (
 type Request struct {
 	core core.Request // the core's part, whose Owner is this request
 
-	e      *Engine     // nil if the request has no waiter
+	e      *Engine     // nil if no caller can wait for the request
 	ended  atomic.Bool // set after all other fields
 	waiter chan<- struct{}
 	then   func() // called when the request ends, or nil

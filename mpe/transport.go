@@ -38,7 +38,7 @@ type Transport interface {
 var ErrTransportClosed = errors.New("transport is closed")
 
 // PollTransport is a Transport that can be polled. Waiting in the kernel costs several microseconds more than
-// polling a few times. An engine never calls Recv of a transport that can be polled.
+// polling a few times. An engine polls up to progress.MaxDrivers such transports, and never calls their Recv.
 type PollTransport interface {
 	Transport
 	// CanPoll reports whether the system has an efficient way to poll and to be woken. Otherwise the other

@@ -43,7 +43,7 @@ type Network struct {
 	ID int
 	// Reliable networks deliver packets once and in order while a connection lasts.
 	Reliable bool
-	// Memory is the memory that the network consists of, or nil.
+	// Memory is set if the network is memory that ranks share.
 	Memory Memory
 	// Places means that the network can place payload in the buffer of a receive.
 	Places bool

@@ -277,8 +277,8 @@ func (e *Core) busy() bool {
 	})
 }
 
-// Drain starts to close the core: new operations are refused, and those that have not begun to transfer data
-// fail.
+// Drain starts to close the core: new operations are refused, and pending ones that have not begun to
+// transfer data fail.
 func (e *Core) Drain() {
 	e.state = draining
 	e.abortQueued(ErrClosed)

@@ -52,7 +52,7 @@ type extendedActions struct {
 	recorded [protocol.ExtHeaderLen]byte
 }
 
-// setExtended makes the peer one of the extended profile, which carries all messages up to a length.
+// setExtended sets up a peer of the extended profile, which carries every message up to a maximum length.
 func (p *peer) setExtended(cfg Peer) {
 	l := &extendedLink{
 		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory, discovers: cfg.Extended.Discover && cfg.Network.Datagrams,

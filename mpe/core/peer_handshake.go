@@ -40,7 +40,7 @@ type handshakeActions struct {
 	reposts []*Request
 }
 
-// setHandshake makes the peer one of the cloudfpga or v0.9 profile.
+// setHandshake sets up a peer of the cloudfpga or v0.9 profile.
 func (p *peer) setHandshake(cfg Peer) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
 	p.link, p.handshake, p.profile, p.longest = l, l, cfg.Handshake.Profile, math.MaxInt64

@@ -226,7 +226,7 @@ func (q *RestingSends) Wake(n Resting) (*Request, *Origin) {
 	return r, s.origin
 }
 
-// Pending reports whether a send that was left has not ended, and is not awake.
+// Pending reports whether a send that was left is incomplete and not awake.
 func (q *RestingSends) Pending(n Resting) bool {
 	ref := q.ref(n)
 	return ref != 0 && (q.at(ref).state == restWaits || q.at(ref).state == restMoves)

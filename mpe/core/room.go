@@ -85,7 +85,7 @@ func (l *extendedLink) refuseUnsure() {
 
 // Sender is the caller of a send that waits for memory at its peer.
 type Sender struct {
-	// Wake is called when the peer may have freed some.
+	// Wake is called when the peer may have freed memory.
 	Wake func()
 	p    *peer
 	// queued is the number of messages that waited to be sent, if that is the reason, or 0.

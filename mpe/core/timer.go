@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// Never is a time that is not reached.
+// Never is a time that is never reached.
 const Never = handshake.Instant(math.MaxInt64)
 
 // tickRetry is the time until the next attempt to act on a deadline that had to wait because received packets
