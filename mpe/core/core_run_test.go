@@ -251,7 +251,7 @@ func (p *port) Fetch(*RxPacket, []byte) bool { return false }
 func (p *port) Get(int, uint64, []byte) bool { return false }
 func (p *port) Invalidate(int, uint64)       {}
 
-// dealWith processes an outcome, with programs for jobs.
+// dealWith processes an outcome, and runs its jobs as programs.
 func (p *port) dealWith(out *Outcome) {
 	for _, wake := range out.Wake {
 		wake()

@@ -38,8 +38,7 @@ func (w *world) ask(t *testing.T, rank int, others ...int) []PeerReport {
 	return q.Reports
 }
 
-// TestReportsAreFresh checks that a new report is made if the last one is old, or is being made, but never
-// concurrently with another.
+// TestReportsAreFresh checks that a new report is made if the last one is old, unless one is already being made.
 func TestReportsAreFresh(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -33,7 +33,7 @@ type posted struct {
 	want []byte
 	// revoke means that the operation is cancelled at the time cancel, if it still can be.
 	revoke bool
-	// probe, if not nil, is a pending probe. The operation receives the message that it finds, described by found.
+	// probe is the pending probe of a receive, or nil. The operation receives the message found.
 	probe   *Probe
 	woken   bool // the probe
 	waiting bool
@@ -42,7 +42,7 @@ type posted struct {
 	// means that the operation was pending then, or that the event is over.
 	event      func(o *posted)
 	gone, lost bool
-	// group is the number of operations that belong together, such as a send and its receive.
+	// group identifies operations that belong together, such as a send and its receive.
 	group int
 }
 
