@@ -429,7 +429,7 @@ func (p *port) take() {
 	}
 	p.socket = p.socket[n:]
 	if len(p.socket) > 0 {
-		p.stall(3 * p.w.net.stall) // a rank that is stopped often is stopped more often
+		p.stall(3 * p.w.net.stall) // a rank that was stopped is likely to be stopped again
 	}
 	e := p.w.cores[p.rank]
 	if len(e.pending.touched) == 0 && p.w.now+p.ahead <= e.at+time.Millisecond { // as Engine.receiveBatch
