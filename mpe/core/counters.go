@@ -10,6 +10,8 @@ import (
 // the oldest one of each source. A communicator may have a million.
 const oldestPosted = 1024
 
+// RankCounters fills in the counters of the rank. posted, by source, receives the time of the oldest posted
+// receive, if any.
 func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 	*c = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(), Disagreements: e.calls.Disagreements()}
 	anySource := handshake.Instant(0)
@@ -35,6 +37,7 @@ func (e *Core) RankCounters(c *state.RankCounters, posted []handshake.Instant) {
 	}
 }
 
+// Depths implements Engine.Depths.
 func (e *Core) Depths() (d state.Depths) {
 	for _, m := range e.matching.all {
 		d.Posted += m.Posted()

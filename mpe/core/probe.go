@@ -71,6 +71,7 @@ func (s *Probes) wake(in *inbound) {
 	}
 }
 
+// End removes a probe, or does nothing if mine is nil.
 func (s *Probes) End(mine *Probe) {
 	for i, p := range s.list {
 		if p == mine {

@@ -2,6 +2,7 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/mpe/state"
 
+// Snapshot implements Engine.Snapshot, without the descriptions of state.Engine.Describe.
 func (e *Core) Snapshot() state.Engine {
 	s := state.Engine{
 		Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.at),
