@@ -23,7 +23,7 @@ func (b span) end() int { return b.at + b.n }
 type arena struct {
 	free []span // sorted, and never adjacent
 
-	// using guards mem, which is nil after the connection has ended.
+	// using guards mem, which is nil after the end of the connection.
 	using sync.RWMutex
 	mem   []byte
 }

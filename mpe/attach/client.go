@@ -33,7 +33,7 @@ type Client struct {
 	// spin is answerTime, except in tests.
 	spin time.Duration
 
-	// ended is closed after the connection and all operations have ended. stop then stops the writing goroutine.
+	// ended is closed when the connection and all operations are done. stop then stops the writing goroutine.
 	ended chan struct{}
 	stop  context.CancelFunc
 
@@ -286,7 +286,7 @@ const endPatience = time.Second
 // endsAwaited is the number of operations that awaitEnd waits for, so that not every subsequent call waits.
 const endsAwaited = 1024
 
-// awaitEnd waits until endsAwaited operations have ended, or until none ends for endPatience. The caller holds the
+// awaitEnd waits until endsAwaited operations are done, or until none ends for endPatience. The caller holds the
 // lock, which is released during the wait.
 func (c *Client) awaitEnd() {
 	for most := c.granted.Limits.Operations; c.err == nil && c.ops.len() >= most-min(endsAwaited, most/2); {

@@ -183,7 +183,7 @@ func (op *Op) complete() {
 	}
 }
 
-// Test reports whether the operation has ended, with its status and error.
+// Test reports whether the operation is done, with its status and error.
 func (op *Op) Test() (mpe.Status, bool, error) {
 	st, err := op.Ended()
 	if st == nil {

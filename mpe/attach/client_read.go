@@ -153,7 +153,7 @@ func (c *Client) end(err error) {
 	close(c.ended)
 }
 
-// broken returns the error of operations once the connection has ended with err. The client is locked.
+// broken returns the error of operations after the connection failed with err. The client is locked.
 func (c *Client) broken(err error) error {
 	var refusal *wire.RefusedError
 	switch {
@@ -185,7 +185,7 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 // frames is the client as a progress.Source.
 type frames Client
 
-// Poll handles the frames that have arrived. It ends the client when the connection ends.
+// Poll handles all received frames. It ends the client when the connection ends.
 func (f *frames) Poll() (int, error) {
 	c := (*Client)(f)
 	c.out.Advance()

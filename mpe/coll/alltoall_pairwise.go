@@ -46,7 +46,7 @@ var alltoallPairwise = &Algorithm{
 	},
 }
 
-// earlier returns the receive, of those in got, that a block of n bytes waits for, or 0.
+// earlier returns the receive in got that a block of n bytes waits for, or 0.
 func earlier(got []int, n int) int {
 	if back := max(1, exchangedAtOnce/max(n, 1)); back <= len(got) {
 		return got[len(got)-back]

@@ -1,7 +1,7 @@
 package coll
 
 // barrierDissemination is Barrier by dissemination: in round k each rank notifies the rank 2^k after it, on behalf of
-// itself and of all ranks that it knows to have arrived. After ⌈log₂ p⌉ rounds each rank knows of all ranks.
+// itself and of all ranks whose arrival it knows of. After ⌈log₂ p⌉ rounds each rank knows of all ranks.
 //
 //	T = ⌈log₂ p⌉·α, with p messages in each round
 var barrierDissemination = &Algorithm{

@@ -3,7 +3,7 @@
 // collcheck proves them without running them.
 //
 // The package never sends or receives, starts a goroutine, reads a clock, uses randomness, keeps state between calls,
-// or knows what a peer is. Each rank of a call makes its own schedule, so everything that determines its form must be
+// or knows about peers. Each rank of a call makes its own schedule, so everything that determines its form must be
 // the same on all ranks: see the fields of Call. The memory of a schedule does not grow with the length of the
 // buffers: long schedules are made round by round while they are read.
 // # Running a schedule

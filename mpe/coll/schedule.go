@@ -11,7 +11,7 @@ type Schedule struct {
 	InOrder bool
 
 	token  int
-	steps  []Step // steps of the current round; those before at were returned
+	steps  []Step // steps of the current round; the ones before at were returned
 	at     int
 	made   int
 	stages []stage

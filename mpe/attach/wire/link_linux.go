@@ -100,7 +100,7 @@ func (l *Link) shutDown(how int) {
 	l.end.Lock()
 	defer l.end.Unlock()
 	if !l.closed.Load() {
-		_ = unix.Shutdown(l.fd, how) // fails if the peer has gone
+		_ = unix.Shutdown(l.fd, how) // fails if there is no peer any longer
 	}
 }
 

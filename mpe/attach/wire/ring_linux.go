@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects that
-	// the other side has ended while this side does not sleep.
+	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects the
+	// end of the other side while this side does not sleep.
 	socketPolls = 64
 	// roomTime is the interval at which Write polls for space.
 	roomTime = time.Millisecond
 )
 
 // RingLink is a connection whose frames go through rings. Its Read does not block. The socket carries a byte to wake
-// up a side, and shows when the other side has ended.
+// up a side, and signals the end of the other side.
 type RingLink struct {
 	*Link
 	mem []byte
@@ -168,7 +168,7 @@ func (r *RingLink) Waits() bool {
 var awake = []byte{0}
 
 // wake wakes up the other side. The send fails only if the socket is full, so that the other side wakes up anyway, or
-// if the other side has ended.
+// if there is no other side any longer.
 func (r *RingLink) wake() { _, _ = transmit(r.fd, awake) }
 
 // HangUp implements Stream.
