@@ -15,7 +15,7 @@ import (
 // StartCollective posts a collective call. The daemon's rank executes it, even while the program computes. If the
 // call reduces with a function of the program, a goroutine of the client calls it whenever the daemon asks for it.
 //
-// The errors are those of Start and of Engine.StartCollective: both sides check the call in the same way. No call is
+// It returns the errors of Start and of Engine.StartCollective: both sides check the call in the same way. No call is
 // posted if there is an error.
 func (c *Client) StartCollective(call *collective.Operation) (mpe.Op, error) {
 	m := collectives.Get().(*collective.Operation)
