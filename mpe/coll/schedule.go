@@ -81,7 +81,7 @@ func (s *Schedule) add(step Step, after []int) int {
 }
 
 // Each of the following methods adds a step and returns its number. If there are no bytes, it adds none and returns
-// 0, on which no step waits: messages of no bytes are not sent, as both sides know that there are none.
+// 0, on which no step waits: empty messages are not sent, because both sides know their length.
 
 func (s *Schedule) send(peer int, from Loc, n int, after ...int) int {
 	if n == 0 {
