@@ -35,7 +35,7 @@ func cores() int32 { return int32(min(runtime.GOMAXPROCS(0), runtime.NumCPU())) 
 // it has woken up. See Group.PollAlone.
 const oversubscribedPollers = 1
 
-// SpinPolicy determines how long callers poll that wait for the same sources.
+// SpinPolicy determines how long the callers that wait for the same sources poll.
 type SpinPolicy struct {
 	oversubscribed bool
 	maxPollers     int32 // maximum in the process
