@@ -33,7 +33,7 @@ type Client struct {
 	// spin is answerTime, except in tests.
 	spin time.Duration
 
-	// ended is closed when the connection and all operations are done. stop then stops the writing goroutine.
+	// ended is closed when the connection and all operations are done. stop stops the writing goroutine.
 	ended chan struct{}
 	stop  context.CancelFunc
 

@@ -111,8 +111,8 @@ type Call struct {
 	Segment int
 	// Order is the order of ranks in a chain, beginning with the root; nil means root, root+1, …, root−1.
 	Order []int
-	// Form tells how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules depend
-	// on Order alone.
+	// Form is how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules depend on
+	// Order alone.
 	Form OrderForm
 	// Flows means that all ranks can forward a message while it arrives.
 	Flows bool

@@ -15,7 +15,7 @@ const (
 	BusyMore
 )
 
-// StatusOf returns the status of a rank that has left bytes to send.
+// StatusOf returns the status of a rank with that number of bytes left to send.
 func StatusOf(left int) Status {
 	switch {
 	case left <= 0:

@@ -61,7 +61,7 @@ var exscanDoubling = &Algorithm{
 				from = tmp[t]
 				got = s.recv(c.Rank-d, from, n, free[t])
 			}
-			if c.Rank+2*d < c.Ranks { // it is sent again
+			if c.Rank+2*d < c.Ranks { // part is sent once more
 				ready = s.reduce(part, from, n, ready, sent, got)
 			}
 			if k > 0 {

@@ -15,7 +15,7 @@ import (
 // An abort must not end another call with the same number: successive programs that use a rank number their
 // communicators and calls alike. So when the members agree how to choose algorithms, the first member also gives the
 // communicator a random epoch, which aborts carry. A call that fails before is aborted without an epoch. Such an
-// abort concerns only members that have not agreed either. It is sent again when they have agreed, also by the
+// abort concerns only members that have not agreed either. It is sent once more when they have agreed, also by the
 // members whose calls it aborted, because its sender may be gone by then.
 //
 // The members of a communicator with peers whose profile carries no communicators, such as FPGAs, do not agree, so

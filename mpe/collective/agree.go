@@ -21,7 +21,7 @@ type agreement struct {
 	done bool
 	// freed means that no further call will be made.
 	freed bool
-	// class is the class of the members.
+	// class is the class of the messages between the members.
 	class choice.Class
 	// same means that all members have the same configuration.
 	same  bool
@@ -33,8 +33,8 @@ type agreement struct {
 	waiting []*Execution
 	// epoch distinguishes the communicator from others of the same number; it is 0 if a member does not support
 	// epochs. members are the members' ranks of the world, and last is the number of the last call made. aborts holds
-	// aborts of calls that were not made here yet; unsentAborts holds this rank's aborts, which are sent again when
-	// there is an epoch.
+	// aborts of calls that were not made here yet; unsentAborts holds this rank's aborts, which are sent once more
+	// when there is an epoch.
 	epoch        uint64
 	members      []int
 	last         int
@@ -51,9 +51,9 @@ const agreementTag = 0
 
 // The members agree on the bitwise AND of their values: flags; 32-bit hashes of the configuration and of the built-in
 // table, which may differ between versions; and the complement of both hashes. Between the flags, the first member
-// has the epoch, and the others have ones; so the epoch is 0 if a member does not support epochs. In versions without
-// the flag of oversubscribed hosts, its bit is a bit of the epoch and one. The last 64 bits are the free slots of the
-// shared buffers.
+// has the epoch, and the others have ones; so the epoch is 0 if a member does not support epochs. Versions without
+// the flag of oversubscribed hosts treat its bit as a bit of the epoch and set it. The last 64 bits are the free
+// slots of the shared buffers.
 const (
 	agreementLen       = 32
 	flagMemory         = 1

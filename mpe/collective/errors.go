@@ -114,7 +114,7 @@ func describeRanks(list []int) string {
 	return s
 }
 
-// FailureCause is why a rank has abandoned a collective call.
+// FailureCause is the reason for which a rank abandoned a collective call.
 type FailureCause uint8
 
 // Causes. Their numbers are part of the wire format (E51).

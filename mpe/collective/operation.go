@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Tags is the number of tags of calls: 1 to Tags. Numbering wraps around.
+// Tags is the number of different tags of calls, 1 to Tags. Numbering wraps around.
 const Tags = 1<<29 - 1
 
 // Operation is a collective operation as called by this rank, to be posted as one.

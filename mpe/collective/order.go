@@ -11,7 +11,7 @@ import (
 // must know the order when their part begins. Sending it with the data would cost a message or a copy more on each of
 // them. Instead it changes rarely, and is announced:
 //
-//   - A rank that makes an ordered broadcast reports its status to the root, in a message that nobody waits for, if the
+//   - A rank that makes an ordered broadcast reports its status to the root, without waiting for the message, if the
 //     status differs from the one reported before.
 //   - From the reported status the root derives an order, and announces it to all members in one broadcast. It applies
 //     from the second broadcast after that one. The root does not begin the first one before all members have the

@@ -162,8 +162,8 @@ func (e *Executor) EndedCalls() (list []Ended) {
 	return list
 }
 
-// silent returns the members from which nothing was ever received. Only a member that waits for them itself could
-// name them otherwise.
+// silent returns the members from which nothing was ever received. Otherwise only a member that waits for them itself
+// could name them.
 func (x *Execution) silent() (ranks []int) {
 	for _, rank := range x.Members {
 		if !x.e.engine.Answers(rank) {

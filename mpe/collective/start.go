@@ -11,8 +11,8 @@ import (
 // Execution is a collective call in progress. It can be reused for another call after its end.
 type Execution struct {
 	execution
-	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree, which
-	// sets then instead.
+	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree: such a
+	// call uses then instead.
 	Request any
 
 	// The remaining fields are memory reused by the next call: allocating and collecting it for every call takes

@@ -90,26 +90,26 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the structured errors.
 func (e *Error) Unwrap() []error { return e.Parts }
 
-// Reason is why a program was refused or disconnected.
+// Reason classifies why a program was refused or disconnected.
 type Reason uint16
 
 // Reasons of REFUSED.
 const (
-	// Violation: a frame broke the rules of the protocol.
+	// Violation means that a frame violated the protocol.
 	Violation Reason = 1 + iota
-	// WrongVersion: the daemon speaks another version.
+	// WrongVersion means that the daemon uses another version of the protocol.
 	WrongVersion
-	// NoRank: the daemon offers no such rank.
+	// NoRank means that the daemon does not offer the rank.
 	NoRank
-	// Busy: another program has the rank.
+	// Busy means that another program holds the rank.
 	Busy
-	// Permission: the program's user and groups may not attach, or not to this rank.
+	// Permission means that the program's user and groups may not attach, or not to this rank.
 	Permission
-	// Closing: the daemon is shutting down.
+	// Closing means that the daemon is shutting down.
 	Closing
-	// Late: HELLO did not come in time.
+	// Late means that HELLO did not arrive in time.
 	Late
-	// Failed: anything else on the daemon's side.
+	// Failed means any other failure of the daemon.
 	Failed
 	numReasons
 )
@@ -149,7 +149,7 @@ func Refuse(reason Reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }
 
-// RefusedFrame returns REFUSED.
+// RefusedFrame returns REFUSED with the reason and text of e.
 func RefusedFrame(e *RefusedError) []byte {
 	text := Clip(e.Text)
 	b := AppendHeader(nil, FrameRefused, 2+len(text))

@@ -68,7 +68,7 @@ type ringWriter struct {
 	pos, seen uint64
 }
 
-// room returns the number of bytes that can be written. It reads the other side's counter only if these are fewer
+// room returns the number of bytes that can be written. It reads the other side's counter only if it knows of fewer
 // than want.
 func (w *ringWriter) room(want int) (int, error) {
 	size := uint64(len(w.Data))
@@ -111,7 +111,8 @@ type ringReader struct {
 	pos, seen uint64
 }
 
-// available returns the number of bytes to read. It reads the other side's counter only if these are fewer than want.
+// available returns the number of bytes to read. It reads the other side's counter only if it knows of fewer than
+// want.
 func (r *ringReader) available(want int) (int, error) {
 	if n := r.seen - r.pos; n >= uint64(want) {
 		return int(n), nil
@@ -139,8 +140,8 @@ func (r *ringReader) get(b []byte) (n int, wake bool, err error) {
 }
 
 // done reports whether to wake up the writer now. It does not for the first free byte, or the writer would be woken
-// up for each frame. A reader that waits for the rest of a frame has less than half of the ring unread, so the writer
-// is never forgotten.
+// up for each frame. A reader that waits for the rest of a frame has less than half of the ring unread, so it does
+// wake up the writer.
 func (r *ringReader) done() bool {
 	if r.WriterSleeps.Load() == 0 {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Class tells how ranks exchange messages, and whether they share cores.
+// Class describes how ranks exchange messages, and whether they share cores.
 type Class string
 
 const (
