@@ -5,7 +5,7 @@ import "fmt"
 // Algorithm is one implementation of a collective.
 type Algorithm struct {
 	Collective Collective
-	// Name is the name for users, unique within the collective.
+	// Name is the name in calls and configurations, unique within the collective.
 	Name string
 	// Source cites the algorithm's origin.
 	Source string

@@ -329,8 +329,8 @@ func (c *Call) input() Loc {
 	return Loc{Buf: SendBuf}
 }
 
-// cut returns the offset of piece i if n bytes are cut into parts pieces of about the same number of elements. cut(n,
-// parts, parts) is n.
+// cut returns the offset of piece i if n bytes are divided into parts pieces of about the same number of elements, or
+// n if i is parts.
 func (c *Call) cut(n, parts, i int) int {
 	elems := n / c.Elem
 	each, more := elems/parts, elems%parts

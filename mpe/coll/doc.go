@@ -6,6 +6,7 @@
 // or knows about peers. Each rank of a call makes its own schedule, so everything that determines its form must be
 // the same on all ranks: see the fields of Call. The memory of a schedule does not grow with the length of the
 // buffers: long schedules are made round by round while they are read.
+//
 // # Running a schedule
 //
 // Steps are numbered from 1 in the order of Next. A step may begin when the steps listed in its After are complete.

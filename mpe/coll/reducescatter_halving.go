@@ -11,7 +11,7 @@ package coll
 //
 //	2α + n·(1 + 3/p)·(β + γ)
 //
-// where the halves exchanged differ in size, too.
+// In this case the halves exchanged differ in size, too.
 var reduceScatterHalving = &Algorithm{
 	Name:   "recursive-halving",
 	Source: "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",

@@ -65,7 +65,7 @@ const Auto = -1
 
 const autoText = "auto"
 
-// AutoFor is the only algorithm with Auto: coll.PipelineSegment has its cost.
+// AutoFor is the only algorithm that supports Auto, because coll.PipelineSegment models its cost.
 const AutoFor = "chain"
 
 // maxSegment limits sizes given as text to the range of int on every machine.

@@ -9,6 +9,6 @@
 // call.
 //
 // The package reads no files: config/collectives does. The built-in table has the results of "zrlbench tune" for
-// ranks that share memory (measured.go), and for networks the formulas of package coll (formula.go), which are
-// evaluated when the table is first needed.
+// oversubscribed hosts (measured.go), and otherwise the choices by the formulas of package coll (formula.go), which
+// are evaluated when the table is first needed.
 package choice

@@ -86,7 +86,8 @@ func (c *class) add(from *Rows) {
 // Measured returns the measured part of the built-in table. It must not be modified.
 func Measured() map[Class]Rows { return measured }
 
-// Default returns the built-in table: the measured choices, and for more ranks the formulas of package coll.
+// Default returns the built-in table: the measured choices for oversubscribed hosts, and the choices by the formulas
+// of package coll for other hosts and for more ranks.
 var Default = sync.OnceValue(func() *Table {
 	memory, network := formula(memoryLink), formula(networkLink)
 	return New(map[Class]Rows{
