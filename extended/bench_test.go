@@ -105,8 +105,8 @@ func (c *couple) transmit(i int, h *protocol.ExtHeader, payload []byte) {
 	c.packets++
 }
 
-// Benchmarks of the cost of a message or a packet for both sides together, including the codec; use -cpuprofile to tell
-// the parts apart.
+// Benchmarks of the cost of a message or a packet for both sides together, including the codec; -cpuprofile
+// distinguishes them.
 func perPacket(b *testing.B, c *couple) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.packets), "ns/packet")
 	b.ReportMetric(float64(c.packets)/float64(b.N), "packets/op")

@@ -87,7 +87,7 @@ func TestTargetIsBounded(t *testing.T) {
 	}
 }
 
-// A flow whose window has not grown to the window at the previous loss aims for less (section 4.7).
+// A flow whose window has not grown to the window at the previous loss has a lower target (section 4.7).
 func TestFastConvergence(t *testing.T) {
 	w := lostAt(100)
 	w.progress, w.recovery = true, 0

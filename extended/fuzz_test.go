@@ -147,7 +147,7 @@ func (f *forger) step() {
 	f.wait([]time.Duration{0, latency, time.Millisecond, 100 * time.Millisecond, 2 * time.Second}[f.byte()%5])
 }
 
-// run executes a script and returns the first violation.
+// runForged executes a script and returns the first violation.
 func runForged(script []byte) error {
 	cfg := Config{MaxPayload: 100, EagerLimit: 400, EagerBytes: 1000, Messages: 8, Window: 30, MaxLength: 4000}
 	cfg.Timing = DefaultTiming(false)

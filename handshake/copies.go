@@ -81,7 +81,7 @@ func (r *recent) has(f fingerprint) bool {
 	return r.n > 0 && slices.Contains(r.ring[:min(r.n, recentMessages)], f.word())
 }
 
-// distrustsCopies reports whether the pair looks for duplicates. A stream has none, and a stand-in with the FPGA's
+// distrustsCopies reports whether the pair searches for duplicates. A stream has none, and a stand-in with the FPGA's
 // quirks accepts them as an FPGA does.
 func (p *Pair) distrustsCopies() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader

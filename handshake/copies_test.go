@@ -34,7 +34,7 @@ type stream struct {
 	copies  int
 }
 
-// reporting are the events that tell a user that the network delivers copies.
+// reporting are the events from which a user learns that the network delivers copies.
 var reporting = []handshake.Event{
 	handshake.DeliveredDuplicate, handshake.EarlyData, handshake.SecondData, handshake.RepeatedContent,
 }
@@ -510,7 +510,7 @@ func TestSilentFPGA(t *testing.T) {
 	if !errors.As(op.err, &te) || te.Silent || te.Retransmissions != 3 {
 		t.Error(op.err)
 	}
-	// With a shorter deadline, silence means nothing.
+	// With a shorter deadline, silence proves nothing.
 	cfg := hostTo(1, handshake.FPGAPeer(1))
 	cfg.Timing.AckDeadline = time.Second
 	b := newBench(t, cfg)

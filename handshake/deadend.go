@@ -16,7 +16,7 @@ type DeadEndError struct {
 	Cause error
 }
 
-// Error names the peer and includes the cause, which tells the user how to proceed.
+// Error names the peer and includes the cause, with its advice.
 func (e *DeadEndError) Error() string {
 	return fmt.Sprintf("rank %d is in a dead end since an earlier operation failed: %v", e.Remote, e.Cause)
 }

@@ -93,7 +93,7 @@ func (p *Pair) Deadline() (Instant, bool) {
 
 // Tick handles every time-out and deadline up to now. All packets received before now must have been fed to the pair.
 // Whether a packet came early is decided by the timers that had expired when it arrived, not by the time at which it
-// was handled, which means nothing on a host that was stopped in between.
+// was handled, which proves nothing on a host that was stopped in between.
 func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	p.send.early.expire(now)
 	p.send.askedEarly.expire(now)

@@ -113,8 +113,8 @@ func (p *Pair) accept(now Instant, h protocol.Header, at Instant, acts []Action)
 	r.state, r.since, r.tries = WaitData, now, 0
 	r.deadline = in(now, bound(p.cfg.Timing.DataDeadline, r.gone))
 	if s := &p.send; s.state == WaitClear {
-		// Both sides have asked to send. The peer's message goes first; SEND_REQUEST for ours is sent again when it is
-		// done, if the peer drops it.
+		// Both sides have asked to send. The peer's message goes first; SEND_REQUEST for ours is retransmitted when it
+		// is done, if the peer drops it.
 		s.state, s.rto, s.deadline = Held, timer{}, timer{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: h})
 	}

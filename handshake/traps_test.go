@@ -164,7 +164,7 @@ func TestTrap03CrossingRequests(t *testing.T) {
 			if order != "fpga_first" && host.notes[handshake.Crossed] != 1 {
 				t.Fatalf("%s: the requests did not cross", order)
 			}
-			// The FPGA dropped our request when it sent its data. The request is sent again as soon as that data is
+			// The FPGA dropped our request when it sent its data. It is retransmitted as soon as that data is
 			// acknowledged, not a time-out later.
 			if order == "together" && s.ph.Ack > 10*ms {
 				t.Fatalf("%s: our send took %v", order, s.ph.Ack)

@@ -121,8 +121,8 @@ func (m *Model) received(complete bool) {
 	}
 }
 
-// timeOut repeats the first actions of the wait. The part of a message received so far is forgotten, but remains in the
-// receive buffer.
+// timeOut retransmits the packet with which the wait began. The part of a message received so far is forgotten, but
+// remains in the receive buffer.
 func (m *Model) timeOut() {
 	m.inc++
 	if m.state == waitAck {

@@ -29,7 +29,7 @@ type replay struct {
 	busy bool
 }
 
-// pingpong sends each round to a rank and receives it from another one, changed by the ranks on its way.
+// pingpong sends each round to a rank and receives it from another one, changed by the ranks in between.
 func pingpong(rounds, n, to, from int, change uint32) []mpiCall {
 	var calls []mpiCall
 	for i := range rounds {

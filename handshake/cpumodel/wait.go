@@ -35,7 +35,7 @@ type wait struct {
 	size uint32
 }
 
-// startWait begins a wait for a header, and looks for it among the deferred ones, whose source address is not checked.
+// startWait begins a wait for a header, and searches the deferred ones for it, without a check of their source.
 // It reports whether it was found.
 func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	payload := 0

@@ -78,7 +78,7 @@ func (m *Model) transmitData() {
 	m.state = wait4Ack
 }
 
-// startReceive looks for a deferred SEND_REQUEST. If it finds another header, it goes to the wait for ACK, with
+// startReceive searches for a deferred SEND_REQUEST. If it finds another header, it goes to the wait for ACK, with
 // SEND_REQUEST still expected and the counter as an earlier wait left it (trap 2).
 func (m *Model) startReceive() {
 	m.expect(protocol.SendRequest, m.call.call.Counterpart())

@@ -154,8 +154,8 @@ func TestHeaderCheck(t *testing.T) {
 	}
 }
 
-// A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the MPE looks for it after
-// the time-out.
+// A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the MPE searches for it
+// after the time-out.
 func TestDeferredClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1, 2})
