@@ -65,7 +65,7 @@ const (
 	// Length bytes of the last Offset bytes of all messages passed to SentShort.
 	Kept
 	// Drop: an incoming packet was dropped, for Reason. Header is zero if it was defective. All other fields are zero,
-	// as are those of Note.
+	// as for Note.
 	Drop
 	// Note: an event to count or log; the caller need not do anything.
 	Note

@@ -31,7 +31,7 @@ type outbound struct {
 	before, after, behind *outbound
 }
 
-// sending is the sender's half: messages in the order of Send. Those that have begun precede those that are queued.
+// sending is the sender's half: messages in the order of Send. Messages that have begun precede queued ones.
 type sending struct {
 	*common
 	first, last  *outbound

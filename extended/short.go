@@ -7,7 +7,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // the common case. In any other case the messages become ordinary ones (lengthen).
 
 // shorts has the messages sent with short headers that are not acknowledged, in a ring, oldest first. The numbers of
-// their packets follow those of the flight.
+// their packets follow the numbers of flight.
 type shorts struct {
 	ring         []shortSend // length is a power of two
 	first, count int

@@ -208,7 +208,7 @@ func (n *node) flush() {
 	n.do()
 }
 
-// do executes the actions of an event, and those of the Accepts among them.
+// do executes the actions of an event, including the ones added by Accept.
 func (n *node) do() {
 	if err := n.conn.check(); err != nil {
 		n.w.fail("%d: %v", n.rank, err)

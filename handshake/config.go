@@ -180,9 +180,9 @@ func DeployedFPGA(rank uint32) Timing {
 	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DefaultTiming returns the time-outs of a host towards a peer with the given Rules. They are those of the CPU library,
-// except that SEND_REQUEST is retransmitted for as long as the caller waits, because a peer that starts late is not a
-// fault and a deferred SEND_REQUEST does no harm, and that waits which only a fault can prolong have deadlines.
+// DefaultTiming returns the time-outs of a host towards a peer with the given Rules. These are the time-outs of the CPU
+// library, with two changes. SEND_REQUEST is retransmitted for as long as the caller waits, because a peer that starts
+// late is not a fault and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have deadlines.
 func DefaultTiming(peer Rules) Timing {
 	t := DeployedCPU()
 	t.Clear.Then = 3 * time.Second

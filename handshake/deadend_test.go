@@ -61,8 +61,8 @@ func TestDeadEndOfAnFPGA(t *testing.T) {
 			t.Errorf("after %s: %v, %v", name, op.err, b.pair.DeadEnd())
 		}
 	}
-	// In the middle of a message, the FPGA asks neither for another message nor for a receive of its own. A
-	// SEND_REQUEST that comes once, or with copies, may be from before.
+	// In the middle of a message, the FPGA requests neither another message nor a receive. A SEND_REQUEST that comes
+	// once, or with copies, may be from before.
 	for name, packet := range map[string]protocol.Type{"CLEAR_TO_SEND": clr, "DATA": dat, "SEND_REQUEST": sreq} {
 		b, first := partial()
 		call := map[bool]protocol.Call{true: rInt, false: sInt}[packet == clr]

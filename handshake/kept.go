@@ -24,7 +24,7 @@ type Kept struct {
 // Progress is the last step of an unacknowledged message.
 type Progress uint8
 
-// Steps of a message, on both sides. The last step of a sender is Cleared, from when it transmits DATA. A receiver has
+// Steps of a message, on both sides. The last step of a sender is Cleared, once it transmits DATA. A receiver has
 // Acknowledged a message from before it transmits the first ACK until the ACK is transmitted.
 const (
 	NoMessage Progress = iota

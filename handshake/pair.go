@@ -56,8 +56,8 @@ type finished struct {
 	// early runs while retransmitted DATA may have been sent before our ACK arrived.
 	early timer
 	twin  bool // equals one of the recent messages before it
-	// latest: it answered the last CLEAR_TO_SEND, after the time answered, or 0 if unknown. fragmented: it came in
-	// several datagrams.
+	// latest: it answered the last CLEAR_TO_SEND; answered is the time that took, or 0 if unknown. fragmented: it came
+	// in several datagrams.
 	latest, fragmented bool
 	answered           Instant
 	// known: the peer is known to have our ACK. reacked is the number of its retransmissions that were acknowledged
@@ -181,7 +181,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, b[protocol.HeaderLen:], false, acts)
 }
 
-// Header handles a header from a transport whose framing separates headers from payload. The payload comes by Payload.
+// Header handles a header from a transport whose framing separates headers from payload. The payload goes to Payload.
 func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	h, defect := p.cfg.Profile.Parse(b)
 	if !defect.OK() {
@@ -190,7 +190,7 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.packet(now, h, nil, true, acts)
 }
 
-// expectsPayload reports whether payload without a header may belong to a known message, so that it is not noise.
+// expectsPayload reports whether payload without a header may belong to a known message, and is not just noise.
 func (p *Pair) expectsPayload() bool {
 	return p.recv.state == WaitData || p.last.valid
 }

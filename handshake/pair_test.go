@@ -28,7 +28,7 @@ func TestPayloadThatLooksLikeAPacket(t *testing.T) {
 			t.Fatalf("payload that resembles %v was accepted as a packet", typ)
 		}
 	}
-	// A full continuation datagram that begins with the header of its own message.
+	// A full continuation datagram that begins with the header of its message.
 	h := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 0, Src: 1, Call: sInt, Type: dat, Size: 800})
 	data := append(pattern(346, 1), append(h, pattern(800-346-8, 2)...)...)
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))

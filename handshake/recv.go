@@ -53,7 +53,7 @@ type receiving struct {
 	resumed    bool // an earlier process cleared the message
 }
 
-// active reports whether a handshake of the receiver's half is in progress, so that it does not wait for SEND_REQUEST.
+// active reports whether the sender was cleared and DATA is outstanding.
 func (r *receiving) active() bool { return r.state == WaitData || r.state == Receiving }
 
 // left returns the number of outstanding payload bytes, without padding.
@@ -130,7 +130,7 @@ func (p *Pair) clear(now Instant, acts []Action, retransmitted bool) []Action {
 	r.early = in(now, p.cfg.Timing.FragmentGap)
 	if !retransmitted {
 		r.phases.Clear = now
-	} else if r.held { // the peer has not sent it yet
+	} else if r.held { // the peer has not sent its DATA yet
 		acts = p.startOver(now, acts)
 	}
 	p.armRecv(now)
@@ -191,7 +191,7 @@ func (p *Pair) onRequest(now Instant, h protocol.Header, acts []Action) []Action
 		// expired.
 		acts = append(acts, Action{Kind: Note, ID: r.op.ID, Event: RequestRetransmitted, Header: h})
 		if p.cfg.Quirks.OneDeferredHeader {
-			p.deferHeader(now, h) // its own time-out clears it again
+			p.deferHeader(now, h) // our own time-out sends CLEAR_TO_SEND again
 			return acts
 		}
 		r.certain = r.certain || p.asksAgain(r.phases.Request, now)

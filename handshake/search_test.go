@@ -125,8 +125,8 @@ func crossing(pr pairing, words int) *scenario {
 	return sc
 }
 
-// TestSearch: no one or two losses alone make a side accept wrong data or wait forever, and of the other schedules only
-// those of the known families do.
+// TestSearch: one or two losses never make a side accept wrong data or wait forever. Other schedules do so only if their
+// family is known.
 func TestSearch(t *testing.T) {
 	known := readSearch(t)
 	var (

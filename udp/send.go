@@ -171,7 +171,8 @@ func (c *fragmenter) next(out *outgoing) bool {
 }
 
 // sendAll sends all datagrams, and returns the number sent. An error about an earlier datagram does not cause the loss
-// of a datagram. If it must not wait, a socket whose buffer stays full is an error, as is a device whose queue does.
+// of a datagram. If it must not wait, a socket whose buffer stays full is an error, as is a device whose queue stays
+// full.
 func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 	pause := firstSendPause
 	for tries := 0; sent < len(out); {

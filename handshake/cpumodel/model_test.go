@@ -311,7 +311,7 @@ func TestHeaderCheck(t *testing.T) {
 }
 
 // Without payload a wait reads 32 bytes: a longer datagram is truncated, and its header counts; for a shorter one the
-// rest is what was in the buffer before.
+// rest is the previous content of the buffer.
 func TestWaitReads32Bytes(t *testing.T) {
 	r := newRig(t)
 	r.recv(0, 1)
