@@ -23,7 +23,7 @@ type arrivals struct {
 	// bitmap has a bit for each number from next up to end, modulo its size, a power of two. It grows as packets arrive
 	// that are further apart, up to window.
 	bitmap []uint64
-	window uint32  // a packet is accepted up to this distance from next
+	window uint32  // packets are accepted at less than this distance from next
 	from   uint32  // start of the ranges of the next ACK, if not all fit into the last one
 	newest Instant // when the packet that was sent last was received
 	clock  uint32  // its send time by the peer's clock, or 0 if there is none

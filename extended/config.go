@@ -10,8 +10,8 @@ import (
 // Instant is a point in time, in nanoseconds since a fixed epoch of the caller's choice. Only differences matter.
 type Instant = time.Duration
 
-// maxWindow is the maximum of Config.Window: of the packets in flight (E28), and of the distance from the first missing
-// packet at which a packet is accepted (E32).
+// maxWindow is the maximum of Config.Window, and so of the packets in flight (E28) and of the window offered to the
+// peer (E32).
 const maxWindow = 1 << 14
 
 // Defaults of Config.

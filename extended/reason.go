@@ -80,7 +80,7 @@ const (
 	SessionChanged
 	// ClosedByPeer: the peer shuts down (E9).
 	ClosedByPeer
-	// ProcessEnded: the transport found that the peer's process has ended (E9).
+	// ProcessEnded: the transport detected the end of the peer's process (E9).
 	ProcessEnded
 	// Unreachable: the peer was silent for too long (E31, E33).
 	Unreachable

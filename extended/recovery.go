@@ -109,9 +109,9 @@ type suspect struct {
 	timeOuts      int
 }
 
-// judge decides on the suspect, which was acknowledged. If no packet sent since the time-out had been received by then,
-// its first transmission was, as determined by the same means as in Eifel (RFC 3522): the round trip has become longer,
-// and nothing was lost.
+// judge decides whether the suspect, which was acknowledged, was lost or merely late. If the echoed clock precedes the
+// time-out, the first transmission was received, as Eifel (RFC 3522) determines by the same means: the round trip has
+// become longer, and nothing was lost.
 func (r *recovery) judge(echo uint32, trip time.Duration) {
 	s := r.suspect
 	r.suspect = suspect{}

@@ -82,7 +82,7 @@ func (c *Conn) onClose(now Instant) {
 	c.endSession(now, endClosed)
 }
 
-// ProcessEnded informs a Conn that the transport found that the peer's process has ended (E9).
+// ProcessEnded informs a Conn that the peer's process has ended, as detected by the transport (E9).
 func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)
@@ -93,8 +93,8 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// ProcessClosed informs a Conn that the transport found that the peer has shut down. Without a session, the peer could
-// not send close (E9).
+// ProcessClosed informs a Conn that the peer has shut down, as detected by the transport (E9). Without a session, the
+// peer could not send close.
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.timeShorts(now)

@@ -125,8 +125,8 @@ func crossing(pr pairing, words int) *scenario {
 	return sc
 }
 
-// TestSearch: one or two losses never make a side accept wrong data or wait forever. Other schedules do so only if their
-// family is known.
+// TestSearch: one or two losses never make a side accept wrong data or wait forever. Other schedules do so only if
+// their family is known.
 func TestSearch(t *testing.T) {
 	known := readSearch(t)
 	var (
