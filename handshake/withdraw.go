@@ -13,7 +13,7 @@ import (
 
 // numbers are the numbers of SEND_REQUESTs, and whether the peer uses them.
 type numbers struct {
-	// own is the number of our SEND_REQUESTs: the number of those revoked before. The first ones have 0.
+	// own is the number in our SEND_REQUESTs: how often one was revoked before, at first 0.
 	own uint32
 	// revoked is 1 more than the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, or 0 once we have
 	// cleared another.
