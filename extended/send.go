@@ -148,9 +148,9 @@ const (
 	// CancelDone: nothing of the message was sent, and no SendDone follows.
 	CancelDone CancelOutcome = iota + 1
 	// CancelRequested: the peer was asked. SendDone follows, with ErrCanceled if the peer agrees; otherwise the message
-	// goes on.
+	// continues.
 	CancelRequested
-	// CancelTooLate: the message goes on and SendDone follows, or it is already done.
+	// CancelTooLate: the message continues and SendDone follows, or it is already done.
 	CancelTooLate
 )
 

@@ -37,7 +37,7 @@ type deadEnd struct {
 	err *DeadEndError // or nil if the peer is not in a dead end
 	// sent: the failed message was ours, so that an ACK shows that the peer is past it.
 	sent bool
-	// tried: a send was started since, to find out whether the peer goes on.
+	// tried: a send was started since, to find out whether the peer continues.
 	tried bool
 }
 
@@ -63,7 +63,7 @@ func (p *Pair) abortDeadEnd(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: DeadEnd, Err: err})
 }
 
-// leaveDeadEnd records that the peer has shown that it goes on. A trial send then has the usual deadline.
+// leaveDeadEnd records that the peer has shown that it continues. A trial send then has the usual deadline.
 func (p *Pair) leaveDeadEnd() {
 	if s := &p.send; p.dead.tried && s.state == WaitClear {
 		s.deadline = in(s.since, p.cfg.Timing.ClearDeadline)

@@ -196,7 +196,7 @@ func TestDeadEndOfACPUProgram(t *testing.T) {
 		t.Errorf("after a late CLEAR_TO_SEND: %v", err)
 	}
 
-	// The peer's own message shows that it goes on while the send is tried: the send then waits as long as any other.
+	// The peer's own message shows that it continues while the send is tried: the send then waits as long as any other.
 	b, _ = partial()
 	op = b.postSend(pattern(1, 2))
 	b.at(time.Minute).gets(sreq, sInt, nil)

@@ -281,8 +281,8 @@ func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint
 	return protocol.Header{Dst: p.cfg.Remote, Src: p.cfg.Local, Size: size, Call: call, Type: t, Tag: tag}
 }
 
-// Reset ends a dead end after the peer was restarted, and forgets all deferred packets. A message in progress goes on,
-// but if it fails the peer is not in a dead end.
+// Reset ends a dead end after the peer was restarted, and forgets all deferred packets. A message in progress
+// continues, but if it fails the peer is not in a dead end.
 func (p *Pair) Reset() {
 	p.leaveDeadEnd()
 	p.send.resetSince, p.recv.resetSince = p.send.state == WaitAck, p.recv.active()

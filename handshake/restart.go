@@ -203,7 +203,7 @@ func (p *Pair) tickEarlier(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, acts)
 }
 
-// Release starts operations that were held back because of a previous process, if the peer has shown that it goes on.
+// Release starts operations that were held back because of a previous process, if the peer has shown that it continues.
 func (p *Pair) Release(now Instant, acts []Action) []Action {
 	if p.recv.state == WaitRequest && !p.unfit {
 		acts = p.answerDeferred(now, acts)

@@ -171,7 +171,7 @@ type restartEnd struct {
 	errs    []error
 	waited  time.Duration
 	pending int
-	// dead is why the new process takes the node to be in a dead end, or nil.
+	// dead is the reason why the new process considers the node to be in a dead end, or nil.
 	dead error
 	// kept is the state that the first process kept.
 	kept handshake.Kept
@@ -432,7 +432,7 @@ func TestUnclearedData(t *testing.T) {
 	}
 }
 
-// TestKeptDeadEnd: a dead end is kept, and ends when the peer shows that it goes on, or by Reset.
+// TestKeptDeadEnd: a dead end is kept, and ends when the peer shows that it continues, or by Reset.
 func TestKeptDeadEnd(t *testing.T) {
 	for _, kept := range []handshake.Kept{{DeadEnd: true, Sent: true, DeadWords: 1000}, {DeadEnd: true, Rebooted: true}} {
 		for name, end := range map[string]func(r *rank){

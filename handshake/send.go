@@ -499,8 +499,8 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	return acts
 }
 
-// CancelSend cancels a send. It returns false if DATA is already being sent: then the message goes on, the caller must
-// keep the payload, and SendDone reports the outcome.
+// CancelSend cancels a send. It returns false if DATA is already being sent: then the message continues, the caller
+// must keep the payload, and SendDone reports the outcome.
 func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	s := &p.send
 	if s.state == Idle || s.op.ID != id || s.state == WaitAck {

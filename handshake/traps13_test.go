@@ -300,7 +300,7 @@ func TestTrap17FirstDatagramTwiceToACPUReceiver(t *testing.T) {
 	}
 }
 
-// The kernel of a stand-in may send and receive at the same time. To a host, which takes the stand-in for an FPGA, its
+// The kernel of a stand-in may send and receive at the same time. To a host, which treats the stand-in as an FPGA, its
 // SEND_REQUEST would mean that it has received the host's message. If the host has dropped the SEND_REQUEST (P17), the
 // stand-in retransmits it, however often it did before.
 func TestTrap14StandInThatSendsAndReceives(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // Between two zrlmpids, a SEND_REQUEST or CLEAR_TO_SEND is revoked by a packet of the same type whose call is BARRIER,
 // which all other nodes drop. Its size is 1 more than the number of the SEND_REQUEST concerned. It is not acknowledged:
-// if it is lost, the peer goes on with the message and is sent another revocation.
+// if it is lost, the peer continues the message and is sent another revocation.
 
 // numbers are the numbers of SEND_REQUESTs, and whether the peer uses them.
 type numbers struct {

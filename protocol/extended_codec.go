@@ -114,8 +114,8 @@ func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
 	return payload, h.ParseParts(packet[:ExtHeaderLen], payload)
 }
 
-// ParseParts is Parse for a packet in two pieces, header and payload. If it returns false, h is undefined. Nothing is
-// checked before it is decoded: another process may be able to write to the header.
+// ParseParts is Parse for a packet in two pieces, header and payload. If it returns false, h is undefined. It decodes
+// first and checks the decoded call and type, since another process may be able to write to the header.
 func (h *ExtHeader) ParseParts(header, payload []byte) bool {
 	if len(header) != ExtHeaderLen {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxRecvErrors is the number of consecutive errors that Recv takes for reports about earlier datagrams before it
+// maxRecvErrors is the number of consecutive errors that Recv regards as reports about earlier datagrams before it
 // returns one.
 const maxRecvErrors = 16
 

@@ -200,7 +200,7 @@ func (m *Model) Stall(now, d time.Duration) {
 }
 
 // Stop is like Stall, but for a process that is stopped and continued by signals (SIGSTOP and SIGCONT, a debugger, the
-// freezer of a container). A wait with a time-out then ends with EINTR, which the library takes for a datagram of -1
+// freezer of a container). A wait with a time-out then ends with EINTR, which the library mistakes for a datagram of -1
 // bytes.
 func (m *Model) Stop(now, d time.Duration) {
 	m.advance(now)

@@ -397,7 +397,7 @@ func TestTimeouts(t *testing.T) {
 	r.wantStuck("wait for DATA")
 }
 
-// After its third time-out, a receive waits forever for the rest of a message, and takes a retransmission for it.
+// After its third time-out, a receive waits forever for the rest of a message, and mistakes a retransmission for it.
 func TestStuckInMidMessage(t *testing.T) {
 	r := newRig(t)
 	words := modeltest.Pattern(0, 0, 1001)

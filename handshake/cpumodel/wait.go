@@ -102,7 +102,7 @@ func (w *wait) count(n int) bool {
 	return !w.several || int64(w.received) >= int64(w.max)
 }
 
-// timedOutResult is the result of a wait that the library takes for a time-out.
+// timedOutResult is the result of a wait that the library interprets as a time-out.
 const timedOutResult = -3
 
 // result returns the result of a wait that ended with a header: without payload the size in the header, otherwise the

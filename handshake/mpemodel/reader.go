@@ -82,7 +82,7 @@ func (m *Model) startPayload(size uint32) {
 }
 
 // readPayload reads one word of payload. It has no time-out: if no data follows the header, the MPE waits for the next
-// datagram and takes it for payload (trap 8).
+// datagram and treats it as payload (trap 8).
 func (m *Model) readPayload() bool {
 	if !m.deq.room() {
 		return false

@@ -81,7 +81,7 @@ func (m *Model) timeOut() {
 			return
 		}
 		// The MPE abandons the message, but neither asks again nor sets the counter again. The word that it hands up to
-		// mark the failure is empty, and the dequeuer takes it for a line of data.
+		// mark the failure is empty, and the dequeuer mistakes it for a line of data.
 		m.wrap.feedback = append(m.wrap.feedback, feedbackFail)
 		m.deq.fifo = append(m.deq.fifo, word{last: true})
 		m.mid = false
