@@ -44,7 +44,8 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	defer file.Close()
 	var sockets []Socket
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		// sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops; TCP ends differently
+		// Fields: sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops.
+		// TCP has other fields after inode.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 || fields[9] == "0" {
 			continue
