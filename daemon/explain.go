@@ -42,7 +42,7 @@ func endedWait(err error) (w handshake.Wait, ok bool) {
 	return w, false
 }
 
-// holdsUp returns what a stand-in's kernel holds a peer's messages up with, or "".
+// holdsUp returns the reason why a stand-in's kernel delays a peer's messages, or "".
 func (r *localRank) holdsUp(peer int) string {
 	r.mu.Lock()
 	kernel, failure := r.kernelState, r.kernelErr

@@ -137,7 +137,7 @@ type UnreachableError struct {
 	Err    error
 }
 
-// Error names the socket, and what to do.
+// Error names the socket, and a remedy.
 func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EACCES) {
 		return fmt.Sprintf("control socket %s: %v: %s", e.Socket, e.Err, whoMayConnect(e.Socket))

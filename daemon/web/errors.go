@@ -12,7 +12,7 @@ type ListenError struct {
 	Err     error
 }
 
-// Error names the address, the cause, and what to do.
+// Error names the address, the cause, and a remedy.
 func (e *ListenError) Error() string {
 	what := fmt.Sprintf("http: listening at %s: %v", e.Address, e.Err)
 	switch {

@@ -1,7 +1,6 @@
 // Package phases counts the durations of message phases, in histograms. It does not know their readers.
 //
-// It must cost a message no more than a few increments, and must not allocate by what peers do beyond its
-// limit.
+// It must cost a message no more than a few increments. Whatever peers do, it must not allocate beyond its limit.
 package phases
 
 import "github.com/zrlmpi/zrlmpid/mpe"

@@ -87,7 +87,7 @@ func here(m *rankmap.Map) []Address {
 // Unwrap returns the system's error.
 func (f *ListenError) Unwrap() error { return f.Err }
 
-// Error names the rank and the address, the cause, and what to do.
+// Error names the rank and the address, the cause, and a remedy.
 func (f *ListenError) Error() string {
 	text := fmt.Sprintf("rank %d cannot listen on %s %v: ", f.Rank, f.Network, f.Addr)
 	switch {

@@ -32,7 +32,7 @@ type ListenError struct {
 	Err error
 }
 
-// Error names the rank, the cause, and what to do.
+// Error names the rank, the cause, and a remedy.
 func (e *ListenError) Error() string {
 	text := fmt.Sprintf("rank %d cannot share memory as %v: ", e.Rank, e.Addr)
 	switch {

@@ -33,7 +33,7 @@ func (c *Conn) Sleep() bool {
 	if in.asleep {
 		in.doorbell.reset()
 	}
-	// Either a peer sees that we sleep, or we see what it wrote.
+	// Either a peer sees that we sleep, or we see its packet.
 	asleep.Store(1)
 	in.asleep = true
 	if !c.linksChanged.Load() && !in.ready() && !c.anyPublished() {

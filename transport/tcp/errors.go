@@ -21,7 +21,7 @@ var (
 )
 
 // ListenError reports that a rank cannot be bound to its address: who holds the port, or which addresses the
-// machine has instead, and what to do.
+// machine has instead, and a remedy.
 type ListenError = bindfault.ListenError
 
 // SharedIPError reports that two ranks on TCP have the same IP, so that their peers cannot distinguish them.

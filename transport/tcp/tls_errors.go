@@ -26,7 +26,7 @@ type CredentialError struct {
 	Err  error
 }
 
-// Error names the file, the cause, and what to do.
+// Error names the file, the cause, and a remedy.
 func (e *CredentialError) Error() string {
 	text := "tls: " + e.What
 	if e.Path != "" {
@@ -46,7 +46,7 @@ type TLSError struct {
 	Err  error
 }
 
-// Error names the peer, the cause, and what to do.
+// Error names the peer, the cause, and a remedy.
 func (e *TLSError) Error() string {
 	return fmt.Sprintf("tls with %v: %v%s", e.Addr, e.Err, e.advice())
 }

@@ -22,8 +22,8 @@ func (d *Digest) once() []Peer {
 	return list
 }
 
-// join adds the counts of the other rank of the pair, except packets and messages: one side has received what
-// the other has sent.
+// join adds the counts of the other rank of the pair, except packets and messages: one side has received
+// the packets that the other has sent.
 func (p *Peer) join(other *Peer) {
 	both := *p.State
 	p.Local = true
