@@ -168,7 +168,7 @@ func TestReloadMovesThePeer(t *testing.T) {
 	}
 }
 
-// TestReloadByControlSocket checks that the caller is told about the reloaded configuration.
+// TestReloadByControlSocket checks that the caller is notified of the reloaded configuration.
 func TestReloadByControlSocket(t *testing.T) {
 	c := newCluster(t)
 	text := c.text(before)

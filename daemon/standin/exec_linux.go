@@ -77,7 +77,7 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 	})
 }
 
-// rankEnv returns the environment variables that tell a program its rank.
+// rankEnv returns the environment variables with which a program finds its rank.
 func rankEnv(r Rank) []string {
 	return []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 }

@@ -119,7 +119,7 @@ func (c *Conn) advertise(p *peer, k *call, fd int) (*link, error) {
 }
 
 // linkHello returns a hello that hands over our bell, doorbell page, shared buffer, and the descriptors in
-// more. It tells where to find our nonce, unless single copies are disabled.
+// more. It has the address of our nonce, unless single copies are disabled.
 func (c *Conn) linkHello(purpose purpose, p *peer, ring int, more ...int) hello {
 	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring, handles: append([]int{c.inbox.doorbell.bell, c.doorbellFD, c.shared.fd}, more...)}
 	if !c.cfg.NoSingleCopy {
@@ -262,7 +262,7 @@ func answerOf(conn *net.UnixConn) error {
 	return nil
 }
 
-// afterLink finds out whether p, a lower rank whose link ended, still runs. A process that exits may close the
+// afterLink determines whether p, a lower rank whose link ended, still runs. A process that exits may close the
 // link before its listening socket.
 func (c *Conn) afterLink(p *peer) {
 	for wait := minBackoff; wait <= maxBackoff && c.ctx.Err() == nil; wait *= 2 {

@@ -57,7 +57,7 @@ type hello struct {
 	src, dst int
 	// ring is the size in bytes of each ring, 0 if there is no memory; in refuseLink, the resource.
 	ring int
-	// memory tells where to test reading the sender's memory, in wantLink and giveLink. fetches reports whether
+	// memory is the place for a test read of the sender's memory, in wantLink and giveLink. fetches reports whether
 	// the sender can read the receiver's memory, in giveLink and hasLink.
 	memory  memoryID
 	fetches bool

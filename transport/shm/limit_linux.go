@@ -64,7 +64,7 @@ func (c *Conn) failed(p *peer, err error) {
 // acceptTimeout is the wait for a caller that was there a moment ago.
 const acceptTimeout = 100 * time.Millisecond
 
-// refuseCaller tells the next caller that this process has no descriptor for it.
+// refuseCaller reports to the next caller that this process has no descriptor for it.
 func (c *Conn) refuseCaller(err error) {
 	c.reserve.Spend(func() {
 		if c.ln.SetDeadline(time.Now().Add(acceptTimeout)) != nil {
@@ -89,7 +89,7 @@ func (c *Conn) refuseCaller(err error) {
 	})
 }
 
-// refuseUncalled tells p that this rank cannot call it, if a limit caused err.
+// refuseUncalled reports to p that this rank cannot call it, if a limit caused err.
 func (c *Conn) refuseUncalled(p *peer, err error) {
 	if ownLimit(err) == nil {
 		return

@@ -62,7 +62,7 @@ type link struct {
 	// exposes is set if the peer can read our memory, and fetches if we can read the memory of remote.
 	exposes, fetches bool
 	remote           remote
-	// pages tells which pages of remote are resident, or is nil.
+	// pages reports which pages of remote are resident; it may be nil.
 	pages *pagemap
 	// shared is the peer's shared buffer, until sharedBuffers takes it over.
 	shared []byte
@@ -139,7 +139,7 @@ func (l *link) free() {
 	l.mem, l.in, l.out = nil, reader{}, writer{}
 }
 
-// doorbell tells whether a receiver sleeps, and wakes it.
+// doorbell shows whether a receiver sleeps, and wakes it.
 type doorbell struct {
 	page []byte
 	// bell is an eventfd.

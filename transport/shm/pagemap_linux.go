@@ -17,7 +17,7 @@ const (
 	minPage = 4096
 )
 
-// pagemap tells which pages of a process are resident. It refers to the address space at the time it was
+// pagemap reports which pages of a process are resident. It refers to the address space at the time it was
 // opened: once the process executes another program, or its PID is reused, no page is resident.
 type pagemap struct {
 	fd   int

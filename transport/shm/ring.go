@@ -169,7 +169,7 @@ func (r *reader) ready() bool {
 
 // nextInto returns the next packet, nil if there is none, or errBroken. The bytes are in the ring and valid
 // until release; the other side may still change them. If payload of the packet, or of the message that it
-// announces, is not in the ring, the bytes are the header, and a locates the payload. a also tells whether the
+// announces, is not in the ring, the bytes are the header, and a locates the payload. a also shows whether the
 // header is a short one.
 func (r *reader) nextInto(a *away) (packet []byte, err error) {
 	*a = away{}

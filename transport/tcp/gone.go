@@ -34,7 +34,7 @@ func (c *Conn) reportGone(p *peer) {
 // lost its connection dials within 100 ms (C5).
 const goneAfter = 250 * time.Millisecond
 
-// afterConnection finds out whether p, a lower rank whose connection was lost, still runs. It reports a missing
+// afterConnection determines whether p, a lower rank whose connection was lost, still runs. It reports a missing
 // p once.
 func (c *Conn) afterConnection(p *peer) {
 	if p.profile != protocol.Extended {

@@ -183,7 +183,7 @@ func TestJudge(t *testing.T) {
 		{time.Hour, 500 * ms, 600 * ms, false, alive},
 		{time.Hour, time.Hour + 999*ms, 999 * ms, false, undecided},
 		{time.Hour, time.Hour + 1000*ms, 1000 * ms, false, dead},
-		// Heard from just before: the probe is sent only a second later.
+		// Data arrived just before: the probe is sent only a second later.
 		{0, 1000 * ms, 1000 * ms, false, undecided},
 		{0, 1999 * ms, 1999 * ms, false, undecided},
 		{0, 2000 * ms, 2000 * ms, false, dead},

@@ -75,7 +75,7 @@ func speaksNoTLS(err error) bool {
 	return errors.As(err, &record) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// answerPlain tells a peer without TLS that we use TLS, with an unexpected_message alert, which a zrlmpid rank
+// answerPlain reports to a peer without TLS that we use it, by an unexpected_message alert, which a zrlmpid rank
 // recognizes.
 func answerPlain(conn *net.TCPConn) {
 	if conn.SetDeadline(time.Now().Add(alertTimeout)) != nil {

@@ -156,11 +156,11 @@ type Hello struct {
 	// FIFO is the number of lines that the simulator can hold for the role: at least 1, or MinNetworkFIFO for
 	// each of UDP and TCP.
 	FIFO uint32
-	// Boundary tells which streams the simulator has.
+	// Boundary determines the streams of the simulator.
 	Boundary Boundary
 }
 
-// Start tells a simulator about its rank.
+// Start describes the rank to its simulator.
 type Start struct {
 	Rank, Size uint32
 	// Stall is the percentage of cycles in which the simulator stalls the role, on each stream, at random. Seed
