@@ -13,6 +13,6 @@
 //   - rtl:SIMULATOR ARGS… lets the FPGA's own role make the calls, in a simulator. It is specified in docs/cosim.md;
 //     package cosim is the boundary.
 //
-// A kernel must never allocate memory as the wire or a program claims: its buffers are bounded by its options.
-// It must never close its rank.
+// A kernel must never allocate by a length that a packet or a program claims: its buffers are bounded by its
+// options. It must never close its rank.
 package standin

@@ -22,9 +22,9 @@ var (
 //
 // Reading such memory blocks until the pages are resident, possibly forever: that depends on the other process
 // and on the backing of its memory (userfaultfd, FUSE, storage). Meanwhile only SIGKILL interrupts the system
-// call, and its destination is not ours. So the copier makes the call in a separate goroutine, into private
-// memory, and without a lock. If the call never returns, this one goroutine is lost for the peer, and nothing
-// more is read from its memory.
+// call, and its destination must not be used. So the copier makes the call in a separate goroutine, into
+// private memory, and without a lock. If the call never returns, this one goroutine is lost for the peer, and
+// nothing more is read from its memory.
 type copier struct {
 	mu   sync.Mutex
 	jobs chan *job

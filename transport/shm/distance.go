@@ -17,8 +17,8 @@ const (
 	// timedEvery is the number of copies to a near peer per timed copy, since timing reads the clock twice.
 	timedEvery = 8
 	// farCost is the cost of a copy into the ring, relative to a copy within the process, from which the peer
-	// counts as far. Measured are 20 to 32 on far processors and 1 to 5 on near ones; at 6 both ways are
-	// equally fast. nearCost is the cost below which a far peer counts as near again.
+	// counts as far. It was 20 to 32 on far processors and 1 to 5 on near ones in measurements; at 6 both ways
+	// are equally fast. nearCost is the cost below which a far peer counts as near again.
 	farCost, nearCost = 8, 6
 	// enough is the number of copies that decide, so that one interrupted copy does not.
 	enough = 16
@@ -85,7 +85,7 @@ func (d *distance) copied(bytes int, took time.Duration) {
 	}
 }
 
-// change sets the direction, and restarts counting.
+// change sets far, and restarts all counts.
 func (d *distance) change(far bool) { *d = distance{local: d.local, far: far} }
 
 // localCopy returns the time of a copy of minTimed bytes within the process, from cache to cache.

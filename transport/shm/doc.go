@@ -7,7 +7,7 @@
 // peers map; the first of them that writes a packet rings the doorbell's bell, an eventfd.
 //
 // Long payload that stays in the sender's memory (mpe.Packet.Exposed) is not copied into the ring: the packet
-// has a descriptor of it, and the receiver has the kernel copy it from the sender's memory to its destination
+// has a descriptor of it, and the receiver copies it from the sender's memory to its destination
 // (process_vm_readv, which MPI libraries call cross memory attach). An announced message
 // (mpe.Packet.Advertised) is advertised in the same way: the receiver may copy it before it requests it. A
 // pipelined Conn (Config) exposes nothing else, and copies such a message only from a peer that does not poll.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// The causes of a SendError.
+// Causes of a SendError.
 var (
 	// ErrNoPeer means that the receiver is not another rank of kind rankmap.Software.
 	ErrNoPeer = errors.New("this transport does not speak to that rank")

@@ -60,7 +60,7 @@ func (in *inbox) recordRemote(to *mpe.RxPacket, l *link, a away) {
 	in.away = append(in.away, pendingGet{link: l, packet: to.Bytes, away: a})
 }
 
-// pendingGet is a payload without which Poll has returned its packet.
+// pendingGet is the payload, not fetched yet, of a packet that Poll has returned.
 type pendingGet struct {
 	link   *link
 	packet []byte

@@ -19,7 +19,7 @@ const (
 	DefaultHandshakeTimeout = 5 * time.Second
 	// maxShaking limits the concurrent TLS handshakes with one peer; one more closes the oldest.
 	maxShaking = 4
-	// dialTimeout bounds one attempt to connect, without TLS.
+	// dialTimeout limits one attempt to connect, without TLS.
 	dialTimeout = 5 * time.Second
 	// drainTime is the time that Close allows for pending data to reach the peers.
 	drainTime = 500 * time.Millisecond
@@ -68,7 +68,7 @@ type Config struct {
 	answers func(*Conn, *link) bool
 }
 
-// The bounds of DefaultBackoff, before jitter.
+// Limits of DefaultBackoff, before jitter.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 5 * time.Second

@@ -33,8 +33,8 @@ type Conn struct {
 	// taken holds the events that the last Recv returned.
 	taken [recvBatch]event
 
-	// inbox is polled by goroutines that wait for packets, or nil. With an inbox, the queue carries only the
-	// events that come by no wire.
+	// inbox is polled by goroutines that wait for packets, or nil. With an inbox, the queue carries only events
+	// that do not arrive on a connection.
 	inbox *inbox
 
 	// ctx is canceled when the Conn is closed, and dialing when closing begins. tasks are the goroutines of the

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// The causes of a SendError.
+// Causes of a SendError.
 var (
 	// ErrNotConnected means that there is no connection to the peer, or that it broke while the packet was
 	// sent. An mpe.RxConnected follows when there is one again.

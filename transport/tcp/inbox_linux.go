@@ -58,7 +58,7 @@ func (in *inbox) add(l *link) bool {
 	return true
 }
 
-// notifyPoll makes the next Poll look for events that come by no wire.
+// notifyPoll makes the next Poll check for events that do not arrive on a connection.
 func (in *inbox) notifyPoll() {
 	in.freshMu.Lock()
 	defer in.freshMu.Unlock()

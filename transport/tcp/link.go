@@ -109,8 +109,8 @@ type link struct {
 	begun bool
 	// out queues packets to be written to a peer of the extended profile.
 	out *outbox
-	// closing is closed at the first reason to end the connection, and done when nothing of it reaches the
-	// queue or the inbox any more.
+	// closing is closed at the first reason to end the connection, and done when it delivers nothing more to
+	// the queue or the inbox.
 	closing, done chan struct{}
 	once          sync.Once
 	// reason is the reason for closing.

@@ -32,7 +32,7 @@ type inbox struct {
 	c            *Conn
 	writeTimeout time.Duration
 	// epfd is an epoll instance that becomes readable when something arrives. bell is an eventfd in it, for
-	// events that come by no wire.
+	// events that do not arrive on a connection.
 	epfd, bell int
 	// asking is the number of links that wait for space in the kernel's send buffer.
 	asking atomic.Int32
@@ -43,7 +43,7 @@ type inbox struct {
 	waiting sync.Mutex
 
 	// fresh are new links that are not yet read from, at most one per peer. linksChanged is set if there may be
-	// some, or other events that come by no wire.
+	// some, or events that do not arrive on a connection.
 	freshMu      sync.Mutex
 	fresh        []*link
 	linksChanged atomic.Bool

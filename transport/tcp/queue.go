@@ -106,9 +106,8 @@ func (q *queue) add(ev event) {
 	}
 }
 
-// extend appends the start of b to the last payload of p on the queue, if it is still pending and b fits, and
-// returns the number of bytes copied. Without it, a message that arrives in small pieces would use up the
-// chunks.
+// extend appends b to the last payload of p on the queue, as much as fits if that is still pending, and returns
+// the number of bytes copied. Without it, a message that arrives in small pieces would use up the chunks.
 func (q *queue) extend(p *peer, b []byte) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,19 +8,19 @@ type Rule uint8
 const (
 	// RuleNone marks the record of a transfer.
 	RuleNone Rule = iota
-	// RuleKeepValid: valid must stay 1 until ready is 1. Data is the cycle since which it was 1.
+	// RuleKeepValid requires that valid stays 1 until ready is 1. Data is the cycle since which it was 1.
 	RuleKeepValid
-	// RuleStable: data, keep and last must not change until ready is 1. Data, Keep and Last have the changed
-	// bits.
+	// RuleStable requires that data, keep and last do not change until ready is 1. Data, Keep and Last have the
+	// changed bits.
 	RuleStable
-	// RuleDefined: valid must be 0 or 1; so must data, keep and last while valid is 1, and ready while valid is
-	// 1. Data, Keep and Last have the undefined bits; if they are 0, the signal is valid, or ready on a stream
-	// to the role.
+	// RuleDefined requires that valid is 0 or 1, and that data, keep, last and ready are while valid is 1. Data,
+	// Keep and Last have the undefined bits; if they are 0, the signal is valid, or ready on a stream to the
+	// role.
 	RuleDefined
-	// RuleIndependent: valid must not wait for ready. Data is the cycle in which ready was set. The simulator
-	// reports it if valid came within 16 cycles of ready after each of 4 holds of ready, of different lengths,
-	// and never during a hold. Such a role still exchanges messages with an engine whose ready does not wait
-	// for valid.
+	// RuleIndependent requires that valid does not wait for ready. Data is the cycle in which ready was set. The
+	// simulator reports it if valid came within 16 cycles of ready after each of 4 holds of ready, of different
+	// lengths, and never during a hold. Such a role still exchanges messages with an engine whose ready does not
+	// wait for valid.
 	RuleIndependent
 	rules
 )
