@@ -4,7 +4,7 @@
 // The paths start with /v1/:
 //
 //	GET  /v1/status                                     Status
-//	POST /v1/ping    PingRequest                        one Trip a line, as they end
+//	POST /v1/ping    PingRequest                        one Trip per line, as each completes
 //	POST /v1/send?from=&to=&datatype=&tag=&timeout=     the body is the message; Message
 //	POST /v1/recv?from=&to=&words=&datatype=&timeout=   Message in MessageHeader; the reply's body is the message
 //	GET  /v1/reports, /v1/support                       as in package query

@@ -153,7 +153,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	var u pcapng.Unit
 	for {
 		if err := src.Next(&u); err != nil {
-			// a rank may exit in the middle of a packet
+			// A rank may exit in the middle of a packet.
 			if _, garbage := errors.AsType[*capture.FormatError](err); garbage {
 				s.unreadable(ctx, rank, err)
 			}
