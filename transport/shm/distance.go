@@ -8,7 +8,7 @@ import (
 // A processor needs about ten times as long to read data written by another one if the two share no cache, and
 // the host of a virtual machine may move its processors at any time. Through the ring, long payload moves
 // between processors twice, but both sides copy at the same time; a single copy by the kernel moves it once. So
-// the ring is faster on near processors, and the single copy on far ones. The sender tells them apart by the
+// the ring is faster on near processors, and the single copy on far ones. The sender distinguishes them by the
 // time that a copy into the ring takes.
 
 const (

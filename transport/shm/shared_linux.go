@@ -64,7 +64,7 @@ func newSharedBuffers(ranks int) (b *sharedBuffers, err error) {
 }
 
 // affordableSlots returns the number of slots per buffer with which the buffers of all ranks fit in a quarter
-// of the address space that the process has left.
+// of the address space that remains to the process.
 func affordableSlots(ranks int) int {
 	left, limited := rlimit.AddressSpaceLeft()
 	if !limited {
