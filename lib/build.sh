@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the C library with its shims, headers and compiler wrappers into a folder: lib/build.sh bin. Called by `make lib`.
+# Builds the C library with its shims, headers and compiler wrappers into a folder: lib/build.sh bin. See `make lib`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1 go=${GO:-go} cc=${CC:-cc} fc=${FC:-gfortran} version=${VERSION:-unknown}
