@@ -1,4 +1,4 @@
-// Command lib is the shared library libzrlmpi: MPI for programs in other languages, behind the two functions of
+// Command lib is the shared library libzrlmpi: MPI for programs of other languages, behind the two functions of
 // lib/c/zrlmpi.h. It connects package capi with C: the calls of programs, and callbacks to their functions. It is built
 // with -buildmode=c-shared, and does nothing when run as a program.
 package main
