@@ -245,8 +245,8 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 	}
 	tag := expected{diagnosis.Tag, 0, "Recv", "rank 0 has sent with tag 7, and rank 1 receives with tag 5", "use the same tag in the send of rank 0 and the receive of rank 1"}
 	computes := expected{diagnosis.Computes, 0, "Allreduce", "has not called Allreduce", "look what process %[1]d on 10.9.0.2 does, which is rank 1: top -p %[1]d, gdb -p %[1]d"}
-	// A process that is stopped answers nobody: others know that it does not, and where the tool is to look. If it was
-	// stopped before it acknowledged a packet, it is also silent.
+	// A stopped process does not answer. The other hosts report this, and the host where the tool must look. If the
+	// process was stopped before it acknowledged a packet, it is also silent.
 	unknown := expected{diagnosis.StateUnknown, 0, "Allreduce", "it has not answered the question for a report", "run zrlctl why on 10.9.0.2, where its process can be seen"}
 	silent := expected{diagnosis.Silent, 0, "Allreduce", "does not answer any more; ",
 		"on the host of rank 1: check that its process runs"}

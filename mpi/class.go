@@ -13,7 +13,7 @@ import (
 )
 
 // Class is an error class of the MPI standard. errors.Is(err, ErrTruncate) reports whether err has that class. The
-// numbers are those of Open MPI.
+// numbers are the same as in Open MPI.
 type Class int //nolint:errname // the standard calls it a class
 
 // The error classes.

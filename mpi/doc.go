@@ -18,9 +18,9 @@
 //
 // # Progress, threads and order
 //
-// Any number of goroutines may use a communicator (MPI_THREAD_MULTIPLE).
-// Operations make progress even if no goroutine waits for them. Messages from one rank to another in one communicator
-// do not overtake each other: if two of them match a receive, it gets the one that was sent first.
+// Any number of goroutines may use a communicator (MPI_THREAD_MULTIPLE). Operations make progress even if no goroutine
+// waits for them. Messages from one rank to another in one communicator do not overtake each other: if two of them
+// match a receive, it gets the one that was sent first.
 //
 // # Datatypes
 //
@@ -98,7 +98,7 @@
 //     int or float32. They match in the order in which they were sent and receives
 //     posted: do not send messages with tag 0 to such peers while a collective call
 //     is in progress. Only one call may be in progress; a second one is ErrPending.
-//     Messages of a failed call may match those of later ones.
+//     Messages of a failed call may match receives of later calls.
 //   - Unless By selects another algorithm, Bcast, Scatter, Gather and Reduce use the
 //     pattern of upstream's compiler: the root exchanges with the ranks one by one, in
 //     rank order, or by a tree if the configuration selects it. Upstream's programs

@@ -74,7 +74,7 @@ func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 	now := time.Now()
 	reader := r.Packets.Reader(r.addresses(), now)
 	out := pcapng.NewWriter(to, recorder.File(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
-	// A tool notices itself that the stream has ended.
+	// The tool itself notices the end of the stream.
 	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}}, ctx.Done())
 }
 

@@ -18,8 +18,8 @@ type Options struct {
 	Host []int
 	// StandIns replaces all FPGA ranks that are not in Host by stand-ins.
 	StandIns bool
-	// FPGA lists ranks that are FPGAs in this run, out of those that the file lists as both CPU and FPGA, as upstream's
-	// pingpong example does. The rest of these ranks are CPUs.
+	// FPGA selects the FPGAs among the ranks that the file lists as both CPU and FPGA, like upstream's pingpong
+	// example. The rest of these ranks are CPUs.
 	FPGA []int
 	// Kernel is the kernel of the stand-ins, as in a configuration; empty means echo.
 	Kernel string

@@ -218,7 +218,7 @@ func (a *args) hint(i int, key string) string {
 // commIdup implements MPI_Comm_idup(comm, newcomm, request).
 func (a *args) commIdup() {
 	c := a.communicator(0)
-	// Reject what can be rejected before the calls of the other members can complete.
+	// Make all checks before the calls of the other members can complete.
 	var d *comm
 	var handle uint64
 	err := attempt(func() {

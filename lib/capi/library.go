@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Callbacks calls functions of the program by their addresses. Handles are those of the ABI.
+// Callbacks calls functions of the program by their addresses. Handles are values of the ABI.
 type Callbacks interface {
 	// Reduce calls a function of MPI_Op_create.
 	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
@@ -82,8 +82,8 @@ type Library struct {
 	phase atomic.Int32
 	mu    sync.Mutex
 	users int
-	// sessioned is set once there has been a session. From then on, the rank waits for another user when the last one
-	// has ended, until the process exits.
+	// sessioned is set once there has been a session. From then on, the rank remains after its last user has finished,
+	// and waits for another user until the process exits.
 	sessioned atomic.Bool
 	atExit    sync.Once
 	// inited is the phase with respect to MPI_Init and MPI_Finalize.

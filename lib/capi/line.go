@@ -42,7 +42,7 @@ type line struct {
 	watch *watchdog
 	// peer is the value of EnvPeer.
 	peer config.Peer
-	// dev is the rank's device, and from its start. last holds the final statistics once the rank has ended.
+	// dev is the rank's device, and from is its start time. last is the final statistics after the rank's end.
 	dev  mpe.Device
 	from time.Time
 	last string

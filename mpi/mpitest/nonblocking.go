@@ -147,7 +147,7 @@ func overlapping(r *rank) {
 }
 
 // carried checks that a rank also makes progress with its collectives while it waits for something else. The other rank
-// completes the collectives before it does what the first rank waits for.
+// completes the collectives before it ends that wait.
 func carried(r *rank) {
 	other := 1 - r.Rank()
 	highest := mpi.OpOf(func(in, inout []int64) {

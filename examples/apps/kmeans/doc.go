@@ -2,8 +2,8 @@
 // centroid repeatedly moves to the mean of its vectors, until all of them stop moving. Every rank has a share of the
 // vectors. Rank 0 initially has all of them, and computes the means.
 //
-// The messages are those of the code that upstream's compiler generates for its example kmeans.cpp, with or without
-// optimisation of communication (com_opt). So a host built from it can use ranks that run Work as workers.
+// The messages are the same as in the code that upstream's compiler generates for its example kmeans.cpp, with or
+// without optimisation of communication (com_opt). So a host built from it can use ranks that run Work as workers.
 // docs/examples.md lists the messages.
 //
 // All computations use integers, so the result does not depend on the number of ranks.
