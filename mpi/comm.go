@@ -11,8 +11,8 @@ import (
 
 // Comm is a communicator: a group of ranks whose messages are separate from the messages of every other communicator.
 // Any number of goroutines may call its methods, and the functions that take it, concurrently (MPI_THREAD_MULTIPLE).
-// The exception are the collective calls, Dup, Split and those from Barrier to Scan: all members must make them in the
-// same order, and so sequentially. Any number of nonblocking ones may be pending.
+// The exceptions are Dup, Split and the collective calls from Barrier to Scan: all members must make them in the same
+// order, and so sequentially. Any number of nonblocking ones may be pending.
 type Comm struct {
 	p      *process
 	number uint32

@@ -15,8 +15,8 @@ import (
 // same tag, 0 to MaxCreateTag; other ranks need not.
 //
 // Point-to-point calls and the source of a status refer to ranks of the remote group. Size, Rank and Group refer to the
-// local group. The collective calls are the functions whose names begin with Inter. Dup, Split, CreateAll and Merge
-// make further communicators.
+// local group. All collective calls except Scan and Exscan are supported. Dup, Split, CreateAll and Merge make further
+// communicators.
 //
 // The error is ErrRank for a leader that does not exist, ErrGroup for groups that share a rank, and ErrComm if the wire
 // of a member carries no communicators. When one rank fails, others may wait until their contexts are done.

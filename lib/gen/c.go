@@ -387,7 +387,8 @@ typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registratio
 
 `
 
-// standardDeclarations: this ABI has no Fortran binding, so no address stands for an ignored Fortran status.
+// standardDeclarations end mpi.h of the standard's ABI. It has no Fortran binding, so no address stands for an ignored
+// Fortran status.
 const standardDeclarations = `
 #ifndef ZRLMPI_INLINE
 #define ZRLMPI_INLINE static __inline__

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// f08Module returns module mpi_f08. Its generic procedures map to those of the Fortran library, with and without large
-// counts.
+// f08Module returns module mpi_f08. Its generic procedures map to the procedures of the Fortran library, with and
+// without large counts.
 func (a *abi) f08Module(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "! Module mpi_f08, %s. A buffer that is no single block is copied before and after a call, also before one that\n"+
