@@ -125,7 +125,7 @@ var deviceClasses = []struct {
 	{collective.ErrCallFailed, ErrOther},
 }
 
-// refusals maps the error classes of a rejected collective call to the causes that other ranks are told.
+// refusals maps the error classes of a rejected collective call to the causes sent to other ranks.
 var refusals = map[Class]collective.FailureCause{
 	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype, ErrOp: collective.CauseOperation,
 	ErrRoot: collective.CauseRoot, ErrArg: collective.CauseArgument,

@@ -48,7 +48,7 @@ func (foreign) AwaitAll(ctx context.Context, requests []Request) bool {
 	return awaitAll(ctx, requests, false)
 }
 
-// Refuse tells the other members that the caller does not make a collective call of c, because an argument that this
+// Refuse notifies the other members that the caller does not make a collective call of c, because an argument that this
 // package has not seen is invalid. Like a call that a method of c rejects, it counts as made: the calls of the other
 // members fail with an error of the class, provided that the device can notify them and the wire of every member
 // carries communicators.

@@ -30,7 +30,7 @@ func RecvInit[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
 	return c.RecvInit(numbersOf(buf), source, tag)
 }
 
-// persistence tells whether a request can be started again.
+// persistence describes whether a request can be started again.
 type persistence uint8
 
 const (

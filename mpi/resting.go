@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// resting holds the requests of sends that a rank has left to its device, because many others wait for the same peer: a
+// resting holds the requests of sends that the device keeps for a rank, because many others wait for the same peer: a
 // program may have millions. They share a core; the generation of a handle is the device's number of the send. A call
 // on such a request wakes the send, which turns it into an ordinary request, and lets it rest again afterwards.
 type resting struct {

@@ -58,7 +58,7 @@ type Exchange interface {
 	Put(ctx context.Context, key, value string) error
 	Get(ctx context.Context, key string) (string, error)
 	Barrier(ctx context.Context) error
-	// Finalize tells the launcher not to wait for the process any longer.
+	// Finalize asks the launcher not to wait for the process any longer.
 	Finalize(ctx context.Context) error
 }
 

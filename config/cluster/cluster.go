@@ -13,7 +13,7 @@ import (
 type Cluster struct {
 	// File is the name passed to Parse.
 	File string
-	// Format tells which of the two files it is.
+	// Format is the format of the file.
 	Format Format
 	// Nodes lists the ranks in rank order: Nodes[i].Rank is i.
 	Nodes []Node

@@ -13,7 +13,7 @@ import (
 )
 
 // costly returns the calls that programs make for each message or in each step. Each entry is a sequence of calls that
-// a program repeats, with arguments that are prepared once.
+// a program makes repeatedly, with arguments that are prepared once.
 func costly(l *Library) map[string][]prepared {
 	number := func(name string) int {
 		for i := range l.calls {

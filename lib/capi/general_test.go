@@ -57,7 +57,7 @@ func TestGeneralRequest(t *testing.T) {
 	})
 }
 
-// TestGeneralCancel checks that the cancel function is told whether the request is complete.
+// TestGeneralCancel checks that the cancel function learns whether the request is complete.
 func TestGeneralCancel(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.back.query = r.elements(0, 1, 0)
