@@ -145,7 +145,7 @@ func TestMprobe(t *testing.T) {
 	}
 }
 
-// TestMprobeLimited checks that Mprobe rejects a link without communicators, and leaves the message in place.
+// TestMprobeLimited checks that Mprobe rejects sources whose wire carries no tags and no communicators.
 func TestMprobeLimited(t *testing.T) {
 	limited := mpe.PeerInfo{Words: true, NoTags: true, NoComms: true, NoLength: true, NoEmpty: true}
 	devices := mpitest.World(mpitest.Options{Between: func(int, int) mpe.PeerInfo { return limited }})(t, 2)
