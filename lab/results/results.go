@@ -70,22 +70,25 @@ func Find(query string) (string, error) {
 	if slices.Contains(names, query) {
 		return query, nil
 	}
-	var matches, machines []string
-	for _, name := range names {
-		switch m := machine(name); {
-		case m == query:
-			return name, nil
-		case query != "" && strings.Contains(name, query):
-			matches = append(matches, name)
-			if !slices.Contains(machines, m) {
-				machines = append(machines, m)
-			}
+	if query == "" {
+		return "", &NotFoundError{Query: query}
+	}
+	// The whole name of a machine, its end, as in "model-1" but not model-17, or any part.
+	for _, matches := range []func(name string) bool{
+		func(name string) bool { return machine(name) == query },
+		func(name string) bool { return strings.HasSuffix(name, "-"+query) },
+		func(name string) bool { return strings.Contains(name, query) },
+	} {
+		found := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matches(name) })
+		if len(found) == 0 {
+			continue
 		}
+		if slices.ContainsFunc(found, func(name string) bool { return machine(name) != machine(found[0]) }) {
+			return "", &NotFoundError{query, found}
+		}
+		return found[0], nil
 	}
-	if len(machines) != 1 {
-		return "", &NotFoundError{query, matches}
-	}
-	return matches[0], nil
+	return "", &NotFoundError{Query: query}
 }
 
 // machine returns the name of a run without its date.

@@ -21,7 +21,7 @@ type benchOutput struct {
 func (o *benchOutput) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&o.markdown, "markdown", false, "output Markdown")
-	fl.StringVar(&o.svg, "svg", "", "draw the plots into this folder, and show them in the Markdown")
+	fl.StringVar(&o.svg, "svg", "", "draw the plots into this `folder`, and show them in the Markdown")
 }
 
 // benchCommand is the program itself: zrlbench [WORKLOAD…].

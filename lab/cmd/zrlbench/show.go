@@ -27,8 +27,8 @@ func (a *app) showCommand() *cobra.Command {
 		Long: `Print the tables of a measurement: of a file that zrlbench --save wrote, or of an archived
 run. Without arguments, list the archived runs.
 
-MACHINE is a name from that list, or a part of one, as in "amd-epyc-family-25"; of several
-runs on one machine, the newest is shown. With workloads, print the tables of these only.
+MACHINE is a name from that list, or a part of one, as in "model-17"; of several runs on one
+machine, the newest is shown. With workloads, print the tables of these only.
 
 With --into, put a table of selected figures into a document instead, between the lines
 <!-- bench: summary --> and <!-- end of bench: summary -->. With --svg as well, draw the
@@ -68,7 +68,7 @@ machine or workload that does not exist.`,
 	out.flags(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&targets, "targets", false, "compare with the targets of the project instead of printing tables")
-	fl.StringVar(&into, "into", "", "put a table of selected figures into this Markdown document")
+	fl.StringVar(&into, "into", "", "put a table of selected figures into this Markdown `document`")
 	return cmd
 }
 
@@ -177,7 +177,7 @@ Exit codes: 0 success, 1 a file cannot be read or written, 2 wrong command line.
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&folder, "folder", archiveFolder, "folder of the archived runs")
+	cmd.Flags().StringVar(&folder, "folder", archiveFolder, "`folder` of the archived runs")
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace the run of the same machine and date")
 	return cmd
 }
