@@ -155,6 +155,11 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile(file)
+	var again strings.Builder
+	if err2 := a.WriteJSON(&again); err != nil || err2 != nil || again.String() != string(text) {
+		t.Errorf("%v, %v: it is saved as something else:\n%s\n%s", err, err2, text, again.String())
+	}
 	if !a.isArchived() || len(a.Targets) == 0 || len(a.Ratios) != len(r.Ratios) || len(a.Growth) != len(r.Growth) {
 		t.Errorf("%+v", a)
 	}
