@@ -7,6 +7,6 @@
 // the programs of the other libraries and of the raw limits from its folder c. Every
 // message is verified.
 //
-// No test fails because of a figure. The targets of the project are compared with the
-// figures of a run by a test, TestTargetsOfRun; the program knows none.
+// No test fails because of a figure: a run that misses a target of the project is a result,
+// not an error.
 package bench
