@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the C library in bin/lib, MPICH and Open MPI, in turn in each round, and prints medians as Markdown:
+# Measures the C library in bin/lib, MPICH and Open MPI alternately, in rounds, and prints medians as Markdown:
 # lib/speed.sh osu|nas [ROUNDS]
 #
 #   osu  latency in µs by the OSU micro-benchmarks, and by the same loops in Go (package mpi, lab/cmd/osu): point to
