@@ -35,6 +35,7 @@ const (
 	DeadEnd         = "fpga_dead_end"
 	MTU             = "path_mtu"
 	NetworkError    = "network_error"
+	TLS             = string(infer.TLS)
 	NeverHeard      = "never_heard"
 	Blocked         = "packets_blocked"
 	HalfOpen        = "half_open_tcp"
@@ -76,6 +77,7 @@ var Causes = []Cause{
 	{WrongProfile, "different profiles or versions", findProfile},
 	{WrongAddress, "rank at another address", findAddress},
 	{MTU, "datagrams longer than the path carries", findMTU},
+	{TLS, "TLS of the two ends does not fit", findTLS},
 	{NetworkError, "the network refuses packets", findNetworkError},
 	{Datatype, "INT against FLOAT", findDatatype},
 	{CallOrder, "collective calls in different order",

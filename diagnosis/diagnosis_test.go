@@ -170,6 +170,17 @@ func TestCauses(t *testing.T) {
 		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
 			with(func(p *state.Peer) { p.NetworkError, p.Heard = "write: connection refused", nil })))), NetworkError, 1,
 			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
+		"TLS": {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
+			p.NetworkError = "tls with 10.0.0.2:2718: the certificate of the peer must be signed by the authority"
+		})))), TLS, 1, "TLS prevents the connection between ranks 0 and 1", "compare tls in the configurations of ranks 0 and 1"},
+		"TLS, as the peer says": {status(2, host(0, peer(1, receiving(9), neverHeard)), host(1, peer(0, neverHeard,
+			with(func(p *state.Peer) {
+				p.NetworkError = "tls with 10.0.0.1:2718: the peer speaks TLS, and this rank does not"
+			})))), TLS, 1,
+			"TLS prevents the connection between ranks 1 and 0", "compare tls in the configurations of ranks 1 and 0"},
+		"no answer to the handshake of TLS": {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
+			p.NetworkError = "tls with 10.0.0.2:2718: EOF: no answer to the handshake: has the peer tls, too?"
+		})))), NeverHeard, 1, "causes are possible", "start rank 1"},
 		"too long": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
 			"does not carry datagrams as long as its DATA", "compare the MTU"},
 		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,

@@ -119,11 +119,12 @@ func (v *view) observation(e *edge) *infer.Observation {
 	o := &infer.Observation{
 		Waiter: e.from, Peer: e.to, Kind: p.Kind, Extended: p.Extended != nil, Sends: e.send, State: e.state,
 		Waited: e.seconds, Heard: p.Heard, Worked: p.Sent+p.Received > 0,
-		Refused: p.NetworkError != "" && v.silentSince(p, e.seconds),
+		Refused: v.refused(p, e.seconds),
 	}
 	if o.Heard == nil && heard(p) { // a daemon of an earlier version does not say when
 		o.Heard = new(e.seconds)
 	}
+	_, o.NoHandshake = tlsFault(p)
 	if e.wait != nil {
 		o.Long = e.wait.Envelope.Bytes >= longData
 	}
