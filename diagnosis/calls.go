@@ -65,7 +65,7 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 		}
 		for j := range at.Unmatched {
 			m := &at.Unmatched[j]
-			if differsInTag(&wait.Envelope, m) && tags || m.Comm != wait.Envelope.Comm && !tags {
+			if differsInTag(&wait.Envelope, m) && tags || m.Comm != wait.Envelope.Comm && !tags && !v.ofCalls(m.Comm) {
 				return mismatch(receiver, at, wait, m, tags), true
 			}
 		}
@@ -76,6 +76,17 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 		}
 	}
 	return p, false
+}
+
+// ofCalls reports whether the messages of a communicator are those of collective calls, which no receive of a program matches.
+func (v *view) ofCalls(comm uint32) bool {
+	for _, r := range v.ranks {
+		if slices.ContainsFunc(r.Engine.Calls, func(c collective.Snapshot) bool { return c.Comm == comm }) ||
+			slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.Ended) bool { return c.Comm == comm }) {
+			return true
+		}
+	}
+	return false
 }
 
 // sourceOf returns the source of the receive that takes part in a wait.

@@ -61,14 +61,14 @@ func peer(rank int, options ...peerOption) state.Peer {
 func sending(s handshake.State, seconds float64) peerOption {
 	return func(p *state.Peer) {
 		p.Sending = &state.Wait{
-			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)},
+			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)}, Awaited: true,
 		}
 	}
 }
 
 func receiving(seconds float64) peerOption {
 	return func(p *state.Peer) {
-		p.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: state.Envelope{Bytes: 16}}
+		p.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: state.Envelope{Bytes: 16}, Awaited: true}
 	}
 }
 
@@ -547,5 +547,27 @@ func TestDocumented(t *testing.T) {
 		if !strings.Contains(string(text), "`"+c.ID+"`") {
 			t.Errorf("docs/operations.md does not have %s", c.ID)
 		}
+	}
+}
+
+// TestPosted: a receive that is posted, and for which its program may not wait, makes no cycle certain, and is not what a message
+// of a collective call is for.
+func TestPosted(t *testing.T) {
+	posted := receiving(9)
+	of := func(awaited bool) *Diagnosis {
+		r := had(host(1, peer(0, posted, with(func(p *state.Peer) {
+			p.Receiving.Awaited = awaited
+			p.Unexpected, p.Unmatched = 1, []state.Envelope{{Tag: new(0), Comm: 1, Bytes: 4}}
+		}))), collective.Ended{Collective: "Barrier", Comm: 1, Number: 1})
+		return Of([]Source{{Status: status(2, inCall(host(0, peer(1)), call("Allreduce", 2, nil, 1)), r)}}, After)
+	}
+	if d := of(true); len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !d.Findings[0].Certain {
+		t.Error(d.Text())
+	}
+	d := of(false)
+	if len(d.Findings) != 1 || d.Findings[0].Certain || !slices.ContainsFunc(d.Findings[0].Possible, func(p Possibility) bool {
+		return p.Cause == Computes && p.Rank == 1
+	}) {
+		t.Error(d.Text())
 	}
 }

@@ -313,8 +313,12 @@ func (r *roots) cycle(rank int) *Finding {
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
 	f.Possible = append(r.v.restarts(path), r.v.oneCall(path)...)
 	for _, e := range path {
-		if e.deferred != nil {
+		switch {
+		case e.deferred != nil:
 			f.Possible = append(f.Possible, goneOn(e))
+		case e.call == nil && !e.wait.Awaited && r.v.ranks[e.from].Role != state.RoleStandin: // whose kernels wait
+			f.Possible = append(f.Possible, possibility(infer.Computes, e.from, e.to, "rank %d computes, and has not begun to wait "+
+				"for what it has posted", e.from))
 		}
 	}
 	if len(f.Possible) > 0 {

@@ -84,6 +84,7 @@ type Request struct {
 	detached bool // without its caller, and still in transfer
 	discards bool // it has no caller: its message is dropped
 	MayRest  bool // a library may leave it
+	Awaited  bool // a caller sleeps until it ends
 	// rest is the ref of a send that a library left, or 0.
 	rest uint32
 

@@ -47,7 +47,9 @@ func (e *Core) Snapshot() state.Engine {
 
 // keepFirst sets *first to a wait, or counts it if there is one already.
 func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
+	awaited := w.req != nil && w.req.Awaited
 	if *first != nil {
+		(*first).Awaited = (*first).Awaited || awaited
 		if more != nil {
 			*more++
 		}
@@ -57,7 +59,7 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	w.collect(e, facts)
 	s := &state.Wait{
 		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got,
-		Facts: facts, Cancelled: facts.Detached, Envelope: envelope(w),
+		Facts: facts, Cancelled: facts.Detached, Awaited: awaited, Envelope: envelope(w),
 	}
 	if w.HasDeferred {
 		s.Deferred = state.CallOf(w.Deferred)

@@ -205,6 +205,9 @@ type Wait struct {
 	Retransmissions int           `json:"retransmissions"`
 	// Cancelled: the call of a send has ended, and its transfer goes on.
 	Cancelled bool `json:"cancelled,omitempty"`
+	// Awaited: a caller sleeps until this operation or another one of the same peer and direction ends. It is not known of attached
+	// programs, and of callers that poll.
+	Awaited bool `json:"awaited,omitempty"`
 	// Got is how much of the message has arrived, or is acknowledged, in bytes.
 	Got int64 `json:"got_bytes,omitempty"`
 	// Envelope is that of the operation. Its length is that of a send's message, or of a receive's buffer.
