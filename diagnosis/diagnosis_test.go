@@ -550,6 +550,29 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
+// TestBrokenAlone: the kernel of a stand-in that does not go on is a cause also where no rank is known to wait for it, and named once
+// where one is.
+func TestBrokenAlone(t *testing.T) {
+	failed, faulty, computes := standin(1), standin(1), standin(1)
+	failed.KernelState, failed.KernelError = state.KernelFailed, "exit status 1"
+	faulty.Kernel, faulty.KernelHolds = "rtl:./role", "soMPI_data_tlast at cycle 70: not set"
+	faulty.KernelStats = &state.Kernel{Simulation: &state.Simulation{Fault: true}}
+	computes.Kernel, computes.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
+	for cause, r := range map[string]state.Rank{KernelFailed: failed, RoleHolds: faulty, "": computes} {
+		d := Of([]Source{{Status: status(2, r)}}, After)
+		if cause == "" && len(d.Findings) == 0 {
+			continue
+		}
+		if len(d.Findings) != 1 || d.Findings[0].Cause != cause || !d.Findings[0].Certain || d.Findings[0].Rank != 1 ||
+			!strings.Contains(d.Text(), "which ranks wait for it is known on their hosts") {
+			t.Errorf("%q: %s", cause, d.Text())
+		}
+		if d := Of([]Source{{Status: status(2, host(0, peer(1, receiving(9))), r)}}, After); len(d.Findings) != 1 {
+			t.Errorf("%q, and a rank waits: %s", cause, d.Text())
+		}
+	}
+}
+
 // TestPosted: a receive that is posted, and for which its program may not wait, makes no cycle certain, and is not what a message
 // of a collective call is for.
 func TestPosted(t *testing.T) {

@@ -44,6 +44,7 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 		d.Findings = append(d.Findings, *r.found[key])
 	}
 	d.Findings = append(d.Findings, v.stoppedAlone()...)
+	d.Findings = append(d.Findings, v.brokenAlone(d.Findings)...)
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
 		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)), cmp.Compare(b.Seconds, a.Seconds))
 	})
