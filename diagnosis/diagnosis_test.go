@@ -594,3 +594,28 @@ func TestPosted(t *testing.T) {
 		t.Error(d.Text())
 	}
 }
+
+// TestOtherOperation: packets that end another operation of the rank are no retransmissions of the peer, for which a receive has been
+// posted before.
+func TestOtherOperation(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ended   *float64
+		sends   bool
+		certain bool
+	}{
+		"nothing has ended": {nil, false, true}, "a send has ended since": {new(0.9), false, false},
+		"a send has ended before": {new(8.0), false, true}, "a send is pending": {nil, true, false},
+	} {
+		r := host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) {
+			p.Heard, p.Sent = new(1.0), 1
+			if tt.sends {
+				p.Sending = &state.Wait{State: handshake.WaitAck, WaitsFor: protocol.Ack, Seconds: 1, Envelope: state.Envelope{Bytes: 4}}
+			}
+		})))
+		r.Engine.Ended = tt.ended
+		d := Of([]Source{{Status: status(2, r)}}, 2*After)
+		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != Blocked {
+			t.Errorf("%s: %s", name, d.Text())
+		}
+	}
+}

@@ -138,7 +138,7 @@ func (v *view) observation(e *edge) *infer.Observation {
 	o.Asks = p.Deferred != nil
 	o.RetransmitsRequest = o.Asks && p.Heard != nil && *p.Heard < p.Deferred.Seconds-repeated
 	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // which may have dropped a request
-	switch talks := e.wait != nil && !standin && talksSince(p, e.wait.Seconds); e.state {
+	switch talks := e.wait != nil && !standin && talksSince(p, v.alone(e)); e.state {
 	case handshake.WaitData: // nothing else comes before DATA than another SEND_REQUEST
 		o.Asks, o.RetransmitsRequest = o.Asks || talks, o.RetransmitsRequest || talks
 	case handshake.WaitAck:
@@ -150,6 +150,19 @@ func (v *view) observation(e *edge) *infer.Observation {
 		o.RetransmitsData = talks && !o.Asks && !o.Clears
 	}
 	return o
+}
+
+// alone returns for how many seconds the message of a wait has been the only one that the packets of its pair can be of: other
+// operations of the rank may have ended since it was posted.
+func (v *view) alone(e *edge) float64 {
+	r := v.ranks[e.from]
+	switch {
+	case e.state == handshake.WaitRequest && r.peers[e.to].Sending != nil:
+		return 0
+	case r.Engine.Ended != nil:
+		return min(e.wait.Seconds, *r.Engine.Ended)
+	}
+	return e.wait.Seconds
 }
 
 // talksSince reports whether a packet of a peer of the cloudfpga or v0.9 profile has come, and was used, after the
