@@ -619,3 +619,36 @@ func TestOtherOperation(t *testing.T) {
 		}
 	}
 }
+
+// TestPostedBeside: what is posted beside an operation for which the caller waits is no wait.
+func TestPostedBeside(t *testing.T) {
+	r := host(0, peer(1, sending(handshake.WaitClear, 9), receiving(9), with(func(p *state.Peer) { p.Receiving.Awaited = false })))
+	d := Of([]Source{{Status: status(2, r, standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
+		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt), state.DatatypeOf(protocol.Float)
+	}))))}}, After)
+	if len(d.Findings) != 1 || d.Findings[0].Cause != Datatype || d.Findings[0].Call != Send {
+		t.Error(d.Text())
+	}
+}
+
+// TestStandinAlone: what the daemon of a stand-in alone knows of a role that has failed, or gets what it does not receive.
+func TestStandinAlone(t *testing.T) {
+	other := standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
+		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt), state.DatatypeOf(protocol.Float)
+	})))
+	failed := standin(1, peer(0))
+	failed.Kernel, failed.KernelHolds, failed.KernelStats = "exec:./role", "program ./role failed 2 s ago", &state.Kernel{Failed: true}
+	for cause, r := range map[string]state.Rank{Datatype: other, RoleHolds: failed} {
+		if d := Of([]Source{{Status: status(2, r)}}, After); len(d.Findings) != 1 || d.Findings[0].Cause != cause || !d.Findings[0].Certain {
+			t.Errorf("%s: %s", cause, d.Text())
+		}
+	}
+	again := status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9))))
+	again.Uptime = 100
+	again.Failures = []state.Failure{{Rank: 1, Time: again.Started.Add(90 * time.Second), Reason: "exit status 3"}}
+	d := Of([]Source{{Status: again}}, After)
+	if len(d.Findings) != 1 || d.Findings[0].Certain || len(d.Findings[0].Possible) != 2 ||
+		!strings.Contains(d.Text(), "the kernel of stand-in 1 has failed, and begun again (exit status 3)") {
+		t.Error(d.Text())
+	}
+}

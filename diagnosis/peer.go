@@ -72,10 +72,18 @@ func (v *view) brokenAlone(found []Finding) (list []Finding) {
 	return list
 }
 
+// kernelFailed returns why the kernel of a stand-in has failed, of which no operation has ended since, or an empty string.
+func (v *view) kernelFailed(rank int) string {
+	if r := v.ranks[rank]; r != nil && r.Role == state.RoleStandin && r.failed != nil {
+		return r.failed.Reason
+	}
+	return ""
+}
+
 // isBroken reports whether the kernel of a rank does not go on by itself.
 func isBroken(r *rankState) bool {
 	s := r.KernelStats
-	return r.KernelState == state.KernelFailed || s != nil && s.Simulation != nil && s.Simulation.Fault
+	return r.KernelState == state.KernelFailed || s != nil && (s.Failed || s.Simulation != nil && s.Simulation.Fault)
 }
 
 // findEnded: the process of the peer is not there any more.

@@ -238,7 +238,12 @@ func (r *roots) endOf(e *edge) *Finding {
 	cause, p := r.v.end(e)
 	f := r.v.finding(e, cause, p)
 	f.Certain = p.certain
-	if again := r.v.restarts([]*edge{e}); cause == KernelWaits && len(again) > 0 {
+	again := r.v.restarts([]*edge{e})
+	if failed := r.v.kernelFailed(e.to); failed != "" {
+		again = append(again, possibility(infer.Restarted, e.to, e.from, "the kernel of stand-in %d has failed, and begun again (%s)", e.to,
+			failed))
+	}
+	if cause == KernelWaits && len(again) > 0 {
 		f.Certain, f.Possible = false, append(again, possibility(KernelWaits, e.to, e.from, "%s", p.why))
 	}
 	if cause == Computes && !f.Certain {

@@ -40,7 +40,7 @@ func newExec(b base, command []string) (Kernel, error) {
 // state.Kernel implements Kernel.
 func (k *execKernel) Stats() state.Kernel {
 	s := k.base.Stats()
-	s.Problem = k.state.problem()
+	s.Problem, s.Failed = k.state.problem(), k.state.hasFailed()
 	return s
 }
 
@@ -73,6 +73,7 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 		}
 		if err != nil {
 			k.state.failed(err)
+			k.failed(err)
 		}
 		return true, err
 	})
