@@ -652,3 +652,43 @@ func TestStandinAlone(t *testing.T) {
 		t.Error(d.Text())
 	}
 }
+
+// TestEarlierProgram: where an earlier program of a rank has ended in the middle, no cycle and no rank that computes is certain.
+func TestEarlierProgram(t *testing.T) {
+	const uptime, before, since = 900, 60, 9
+	exchanged := with(func(p *state.Peer) { p.Sent = 1 })
+	barrier := call("Barrier", 1, nil, 0)
+	receives := func(options ...peerOption) []state.Rank {
+		return []state.Rank{host(0, peer(1, receiving(since))), host(1, peer(0, append(options, receiving(since))...))}
+	}
+	inBarrier := inCall(host(1, peer(0)), barrier)
+	ended := collective.Ended{Collective: "Barrier", Comm: 1, Number: 1, Bytes: 16}
+	for name, tt := range map[string]struct {
+		age, ended float64 // of the program of rank 1, and of its last operation
+		again      bool
+		ranks      []state.Rank
+	}{
+		"cycle":                      {before, 30, false, receives(exchanged)},
+		"cycle, of a younger one":    {before / 2, 30, true, receives(exchanged)},
+		"nothing was exchanged":      {before / 2, 30, false, receives()},
+		"cycle, ended before":        {before - .2, before - .1, true, receives(exchanged)},
+		"known at that rank alone":   {before - .2, before - .1, true, []state.Rank{host(1, peer(0, sending(handshake.WaitClear, since), exchanged))}},
+		"a call that has ended":      {before, 30, true, []state.Rank{had(host(0, peer(1)), ended), inBarrier}},
+		"a call that was not called": {before, 30, false, []state.Rank{host(0, peer(1)), inBarrier}},
+	} {
+		for i := range tt.ranks {
+			r := &tt.ranks[i]
+			r.Engine.Uptime, r.Attached[0].Seconds = uptime, before
+			if r.Rank == 1 {
+				r.Engine.Ended, r.Attached[0].Seconds = &tt.ended, tt.age
+			} else {
+				r.Engine.Ended = new(30.0)
+			}
+		}
+		d := Of([]Source{{Status: status(2, tt.ranks...)}}, After)
+		if len(d.Findings) != 1 || d.Findings[0].Certain == tt.again || tt.again != slices.ContainsFunc(d.Findings[0].Possible,
+			func(p Possibility) bool { return string(p.Cause) == Restarted && p.Rank == 1 }) {
+			t.Errorf("%s: %s", name, d.Text())
+		}
+	}
+}

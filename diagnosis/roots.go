@@ -246,8 +246,8 @@ func (r *roots) endOf(e *edge) *Finding {
 	if cause == KernelWaits && len(again) > 0 {
 		f.Certain, f.Possible = false, append(again, possibility(KernelWaits, e.to, e.from, "%s", p.why))
 	}
-	if cause == Computes && !f.Certain {
-		f.Possible = r.v.otherwise(e)
+	if again = r.v.programs([]*edge{e}); cause == Computes && (!f.Certain || len(again) > 0) {
+		f.Certain, f.Possible = false, append(again, r.v.otherwise(e)...)
 	}
 	return f
 }
@@ -317,7 +317,7 @@ func (r *roots) cycle(rank int) *Finding {
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
-	f.Possible = append(r.v.restarts(path), r.v.oneCall(path)...)
+	f.Possible = slices.Concat(r.v.restarts(path), r.v.programs(path), r.v.oneCall(path))
 	for _, e := range path {
 		switch {
 		case e.deferred != nil:

@@ -32,6 +32,10 @@ func (v *view) endUnknown(e *edge) *Finding {
 	}
 	o := v.observation(e)
 	left, excluded := infer.Explain(o)
+	if o.Worked && v.hadEarlier(e.from) {
+		left = append(left, possibility(infer.Restarted, e.from, e.to, "an earlier program of rank %d has ended in the middle, and rank %d goes "+
+			"on with it", e.from, e.to))
+	}
 	evidence = append(evidence, ruledOut(excluded)...)
 	symptom := v.symptom(e, o)
 	return v.among(e, symptom, v.lead(symptom, e), left, evidence, v.stepFor(symptom, e))
