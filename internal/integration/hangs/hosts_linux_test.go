@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/tlstest"
@@ -98,6 +99,20 @@ func restart(host int) func(s *site) {
 		s.signal(s.daemons[host].Process, unix.SIGKILL)
 		_, _ = s.daemons[host].Process.Wait()
 		s.startDaemon(host)
+	}
+}
+
+// startAgain kills the program of a rank, and starts it again, from its beginning.
+func startAgain(rank int) func(s *site) {
+	return func(s *site) {
+		kill(rank)(s)
+		s.until("the daemon to know", func() bool {
+			client := control.NewClient(s.path(rank, "c.sock"))
+			defer client.Close()
+			status, err := client.Status(s.t.Context())
+			return err == nil && len(status.Ranks[0].Attached) == 0
+		})
+		s.startProgram(rank)
 	}
 }
 
@@ -250,6 +265,12 @@ var hangs = []hang{
 		hung: "02", cause: of(1, diagnosis.Stopped)},
 	{name: "killed", c: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"), disturb: kill(1),
 		hung: "02", cause: of(1, ended...)},
+	{name: "killed and started again", c: true, defaults: overUDP,
+		programs: [3]string{"barrier, recv 1 1 4, ready, recv 1 2 4", "barrier, send 0 1 4, ready, compute", begin + "compute"},
+		disturb:  startAgain(1), hung: "01", cause: of(1, diagnosis.Restarted)},
+	{name: "killed and started again, profile cloudfpga", defaults: deployed,
+		programs: [3]string{"recv 1 1 4, ready, send 1 2 4", "send 0 1 4, ready, compute", "compute"},
+		disturb:  startAgain(1), hung: "01", cause: of(1, diagnosis.Restarted)},
 	{name: "never started", c: true, defaults: overTCP, programs: all("allreduce 1", 1, ""), hung: "02", cause: of(1, ended...)},
 	{name: "ended before its receive", c: true, defaults: overUDP,
 		programs: [3]string{begin + "ssend 1 0 4", begin + "exit", begin + "compute"}, hung: "0", cause: of(1, ended...)},

@@ -242,6 +242,14 @@ func (s *site) startJob() {
 	s.start(0, s.command(0, hydra, args...))
 }
 
+// startProgram starts the program of a rank of a daemon.
+func (s *site) startProgram(rank int) {
+	line := s.program(rank)
+	c := s.command(rank, line[0], line[1:]...)
+	c.Env = append(c.Env, "ZRLMPI_SOCKET="+s.path(rank, "c-attach.sock"))
+	s.start(rank, c)
+}
+
 // run starts the programs, and disturbs them when those that say so are ready.
 func (s *site) run() {
 	if s.hang.job {
@@ -255,10 +263,7 @@ func (s *site) run() {
 		if program == "" || s.hang.job {
 			continue
 		}
-		line := s.program(host)
-		c := s.command(host, line[0], line[1:]...)
-		c.Env = append(c.Env, "ZRLMPI_SOCKET="+s.path(host, "c-attach.sock"))
-		s.start(host, c)
+		s.startProgram(host)
 	}
 	s.until("the programs to be ready", func() bool {
 		s.mu.Lock()
