@@ -21,6 +21,8 @@ type proof struct {
 	step     string
 	// certain: a cause at the end of the graph that the state of its rank shows.
 	certain bool
+	// others are the causes that are left besides, unless there is none.
+	others []Possibility
 	// rank is the rank at fault if it is not the one that is waited for.
 	rank *int
 }

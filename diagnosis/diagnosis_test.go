@@ -692,3 +692,33 @@ func TestEarlierProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestSentAhead: a message with another tag is a mismatch for certain only if its sender is known to wait for the receiver.
+func TestSentAhead(t *testing.T) {
+	receiver := host(0, peer(1, receiving(9), with(func(p *state.Peer) {
+		p.Receiving.Envelope.Tag, p.Unexpected, p.Unmatched = new(5), 1, []state.Envelope{{Tag: new(7), Bytes: 4}}
+	})), peer(2))
+	for name, tt := range map[string]struct {
+		ranks []state.Rank
+		want  string
+	}{
+		"waits for the receiver": {[]state.Rank{receiver, host(1, peer(0, receiving(9)))}, ""},
+		"computes":               {[]state.Rank{receiver, host(1, peer(0))}, "tag_mismatch program_computes"},
+		"waits for another":      {[]state.Rank{receiver, host(1, peer(2, receiving(9))), host(2)}, "tag_mismatch waits_elsewhere"},
+		"is not known":           {[]state.Rank{receiver}, "tag_mismatch program_computes waits_elsewhere"},
+	} {
+		d := Of([]Source{{Status: status(3, tt.ranks...)}}, After)
+		i := slices.IndexFunc(d.Findings, func(f Finding) bool { return f.Cause == Tag })
+		if i < 0 {
+			t.Errorf("%s: %s", name, d.Text())
+			continue
+		}
+		var left []string
+		for _, p := range d.Findings[i].Possible {
+			left = append(left, string(p.Cause))
+		}
+		if got := strings.Join(left, " "); got != tt.want || d.Findings[i].Certain != (tt.want == "") {
+			t.Errorf("%s: %s", name, d.Text())
+		}
+	}
+}

@@ -137,7 +137,12 @@ func (v *view) explained(e *edge) *Finding {
 			break
 		}
 		if p, ok := c.find(v, e); ok {
-			return v.certainly(e, c.ID, p)
+			f := v.certainly(e, c.ID, p)
+			if p.others != nil {
+				f.Certain = false
+				f.Possible = append([]Possibility{possibility(infer.Cause(c.ID), f.Rank, f.Peer, "%s", p.why)}, p.others...)
+			}
+			return f
 		}
 	}
 	return v.transit(e)
