@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -65,8 +66,10 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 		}
 		for j := range at.Unmatched {
 			m := &at.Unmatched[j]
-			if differsInTag(&wait.Envelope, m) && tags || m.Comm != wait.Envelope.Comm && !tags {
-				return mismatch(receiver, at, wait, m, tags), true
+			if differsInTag(&wait.Envelope, m) && tags || m.Comm != wait.Envelope.Comm && !tags && !v.ofCalls(m.Comm) {
+				p := mismatch(receiver, at, wait, m, tags)
+				p.others = v.sendsLater(at.Rank, receiver)
+				return p, true
 			}
 		}
 		if d := at.Deferred; tags && d != nil && wait.Deferred != "" { // of profile v0.9
@@ -76,6 +79,37 @@ func (v *view) findMatching(e *edge, tags bool) (p proof, ok bool) {
 		}
 	}
 	return p, false
+}
+
+// sendsLater lists what is possible if a rank may still send what a receiver waits for: unless it is known to wait for the receiver.
+func (v *view) sendsLater(rank, receiver int) (list []Possibility) {
+	r, waits := v.ranks[rank], false
+	for _, e := range v.edges {
+		if e.from == rank && v.old(e) && !e.idle {
+			if e.to == receiver {
+				return nil
+			}
+			waits = true
+		}
+	}
+	if r == nil || !waits {
+		list = append(list, possibility(infer.Computes, rank, receiver, "rank %d computes, and has not sent the message yet", rank))
+	}
+	if r == nil || waits {
+		list = append(list, possibility(infer.Waits, rank, receiver, "rank %d waits itself, before it sends the message", rank))
+	}
+	return list
+}
+
+// ofCalls reports whether the messages of a communicator are those of collective calls, which no receive of a program matches.
+func (v *view) ofCalls(comm uint32) bool {
+	for _, r := range v.ranks {
+		if slices.ContainsFunc(r.Engine.Calls, func(c collective.Snapshot) bool { return c.Comm == comm }) ||
+			slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.Ended) bool { return c.Comm == comm }) {
+			return true
+		}
+	}
+	return false
 }
 
 // sourceOf returns the source of the receive that takes part in a wait.

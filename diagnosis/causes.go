@@ -21,6 +21,8 @@ type proof struct {
 	step     string
 	// certain: a cause at the end of the graph that the state of its rank shows.
 	certain bool
+	// others are the causes that are left besides, unless there is none.
+	others []Possibility
 	// rank is the rank at fault if it is not the one that is waited for.
 	rank *int
 }
@@ -35,6 +37,7 @@ const (
 	DeadEnd         = "fpga_dead_end"
 	MTU             = "path_mtu"
 	NetworkError    = "network_error"
+	TLS             = string(infer.TLS)
 	NeverHeard      = "never_heard"
 	Blocked         = "packets_blocked"
 	Datatype        = "int_against_float"
@@ -75,6 +78,7 @@ var Causes = []Cause{
 	{WrongProfile, "different profiles or versions", findProfile},
 	{WrongAddress, "rank at another address", findAddress},
 	{MTU, "datagrams longer than the path carries", findMTU},
+	{TLS, "TLS of the two ends does not fit", findTLS},
 	{NetworkError, "the network refuses packets", findNetworkError},
 	{Datatype, "INT against FLOAT", findDatatype},
 	{CallOrder, "collective calls in different order",

@@ -61,14 +61,14 @@ func peer(rank int, options ...peerOption) state.Peer {
 func sending(s handshake.State, seconds float64) peerOption {
 	return func(p *state.Peer) {
 		p.Sending = &state.Wait{
-			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)},
+			State: s, WaitsFor: s.WaitsFor(), Seconds: seconds, Envelope: state.Envelope{Bytes: 16, Tag: new(3)}, Awaited: true,
 		}
 	}
 }
 
 func receiving(seconds float64) peerOption {
 	return func(p *state.Peer) {
-		p.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: state.Envelope{Bytes: 16}}
+		p.Receiving = &state.Wait{State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds, Text: "it waits", Envelope: state.Envelope{Bytes: 16}, Awaited: true}
 	}
 }
 
@@ -170,6 +170,17 @@ func TestCauses(t *testing.T) {
 		"network error": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
 			with(func(p *state.Peer) { p.NetworkError, p.Heard = "write: connection refused", nil })))), NetworkError, 1,
 			"rank 1 at 10.0.0.2:2718 cannot be reached: nothing listens", "start its daemon"},
+		"TLS": {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
+			p.NetworkError = "tls with 10.0.0.2:2718: the certificate of the peer must be signed by the authority"
+		})))), TLS, 1, "TLS prevents the connection between ranks 0 and 1", "compare tls in the configurations of ranks 0 and 1"},
+		"TLS, as the peer says": {status(2, host(0, peer(1, receiving(9), neverHeard)), host(1, peer(0, neverHeard,
+			with(func(p *state.Peer) {
+				p.NetworkError = "tls with 10.0.0.1:2718: the peer speaks TLS, and this rank does not"
+			})))), TLS, 1,
+			"TLS prevents the connection between ranks 1 and 0", "compare tls in the configurations of ranks 1 and 0"},
+		"no answer to the handshake of TLS": {status(2, host(0, peer(1, receiving(9), neverHeard, with(func(p *state.Peer) {
+			p.NetworkError = "tls with 10.0.0.2:2718: EOF: no answer to the handshake: has the peer tls, too?"
+		})))), NeverHeard, 1, "causes are possible", "start rank 1"},
 		"too long": {status(2, host(0, peer(1, sending(handshake.WaitAck, 9), with(func(p *state.Peer) { p.NetworkError = "sendmsg: message too long" })))), MTU, 1,
 			"does not carry datagrams as long as its DATA", "compare the MTU"},
 		"dead end": {status(2, host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) { p.Refuses = "not sent: rank 1 is in a message; more" })))), DeadEnd, 1,
@@ -535,6 +546,179 @@ func TestDocumented(t *testing.T) {
 	for _, c := range Causes {
 		if !strings.Contains(string(text), "`"+c.ID+"`") {
 			t.Errorf("docs/operations.md does not have %s", c.ID)
+		}
+	}
+}
+
+// TestBrokenAlone: the kernel of a stand-in that does not go on is a cause also where no rank is known to wait for it, and named once
+// where one is.
+func TestBrokenAlone(t *testing.T) {
+	failed, faulty, computes := standin(1), standin(1), standin(1)
+	failed.KernelState, failed.KernelError = state.KernelFailed, "exit status 1"
+	faulty.Kernel, faulty.KernelHolds = "rtl:./role", "soMPI_data_tlast at cycle 70: not set"
+	faulty.KernelStats = &state.Kernel{Simulation: &state.Simulation{Fault: true}}
+	computes.Kernel, computes.KernelHolds = "exec:./role", "program ./role has made no call for 5s"
+	for cause, r := range map[string]state.Rank{KernelFailed: failed, RoleHolds: faulty, "": computes} {
+		d := Of([]Source{{Status: status(2, r)}}, After)
+		if cause == "" && len(d.Findings) == 0 {
+			continue
+		}
+		if len(d.Findings) != 1 || d.Findings[0].Cause != cause || !d.Findings[0].Certain || d.Findings[0].Rank != 1 ||
+			!strings.Contains(d.Text(), "which ranks wait for it is known on their hosts") {
+			t.Errorf("%q: %s", cause, d.Text())
+		}
+		if d := Of([]Source{{Status: status(2, host(0, peer(1, receiving(9))), r)}}, After); len(d.Findings) != 1 {
+			t.Errorf("%q, and a rank waits: %s", cause, d.Text())
+		}
+	}
+}
+
+// TestPosted: a receive that is posted, and for which its program may not wait, makes no cycle certain, and is not what a message
+// of a collective call is for.
+func TestPosted(t *testing.T) {
+	posted := receiving(9)
+	of := func(awaited bool) *Diagnosis {
+		r := had(host(1, peer(0, posted, with(func(p *state.Peer) {
+			p.Receiving.Awaited = awaited
+			p.Unexpected, p.Unmatched = 1, []state.Envelope{{Tag: new(0), Comm: 1, Bytes: 4}}
+		}))), collective.Ended{Collective: "Barrier", Comm: 1, Number: 1})
+		return Of([]Source{{Status: status(2, inCall(host(0, peer(1)), call("Allreduce", 2, nil, 1)), r)}}, After)
+	}
+	if d := of(true); len(d.Findings) != 1 || d.Findings[0].Cause != Cycle || !d.Findings[0].Certain {
+		t.Error(d.Text())
+	}
+	d := of(false)
+	if len(d.Findings) != 1 || d.Findings[0].Certain || !slices.ContainsFunc(d.Findings[0].Possible, func(p Possibility) bool {
+		return p.Cause == Computes && p.Rank == 1
+	}) {
+		t.Error(d.Text())
+	}
+}
+
+// TestOtherOperation: packets that end another operation of the rank are no retransmissions of the peer, for which a receive has been
+// posted before.
+func TestOtherOperation(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ended   *float64
+		sends   bool
+		certain bool
+	}{
+		"nothing has ended": {nil, false, true}, "a send has ended since": {new(0.9), false, false},
+		"a send has ended before": {new(8.0), false, true}, "a send is pending": {nil, true, false},
+	} {
+		r := host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) {
+			p.Heard, p.Sent = new(1.0), 1
+			if tt.sends {
+				p.Sending = &state.Wait{State: handshake.WaitAck, WaitsFor: protocol.Ack, Seconds: 1, Envelope: state.Envelope{Bytes: 4}}
+			}
+		})))
+		r.Engine.Ended = tt.ended
+		d := Of([]Source{{Status: status(2, r)}}, 2*After)
+		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != Blocked {
+			t.Errorf("%s: %s", name, d.Text())
+		}
+	}
+}
+
+// TestPostedBeside: what is posted beside an operation for which the caller waits is no wait.
+func TestPostedBeside(t *testing.T) {
+	r := host(0, peer(1, sending(handshake.WaitClear, 9), receiving(9), with(func(p *state.Peer) { p.Receiving.Awaited = false })))
+	d := Of([]Source{{Status: status(2, r, standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
+		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt), state.DatatypeOf(protocol.Float)
+	}))))}}, After)
+	if len(d.Findings) != 1 || d.Findings[0].Cause != Datatype || d.Findings[0].Call != Send {
+		t.Error(d.Text())
+	}
+}
+
+// TestStandinAlone: what the daemon of a stand-in alone knows of a role that has failed, or gets what it does not receive.
+func TestStandinAlone(t *testing.T) {
+	other := standin(1, peer(0, receiving(9), with(func(p *state.Peer) {
+		p.Receiving.Deferred, p.Receiving.Envelope.Datatype = state.CallOf(protocol.SendInt), state.DatatypeOf(protocol.Float)
+	})))
+	failed := standin(1, peer(0))
+	failed.Kernel, failed.KernelHolds, failed.KernelStats = "exec:./role", "program ./role failed 2 s ago", &state.Kernel{Failed: true}
+	for cause, r := range map[string]state.Rank{Datatype: other, RoleHolds: failed} {
+		if d := Of([]Source{{Status: status(2, r)}}, After); len(d.Findings) != 1 || d.Findings[0].Cause != cause || !d.Findings[0].Certain {
+			t.Errorf("%s: %s", cause, d.Text())
+		}
+	}
+	again := status(2, host(0, peer(1, receiving(9))), standin(1, peer(0, receiving(9))))
+	again.Uptime = 100
+	again.Failures = []state.Failure{{Rank: 1, Time: again.Started.Add(90 * time.Second), Reason: "exit status 3"}}
+	d := Of([]Source{{Status: again}}, After)
+	if len(d.Findings) != 1 || d.Findings[0].Certain || len(d.Findings[0].Possible) != 2 ||
+		!strings.Contains(d.Text(), "the kernel of stand-in 1 has failed, and begun again (exit status 3)") {
+		t.Error(d.Text())
+	}
+}
+
+// TestEarlierProgram: where an earlier program of a rank has ended in the middle, no cycle and no rank that computes is certain.
+func TestEarlierProgram(t *testing.T) {
+	const uptime, before, since = 900, 60, 9
+	exchanged := with(func(p *state.Peer) { p.Sent = 1 })
+	barrier := call("Barrier", 1, nil, 0)
+	receives := func(options ...peerOption) []state.Rank {
+		return []state.Rank{host(0, peer(1, receiving(since))), host(1, peer(0, append(options, receiving(since))...))}
+	}
+	inBarrier := inCall(host(1, peer(0)), barrier)
+	ended := collective.Ended{Collective: "Barrier", Comm: 1, Number: 1, Bytes: 16}
+	for name, tt := range map[string]struct {
+		age, ended float64 // of the program of rank 1, and of its last operation
+		again      bool
+		ranks      []state.Rank
+	}{
+		"cycle":                      {before, 30, false, receives(exchanged)},
+		"cycle, of a younger one":    {before / 2, 30, true, receives(exchanged)},
+		"nothing was exchanged":      {before / 2, 30, false, receives()},
+		"cycle, ended before":        {before - .2, before - .1, true, receives(exchanged)},
+		"known at that rank alone":   {before - .2, before - .1, true, []state.Rank{host(1, peer(0, sending(handshake.WaitClear, since), exchanged))}},
+		"a call that has ended":      {before, 30, true, []state.Rank{had(host(0, peer(1)), ended), inBarrier}},
+		"a call that was not called": {before, 30, false, []state.Rank{host(0, peer(1)), inBarrier}},
+	} {
+		for i := range tt.ranks {
+			r := &tt.ranks[i]
+			r.Engine.Uptime, r.Attached[0].Seconds = uptime, before
+			if r.Rank == 1 {
+				r.Engine.Ended, r.Attached[0].Seconds = &tt.ended, tt.age
+			} else {
+				r.Engine.Ended = new(30.0)
+			}
+		}
+		d := Of([]Source{{Status: status(2, tt.ranks...)}}, After)
+		if len(d.Findings) != 1 || d.Findings[0].Certain == tt.again || tt.again != slices.ContainsFunc(d.Findings[0].Possible,
+			func(p Possibility) bool { return string(p.Cause) == Restarted && p.Rank == 1 }) {
+			t.Errorf("%s: %s", name, d.Text())
+		}
+	}
+}
+
+// TestSentAhead: a message with another tag is a mismatch for certain only if its sender is known to wait for the receiver.
+func TestSentAhead(t *testing.T) {
+	receiver := host(0, peer(1, receiving(9), with(func(p *state.Peer) {
+		p.Receiving.Envelope.Tag, p.Unexpected, p.Unmatched = new(5), 1, []state.Envelope{{Tag: new(7), Bytes: 4}}
+	})), peer(2))
+	for name, tt := range map[string]struct {
+		ranks []state.Rank
+		want  string
+	}{
+		"waits for the receiver": {[]state.Rank{receiver, host(1, peer(0, receiving(9)))}, ""},
+		"computes":               {[]state.Rank{receiver, host(1, peer(0))}, "tag_mismatch program_computes"},
+		"waits for another":      {[]state.Rank{receiver, host(1, peer(2, receiving(9))), host(2)}, "tag_mismatch waits_elsewhere"},
+		"is not known":           {[]state.Rank{receiver}, "tag_mismatch program_computes waits_elsewhere"},
+	} {
+		d := Of([]Source{{Status: status(3, tt.ranks...)}}, After)
+		i := slices.IndexFunc(d.Findings, func(f Finding) bool { return f.Cause == Tag })
+		if i < 0 {
+			t.Errorf("%s: %s", name, d.Text())
+			continue
+		}
+		var left []string
+		for _, p := range d.Findings[i].Possible {
+			left = append(left, string(p.Cause))
+		}
+		if got := strings.Join(left, " "); got != tt.want || d.Findings[i].Certain != (tt.want == "") {
+			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
 }

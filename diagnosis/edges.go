@@ -53,7 +53,7 @@ func (v *view) addEdges(r *rankState) {
 			v.addWait(r, &edge{from: r.Rank, to: p.Rank, send: true, wait: w, peer: p})
 		}
 		if w := p.Receiving; w != nil {
-			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p, idle: standin && w.State == handshake.WaitRequest})
+			v.addWait(r, &edge{from: r.Rank, to: p.Rank, wait: w, peer: p, idle: standin && w.State == handshake.WaitRequest && w.Deferred == ""})
 		}
 		if v.ranks[p.Rank] != nil {
 			continue // it reports its own waits
@@ -69,6 +69,11 @@ func (v *view) addEdges(r *rankState) {
 	}
 	for i := range r.Engine.Calls {
 		v.addCall(r, &r.Engine.Calls[i], v.edges[from:])
+	}
+	if own := v.edges[from:]; slices.ContainsFunc(own, func(e *edge) bool { return e.wait != nil && e.wait.Awaited }) {
+		// What is posted besides is no wait yet.
+		own = slices.DeleteFunc(own, func(e *edge) bool { return e.wait != nil && e.call == nil && !e.wait.Awaited })
+		v.edges = v.edges[:from+len(own)]
 	}
 }
 

@@ -219,6 +219,40 @@ func hostOf(address string) string {
 	return address
 }
 
+// tlsFault returns the error of TLS with which the connection to a peer has ended, or an empty string. It is open if only
+// the handshake was not answered: then there may be no TLS at the other end, or nobody.
+func tlsFault(p *state.Peer) (text string, open bool) {
+	if !strings.HasPrefix(p.NetworkError, "tls with ") {
+		return "", false
+	}
+	return p.NetworkError, strings.Contains(p.NetworkError, "no answer to the handshake")
+}
+
+// findTLS: the two ends of a connection have TLS that does not fit, or only one of them has it.
+func findTLS(v *view, e *edge) (p proof, ok bool) {
+	from, to := v.both(e)
+	for i, at := range []*state.Peer{from, to} {
+		if at == nil {
+			continue
+		}
+		text, open := tlsFault(at)
+		if text == "" || open {
+			continue
+		}
+		local, remote := e.from, e.to
+		if i == 1 {
+			local, remote = remote, local
+		}
+		return proof{
+			why:      fmt.Sprintf("TLS prevents the connection between ranks %d and %d", local, remote),
+			evidence: []string{fmt.Sprintf("at rank %d: %s", local, text)},
+			step: fmt.Sprintf("compare tls in the configurations of ranks %d and %d: both need it, with certificates of the same authority, "+
+				"or neither", local, remote),
+		}, true
+	}
+	return p, false
+}
+
 // networkErrors are what errors of the network mean.
 var networkErrors = []struct{ text, why, step string }{
 	{"connection refused", "nothing listens at its address", "start its daemon or program, or correct its address and port in the rank map"},
@@ -227,10 +261,16 @@ var networkErrors = []struct{ text, why, step string }{
 	{"operation not permitted", "the firewall of this host rejects packets to it", "allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
 }
 
+// refused reports whether the network has refused packets to a peer, of which nothing has come for so many seconds.
+func (v *view) refused(p *state.Peer, seconds float64) bool {
+	fault, _ := tlsFault(p)
+	return p.NetworkError != "" && fault == "" && v.silentSince(p, seconds)
+}
+
 // findNetworkError: the network refuses packets to the peer.
 func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 	from, _ := v.both(e)
-	if from == nil || from.NetworkError == "" || !v.silentSince(from, e.seconds) {
+	if from == nil || !v.refused(from, e.seconds) {
 		return p, false
 	}
 	p = proof{why: "the network refuses packets to it", evidence: []string{from.NetworkError, lastHeard(from)}, step: "check the address of the rank, routes and firewall"}

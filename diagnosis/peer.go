@@ -55,6 +55,37 @@ func (v *view) stoppedAlone() (list []Finding) {
 	return list
 }
 
+// brokenAlone finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and for which no rank
+// is known to wait here: a host that waits for an answer of the role has nothing to send to it.
+func (v *view) brokenAlone(found []Finding) (list []Finding) {
+	for _, rank := range slices.Sorted(maps.Keys(v.ranks)) {
+		r := v.ranks[rank]
+		cause, p, ok := brokenKernel(rank, r)
+		if !ok || !isBroken(r) || slices.ContainsFunc(found, func(f Finding) bool { return f.Rank == rank }) {
+			continue
+		}
+		list = append(list, Finding{
+			Cause: cause, Certain: true, Rank: rank, Peer: AnyRank, Text: p.why + "; which ranks wait for it is known on their hosts",
+			Why: p.why, Evidence: p.evidence, Step: p.step, Waiting: []int{}, named: AnyRank,
+		})
+	}
+	return list
+}
+
+// kernelFailed returns why the kernel of a stand-in has failed, of which no operation has ended since, or an empty string.
+func (v *view) kernelFailed(rank int) string {
+	if r := v.ranks[rank]; r != nil && r.Role == state.RoleStandin && r.failed != nil {
+		return r.failed.Reason
+	}
+	return ""
+}
+
+// isBroken reports whether the kernel of a rank does not go on by itself.
+func isBroken(r *rankState) bool {
+	s := r.KernelStats
+	return r.KernelState == state.KernelFailed || s != nil && (s.Failed || s.Simulation != nil && s.Simulation.Fault)
+}
+
 // findEnded: the process of the peer is not there any more.
 func findEnded(v *view, e *edge) (p proof, ok bool) {
 	if r := v.ranks[e.to]; r != nil {
@@ -111,31 +142,39 @@ func (v *view) end(e *edge) (cause string, p proof) {
 	return v.endKnown(e, v.ranks[e.to])
 }
 
-// endKnown is end for a rank that has answered.
-func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
+// brokenKernel returns what is wrong with the kernel of a rank that has answered.
+func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
-			certain: true,
-			why: fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel,
-				e.to), evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
-			step: "restart zrlmpid, with the kernel for this program",
-		}
+			certain:  true,
+			why:      fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, rank),
+			evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
+			step:     "restart zrlmpid, with the kernel for this program",
+		}, true
 	}
 	if program, ok := strings.CutPrefix(r.Kernel, config.KernelExec+":"); ok && r.KernelHolds != "" {
 		return RoleHolds, proof{
 			certain:  true,
-			why:      fmt.Sprintf("the program of stand-in %d exchanges no messages: %s", e.to, r.KernelHolds),
-			evidence: []string{fmt.Sprintf("it is %s, and no operation of rank %d is pending", program, e.to)},
+			why:      fmt.Sprintf("the program of stand-in %d exchanges no messages: %s", rank, r.KernelHolds),
+			evidence: []string{fmt.Sprintf("it is %s, and no operation of rank %d is pending", program, rank)},
 			step:     "correct the program (docs/mpe_interface.md has the rules): it is started again when it has ended",
-		}
+		}, true
 	}
 	if r.KernelHolds != "" {
 		return RoleHolds, proof{
 			certain:  true,
-			why:      fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", e.to, r.KernelHolds),
-			evidence: []string{fmt.Sprintf("its kernel is %s, and no operation of rank %d is pending", r.Kernel, e.to)},
+			why:      fmt.Sprintf("the role of stand-in %d, in simulation, holds a signal: %s", rank, r.KernelHolds),
+			evidence: []string{fmt.Sprintf("its kernel is %s, and no operation of rank %d is pending", r.Kernel, rank)},
 			step:     "look at the signal in the waves at this cycle, correct the role, and restart zrlmpid (docs/cosim.md has the rules)",
-		}
+		}, true
+	}
+	return "", p, false
+}
+
+// endKnown is end for a rank that has answered.
+func (v *view) endKnown(e *edge, r *rankState) (cause string, p proof) {
+	if cause, p, ok := brokenKernel(e.to, r); ok {
+		return cause, p
 	}
 	if r.Role == state.RoleHost && r.job == "" && len(r.Attached) == 0 {
 		return NotAttached, proof{

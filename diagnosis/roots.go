@@ -44,6 +44,7 @@ func Of(sources []Source, after time.Duration) *Diagnosis {
 		d.Findings = append(d.Findings, *r.found[key])
 	}
 	d.Findings = append(d.Findings, v.stoppedAlone()...)
+	d.Findings = append(d.Findings, v.brokenAlone(d.Findings)...)
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
 		return cmp.Or(-compareBool(a.Certain, b.Certain), cmp.Compare(len(b.Waiting), len(a.Waiting)), cmp.Compare(b.Seconds, a.Seconds))
 	})
@@ -136,7 +137,12 @@ func (v *view) explained(e *edge) *Finding {
 			break
 		}
 		if p, ok := c.find(v, e); ok {
-			return v.certainly(e, c.ID, p)
+			f := v.certainly(e, c.ID, p)
+			if p.others != nil {
+				f.Certain = false
+				f.Possible = append([]Possibility{possibility(infer.Cause(c.ID), f.Rank, f.Peer, "%s", p.why)}, p.others...)
+			}
+			return f
 		}
 	}
 	return v.transit(e)
@@ -237,11 +243,16 @@ func (r *roots) endOf(e *edge) *Finding {
 	cause, p := r.v.end(e)
 	f := r.v.finding(e, cause, p)
 	f.Certain = p.certain
-	if again := r.v.restarts([]*edge{e}); cause == KernelWaits && len(again) > 0 {
+	again := r.v.restarts([]*edge{e})
+	if failed := r.v.kernelFailed(e.to); failed != "" {
+		again = append(again, possibility(infer.Restarted, e.to, e.from, "the kernel of stand-in %d has failed, and begun again (%s)", e.to,
+			failed))
+	}
+	if cause == KernelWaits && len(again) > 0 {
 		f.Certain, f.Possible = false, append(again, possibility(KernelWaits, e.to, e.from, "%s", p.why))
 	}
-	if cause == Computes && !f.Certain {
-		f.Possible = r.v.otherwise(e)
+	if again = r.v.programs([]*edge{e}); cause == Computes && (!f.Certain || len(again) > 0) {
+		f.Certain, f.Possible = false, append(again, r.v.otherwise(e)...)
 	}
 	return f
 }
@@ -311,10 +322,14 @@ func (r *roots) cycle(rank int) *Finding {
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	f.Cycle, f.Certain, f.Peer = ranks, true, oldest.from
-	f.Possible = append(r.v.restarts(path), r.v.oneCall(path)...)
+	f.Possible = slices.Concat(r.v.restarts(path), r.v.programs(path), r.v.oneCall(path))
 	for _, e := range path {
-		if e.deferred != nil {
+		switch {
+		case e.deferred != nil:
 			f.Possible = append(f.Possible, goneOn(e))
+		case e.call == nil && !e.wait.Awaited && r.v.ranks[e.from].Role != state.RoleStandin: // whose kernels wait
+			f.Possible = append(f.Possible, possibility(infer.Computes, e.from, e.to, "rank %d computes, and has not begun to wait "+
+				"for what it has posted", e.from))
 		}
 	}
 	if len(f.Possible) > 0 {

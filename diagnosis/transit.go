@@ -7,6 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -337,14 +338,56 @@ func (v *view) restarts(path []*edge) (list []Possibility) {
 
 // isYounger reports whether the engine of a rank was started after the program of another one.
 func (v *view) isYounger(rank, than int) bool {
-	r, o := v.ranks[rank], v.ranks[than]
-	age := o.Engine.Uptime
-	for _, a := range o.Attached {
+	up := v.ranks[rank].Engine.Uptime
+	return up > 0 && up < v.programAge(than)
+}
+
+// programAge returns for how many seconds the program of a rank has used it.
+func (v *view) programAge(rank int) float64 {
+	r := v.ranks[rank]
+	age := r.Engine.Uptime
+	for _, a := range r.Attached {
 		if a.Seconds > 0 {
 			age = a.Seconds
 		}
 	}
-	return r.Engine.Uptime > 0 && r.Engine.Uptime < age
+	return age
+}
+
+// hadEarlier reports whether the last operation of a rank that has ended is one of an earlier program than the present one.
+func (v *view) hadEarlier(rank int) bool {
+	r := v.ranks[rank]
+	if r == nil || r.Engine.Ended == nil {
+		return false
+	}
+	age := v.programAge(rank)
+	return age > 0 && *r.Engine.Ended > age
+}
+
+// programs returns the ranks of waits whose program may be another one than that with which the other rank has exchanged messages:
+// an earlier one has ended in the middle.
+func (v *view) programs(path []*edge) (list []Possibility) {
+	for _, e := range path {
+		for _, pair := range [][2]int{{e.from, e.to}, {e.to, e.from}} {
+			r, at := v.ranks[pair[0]], v.about(pair[0], pair[1])
+			if at == nil || v.ranks[pair[1]] == nil || at.Sent+at.Received == 0 {
+				continue
+			}
+			// Ranks whose programs are started together differ by less.
+			age, other := v.programAge(pair[0])+After.Seconds(), v.programAge(pair[1])
+			if age < r.Engine.Uptime && age < other || v.hadEarlier(pair[0]) && *r.Engine.Ended < other {
+				list = append(list, possibility(infer.Restarted, pair[0], pair[1], "the program of rank %d began %s ago, and an earlier one has "+
+					"ended in the middle", pair[0], words.Duration(v.programAge(pair[0]))))
+			}
+		}
+		if r := v.ranks[e.to]; e.call != nil && r != nil && slices.ContainsFunc(r.Engine.EndedCalls, func(c collective.Ended) bool {
+			return c.Comm == e.call.Comm && c.Number >= e.call.Number
+		}) {
+			list = append(list, possibility(infer.Restarted, e.from, e.to, "rank %d has ended call %d: the program of rank %d has begun again",
+				e.to, e.call.Number, e.from))
+		}
+	}
+	return list
 }
 
 // oneCall lists the messages that may be lost if all waits of a cycle are in the same collective call, whose

@@ -32,6 +32,10 @@ func (v *view) endUnknown(e *edge) *Finding {
 	}
 	o := v.observation(e)
 	left, excluded := infer.Explain(o)
+	if o.Worked && v.hadEarlier(e.from) {
+		left = append(left, possibility(infer.Restarted, e.from, e.to, "an earlier program of rank %d has ended in the middle, and rank %d goes "+
+			"on with it", e.from, e.to))
+	}
 	evidence = append(evidence, ruledOut(excluded)...)
 	symptom := v.symptom(e, o)
 	return v.among(e, symptom, v.lead(symptom, e), left, evidence, v.stepFor(symptom, e))
@@ -119,11 +123,12 @@ func (v *view) observation(e *edge) *infer.Observation {
 	o := &infer.Observation{
 		Waiter: e.from, Peer: e.to, Kind: p.Kind, Extended: p.Extended != nil, Sends: e.send, State: e.state,
 		Waited: e.seconds, Heard: p.Heard, Worked: p.Sent+p.Received > 0,
-		Refused: p.NetworkError != "" && v.silentSince(p, e.seconds),
+		Refused: v.refused(p, e.seconds),
 	}
 	if o.Heard == nil && heard(p) { // a daemon of an earlier version does not say when
 		o.Heard = new(e.seconds)
 	}
+	_, o.NoHandshake = tlsFault(p)
 	if e.wait != nil {
 		o.Long = e.wait.Envelope.Bytes >= longData
 	}
@@ -137,7 +142,7 @@ func (v *view) observation(e *edge) *infer.Observation {
 	o.Asks = p.Deferred != nil
 	o.RetransmitsRequest = o.Asks && p.Heard != nil && *p.Heard < p.Deferred.Seconds-repeated
 	standin := v.ranks[e.from] != nil && v.ranks[e.from].Role == state.RoleStandin // which may have dropped a request
-	switch talks := e.wait != nil && !standin && talksSince(p, e.wait.Seconds); e.state {
+	switch talks := e.wait != nil && !standin && talksSince(p, v.alone(e)); e.state {
 	case handshake.WaitData: // nothing else comes before DATA than another SEND_REQUEST
 		o.Asks, o.RetransmitsRequest = o.Asks || talks, o.RetransmitsRequest || talks
 	case handshake.WaitAck:
@@ -149,6 +154,19 @@ func (v *view) observation(e *edge) *infer.Observation {
 		o.RetransmitsData = talks && !o.Asks && !o.Clears
 	}
 	return o
+}
+
+// alone returns for how many seconds the message of a wait has been the only one that the packets of its pair can be of: other
+// operations of the rank may have ended since it was posted.
+func (v *view) alone(e *edge) float64 {
+	r := v.ranks[e.from]
+	switch {
+	case e.state == handshake.WaitRequest && r.peers[e.to].Sending != nil:
+		return 0
+	case r.Engine.Ended != nil:
+		return min(e.wait.Seconds, *r.Engine.Ended)
+	}
+	return e.wait.Seconds
 }
 
 // talksSince reports whether a packet of a peer of the cloudfpga or v0.9 profile has come, and was used, after the

@@ -63,7 +63,7 @@ func (r *Request) watch(w chan<- struct{}) {
 			r.e.group.Waiting.Add(-1)
 		}
 	}
-	r.waiter = w
+	r.waiter, r.core.Awaited = w, w != nil
 }
 
 // notify sends a value to c, which may be nil, without blocking.

@@ -110,6 +110,11 @@ func (r *Rank) State() state.Rank {
 	for i := range s.Engine.Peers {
 		peer := &s.Engine.Peers[i]
 		peer.Transport = links[peer.Rank].Transport
+		if c := r.sockets.tcp; c != nil && peer.Transport == state.TransportTCP && peer.NetworkError == "" {
+			if fault := c.TLSFault(peer.Rank); fault != nil {
+				peer.NetworkError = fault.Error()
+			}
+		}
 	}
 	return s
 }

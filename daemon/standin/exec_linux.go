@@ -39,7 +39,7 @@ func newExec(b base, command []string) (Kernel, error) {
 // Stats implements Kernel.
 func (k *execKernel) Stats() state.Kernel {
 	s := k.base.Stats()
-	s.Problem = k.state.problem()
+	s.Problem, s.Failed = k.state.problem(), k.state.hasFailed()
 	return s
 }
 
@@ -72,6 +72,7 @@ func (k *execKernel) Run(ctx context.Context, r Rank) error {
 		}
 		if err != nil {
 			k.state.failed(err)
+			k.failed(err)
 		}
 		return true, err
 	})

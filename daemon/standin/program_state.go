@@ -91,6 +91,13 @@ func (s *programState) report() {
 	}
 }
 
+// hasFailed reports whether the program or its last call has failed.
+func (s *programState) hasFailed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure != ""
+}
+
 // problem describes why the program exchanges no messages: its last failure, or a missing call. It returns ""
 // without a problem.
 func (s *programState) problem() string {

@@ -57,7 +57,7 @@ func (f *findings) dropped(where string, counts *state.DropCounts) {
 // setupCauses are the causes of waits that a wrong setup has.
 var setupCauses = map[string]bool{
 	diagnosis.WrongProfile: true, diagnosis.WrongAddress: true, diagnosis.MTU: true, diagnosis.NetworkError: true,
-	diagnosis.NeverHeard: true, diagnosis.Blocked: true,
+	diagnosis.TLS: true, diagnosis.NeverHeard: true, diagnosis.Blocked: true,
 }
 
 // examineWaits reports the root causes of waits, as far as the setup is to blame.

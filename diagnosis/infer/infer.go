@@ -38,6 +38,7 @@ const (
 	MTU          Cause = "path_mtu"
 	WrongAddress Cause = "wrong_address"
 	WrongProfile Cause = "wrong_profile"
+	TLS          Cause = "tls_mismatch"
 )
 
 // Observation is what is known of a wait of one rank for a packet of a peer whose own state is not known.
@@ -68,6 +69,8 @@ type Observation struct {
 	RetransmitsData bool
 	// Refused: the host of the peer's address says that nothing listens there.
 	Refused bool
+	// NoHandshake: it has accepted a TCP connection, and has not answered the handshake of TLS.
+	NoHandshake bool
 }
 
 // Possibility is a cause that nothing contradicts. Rank is the rank at fault, and Peer the other one of its pair;
@@ -188,6 +191,12 @@ func configuration(o *Observation) string {
 }
 
 var hypotheses = []hypothesis{
+	{cause: TLS, contradicted: func(o *Observation) string {
+		if !o.NoHandshake {
+			return inapplicable
+		}
+		return ""
+	}, text: of("does not use TLS, or cannot answer the handshake")},
 	{cause: Cycle, contradicted: func(o *Observation) string {
 		if o.Sends && o.State == handshake.WaitClear && o.Asks || !o.Sends && o.State == handshake.WaitRequest && o.Clears {
 			return ""

@@ -80,6 +80,10 @@ func TestExplain(t *testing.T) {
 				Refused: true},
 			"process_ended packets_blocked packets_blocked wrong_address wrong_profile",
 		},
+		"the handshake of TLS is not answered": {
+			Observation{Kind: state.KindSoftware, Extended: true, State: handshake.Held, Silent: true, NoHandshake: true},
+			"process_ended tls_mismatch packets_blocked packets_blocked process_stopped wrong_address wrong_profile",
+		},
 		"nothing listens any more": {
 			Observation{Kind: state.KindCPU, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Refused: true},
 			"packets_blocked packets_blocked process_ended restarted fpga_dead_end",

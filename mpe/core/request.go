@@ -80,6 +80,7 @@ type Request struct {
 	detached bool // transfer continues without the caller
 	discards bool // has no caller: its message is dropped
 	MayRest  bool // a library may leave it to the engine
+	Awaited  bool // a caller sleeps until it ends
 	// rest is the ref of a send that a library left, or 0.
 	rest uint32
 

@@ -49,7 +49,9 @@ func (e *Core) Snapshot() state.Engine {
 // keepFirst sets *first to the first wait, and counts further ones in *more. A send whose call has returned does not
 // hide one whose call waits.
 func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
+	awaited := w.req != nil && w.req.Awaited
 	if *first != nil {
+		(*first).Awaited = (*first).Awaited || awaited
 		if more != nil {
 			*more++
 		}
@@ -61,7 +63,7 @@ func keepFirst(e *Core, first **state.Wait, w *Waiting, more *int) {
 	w.collect(e, facts)
 	s := &state.Wait{
 		State: w.State, WaitsFor: w.For, Seconds: w.Elapsed.Seconds(), Words: w.Words, Retransmissions: w.Retransmissions, Got: w.Got,
-		Facts: facts, Cancelled: facts.Detached, Envelope: envelope(w),
+		Facts: facts, Cancelled: facts.Detached, Awaited: awaited, Envelope: envelope(w),
 	}
 	if w.HasDeferred {
 		s.Deferred = state.CallOf(w.Deferred)

@@ -193,6 +193,9 @@ type Wait struct {
 	Retransmissions int           `json:"retransmissions"`
 	// Cancelled means that the call of a send has returned, and its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
+	// Awaited means that a caller sleeps until this operation, or another one of the same peer and direction, ends.
+	// It is unknown of attached programs, and of callers that poll.
+	Awaited bool `json:"awaited,omitempty"`
 	// Got is the number of bytes received or acknowledged so far.
 	Got int64 `json:"got_bytes,omitempty"`
 	// Envelope is the envelope of the operation. Its length is the length of a send's message or of a

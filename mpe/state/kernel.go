@@ -13,6 +13,8 @@ type Kernel struct {
 	Starts uint64 `json:"starts,omitempty"`
 	// Problem describes why the program of an exec kernel exchanges no messages; empty if it does.
 	Problem string `json:"problem,omitempty"`
+	// Failed: the problem is that the program, or its last call, has failed.
+	Failed bool `json:"failed,omitempty"`
 	// Simulation is the state of the role of an rtl or rtl-net kernel.
 	Simulation *Simulation `json:"simulation,omitempty"`
 }

@@ -55,8 +55,9 @@ type Public struct {
 
 // PublicProgram is a process that uses a rank.
 type PublicProgram struct {
-	PID     int  `json:"pid"`
-	Stopped bool `json:"stopped,omitempty"`
+	PID     int     `json:"pid"`
+	Seconds float64 `json:"attached_seconds,omitempty"`
+	Stopped bool    `json:"stopped,omitempty"`
 }
 
 // PublicEngine is the part of an engine's state that concerns waits. Fields are the same as in Engine.
@@ -149,7 +150,7 @@ func PublicOf(r *Rank) *Public {
 		CutShort: len(r.Attached) > MaxPrograms || len(r.Engine.Calls) > MaxCalls || len(r.Engine.Peers) > MaxPeers,
 	}
 	for _, a := range r.Attached[:min(len(r.Attached), MaxPrograms)] {
-		p.Programs = append(p.Programs, PublicProgram{PID: a.PID, Stopped: a.Stopped})
+		p.Programs = append(p.Programs, PublicProgram{PID: a.PID, Seconds: a.Seconds, Stopped: a.Stopped})
 	}
 	for i := range p.Engine.Calls {
 		c := &p.Engine.Calls[i]
@@ -177,7 +178,7 @@ func (p *Public) State() *Rank {
 		Engine: fields[Engine](p.Engine),
 	}
 	for _, a := range p.Programs {
-		r.Attached = append(r.Attached, Program{PID: a.PID, Stopped: a.Stopped})
+		r.Attached = append(r.Attached, Program{PID: a.PID, Seconds: a.Seconds, Stopped: a.Stopped})
 	}
 	return r
 }

@@ -135,7 +135,7 @@ func (l *link) Read(b []byte) (int, error) {
 	n, err := l.stream.Read(b)
 	if l.stream == net.Conn(l.conn) {
 		if n > 0 && !l.begun && isTLSRecord(b[0]) {
-			return 0, errSpeaksTLS
+			return 0, &TLSError{Addr: l.from, Err: errSpeaksTLS}
 		}
 	} else if err != nil && isTLSFault(err) {
 		err = &TLSError{Addr: l.from, Err: err}
@@ -208,5 +208,5 @@ func (c *Conn) run(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 func isBroken(err error) bool {
 	var frame *protocol.FrameError
 	var tlsErr *TLSError
-	return errors.As(err, &frame) || errors.As(err, &tlsErr) || errors.Is(err, errSpeaksTLS)
+	return errors.As(err, &frame) || errors.As(err, &tlsErr)
 }

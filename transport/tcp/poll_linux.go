@@ -252,7 +252,7 @@ func (in *inbox) hand(l *link, batch []mpe.RxPacket) (n int) {
 	if !l.begun && w.in.unread() > 0 {
 		l.begun = true
 		if isTLSRecord(w.in.first()) {
-			return in.broken(l, batch, errSpeaksTLS)
+			return in.broken(l, batch, &TLSError{Addr: l.from, Err: errSpeaksTLS})
 		}
 	}
 	for n < len(batch) {

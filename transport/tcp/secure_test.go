@@ -29,6 +29,9 @@ func wantLast(t *testing.T, e *transporttest.End, peer int, texts ...string) {
 			t.Errorf("%q does not say %q", last, text)
 		}
 	}
+	if fault := e.Transport.(*Conn).TLSFault(peer); fault == nil || !errors.Is(last, fault) {
+		t.Errorf("the fault is %v, the last error %v", fault, last)
+	}
 }
 
 // TestRefusedDialers has rank 0 dial in every way that must be rejected.

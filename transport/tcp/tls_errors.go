@@ -54,6 +54,15 @@ func (e *TLSError) Error() string {
 // Unwrap returns the cause.
 func (e *TLSError) Unwrap() error { return e.Err }
 
+// TLSFault returns the *TLSError because of which there is no connection to a rank that is spoken to, or nil.
+func (c *Conn) TLSFault(rank int) error {
+	var fault *TLSError
+	if l, last := c.peers[rank].current(); l != nil || !errors.As(last, &fault) {
+		return nil
+	}
+	return fault
+}
+
 func (e *TLSError) advice() string {
 	var op *net.OpError
 	switch {

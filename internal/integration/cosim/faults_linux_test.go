@@ -12,49 +12,55 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
+// broken is what is logged of a role that breaks a rule.
+const broken = "role breaks the rules of its interface"
+
+// onLast changes what a role does on the last line of a message.
+func onLast(to string) change {
+	return change{"              if line = last_line then\n                out_last <= '1';", "              if line = last_line then\n                " + to}
+}
+
+// faultyRoles are roles with a bug, as changes of the sound one.
+var faultyRoles = map[string]struct {
+	changes []change
+	words   int
+	signal  string
+	text    string // of the cause
+	logged  string // the message of the finding
+}{
+	"drops last": {
+		[]change{onLast("out_last <= '0';")}, 1000, "soMPI_data_tlast at cycle", "not set on line 500 of 500 of SEND_INT of 1000 words to rank 0", broken,
+	},
+	"last too early": {
+		[]change{{"if line = last_line then\n                out_last <= '1';", "if line = last_line - 1 then\n                out_last <= '1';"}}, 1000,
+		"soMPI_data_tlast at cycle", "set 2 words too early, on line 499 of 500", broken,
+	},
+	"one word short": {
+		[]change{onLast("out_last <= '1';\n                soMPI_data_tkeep <= x\"0f\";")}, 1000, "soMPI_data_tkeep at cycle", "0x0f, and not 0xff, on line 500 of 500", broken,
+	},
+	"never ready": {
+		[]change{
+			{"siMPI_data_tready <= '1' when state = receive else '0';", "siMPI_data_tready <= '0';"},
+			{"if siMPI_data_tvalid = '1' then", "if siMPI_data_tvalid = '1' and siMPI_data_tready = '1' then"},
+		}, 9,
+		"siMPI_data_tready since cycle", "low, with line 1 of 5 of RECV_INT of 8192 words from rank 0", "role holds up a message",
+	},
+	"takes no feedback": {
+		[]change{
+			{"siMPIFeB_tready   <= '1' when state = recv_end or state = send_end else '0';", "siMPIFeB_tready <= '0';"},
+			{"if siMPIFeB_tvalid = '1' then\n              state <= call_send;", "if siMPIFeB_tvalid = '1' and siMPIFeB_tready = '1' then\n              state <= call_send;"},
+		}, 9,
+		"siMPIFeB_tready since cycle", "low, with the feedback of RECV_INT", "role holds up a message",
+	},
+	"makes no call": {
+		[]change{{"              call_valid <= '1';", "              call_valid <= '0';"}}, 9, "soMPIif_tvalid since cycle", "the role makes no call", "",
+	},
+}
+
 // The cause of a wait for a role with a bug names the signal and the cycle, and so do the log and, of a fault, the
 // error of the exchange.
 func TestFaultyRoles(t *testing.T) {
-	onLast := func(to string) change {
-		return change{"              if line = last_line then\n                out_last <= '1';", "              if line = last_line then\n                " + to}
-	}
-	const broken = "role breaks the rules of its interface"
-	tests := map[string]struct {
-		changes []change
-		words   int
-		signal  string
-		text    string // of the cause
-		logged  string // the message of the finding
-	}{
-		"drops last": {
-			[]change{onLast("out_last <= '0';")}, 1000, "soMPI_data_tlast at cycle", "not set on line 500 of 500 of SEND_INT of 1000 words to rank 0", broken,
-		},
-		"last too early": {
-			[]change{{"if line = last_line then\n                out_last <= '1';", "if line = last_line - 1 then\n                out_last <= '1';"}}, 1000,
-			"soMPI_data_tlast at cycle", "set 2 words too early, on line 499 of 500", broken,
-		},
-		"one word short": {
-			[]change{onLast("out_last <= '1';\n                soMPI_data_tkeep <= x\"0f\";")}, 1000, "soMPI_data_tkeep at cycle", "0x0f, and not 0xff, on line 500 of 500", broken,
-		},
-		"never ready": {
-			[]change{
-				{"siMPI_data_tready <= '1' when state = receive else '0';", "siMPI_data_tready <= '0';"},
-				{"if siMPI_data_tvalid = '1' then", "if siMPI_data_tvalid = '1' and siMPI_data_tready = '1' then"},
-			}, 9,
-			"siMPI_data_tready since cycle", "low, with line 1 of 5 of RECV_INT of 8192 words from rank 0", "role holds up a message",
-		},
-		"takes no feedback": {
-			[]change{
-				{"siMPIFeB_tready   <= '1' when state = recv_end or state = send_end else '0';", "siMPIFeB_tready <= '0';"},
-				{"if siMPIFeB_tvalid = '1' then\n              state <= call_send;", "if siMPIFeB_tvalid = '1' and siMPIFeB_tready = '1' then\n              state <= call_send;"},
-			}, 9,
-			"siMPIFeB_tready since cycle", "low, with the feedback of RECV_INT", "role holds up a message",
-		},
-		"makes no call": {
-			[]change{{"              call_valid <= '1';", "              call_valid <= '0';"}}, 9, "soMPIif_tvalid since cycle", "the role makes no call", "",
-		},
-	}
-	for name, tt := range tests {
+	for name, tt := range faultyRoles {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, build(t, "vhdl", tt.changes...), "seed=1", "")
 			ctx, cancel := context.WithCancel(t.Context())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -25,6 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // simulations mostly wait
 	code := statetest.Run(m)
 	simulators.RemoveAll()
 	os.Exit(code)

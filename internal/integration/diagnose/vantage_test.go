@@ -26,7 +26,13 @@ func (e *engine) state() *state.Rank {
 	s.Engine.Uptime -= time.Second.Seconds() // its clock began before it
 	s.Engine.Describe()
 	for i := range s.Engine.Peers {
-		s.Engine.Peers[i].Transport = state.TransportUDP
+		p := &s.Engine.Peers[i]
+		p.Transport = state.TransportUDP
+		for _, w := range []*state.Wait{p.Sending, p.Receiving} { // programs wait for what they post
+			if w != nil {
+				w.Awaited = n.program.current != nil
+			}
+		}
 	}
 	switch {
 	case n.kind == standin:

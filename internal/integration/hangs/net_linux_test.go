@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -24,19 +25,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
-// hosts are two hosts, 10.9.0.1 and 10.9.1.2, with a router between them, each in a network namespace.
+// hosts are three hosts, 10.9.0.1, 10.9.1.2 and 10.9.2.3, with a router between them, each in a network namespace.
 type hosts struct {
-	t                *testing.T
-	one, router, two *netns.Namespace
+	t      *testing.T
+	host   [3]*netns.Namespace
+	router *netns.Namespace
 }
 
-// newHosts returns two hosts.
+// newHosts returns three hosts.
 func newHosts(t *testing.T) *hosts {
 	t.Helper()
 	needs.Root(t, "hangs between hosts", "can create network namespaces")
 	needs.Program(t, "hangs between hosts", "ip", "iproute2")
 	h := &hosts{t: t}
-	for _, n := range []**netns.Namespace{&h.one, &h.router, &h.two} {
+	for _, n := range []**netns.Namespace{&h.host[0], &h.host[1], &h.host[2], &h.router} {
 		made, err := netns.New()
 		if err != nil {
 			t.Fatal(err)
@@ -44,17 +46,17 @@ func newHosts(t *testing.T) *hosts {
 		t.Cleanup(made.Close)
 		*n = made
 	}
-	for i, n := range []*netns.Namespace{h.one, h.two} {
+	for i, n := range h.host {
 		h.ip(n, "link set lo up", fmt.Sprintf("link add eth0 type veth peer name port%d netns %s", i, h.router.Name()), "link set eth0 up",
 			fmt.Sprintf("addr add 10.9.%d.%d/24 dev eth0", i, i+1), fmt.Sprintf("route add default via 10.9.%d.254", i))
 		h.ip(h.router, fmt.Sprintf("link set port%d up", i), fmt.Sprintf("addr add 10.9.%d.254/24 dev port%d", i, i))
 	}
-	h.ip(h.two, "link set lo up")
 	if err := h.router.Set("net.ipv4.ip_forward", "1"); err != nil {
 		t.Fatal(err)
 	}
-	// The router reports nothing.
-	h.ip(h.router, "rule add from 10.9.0.254 blackhole", "rule add from 10.9.1.254 blackhole")
+	for i := range h.host { // it reports nothing
+		h.ip(h.router, fmt.Sprintf("rule add from 10.9.%d.254 blackhole", i))
+	}
 	return h
 }
 
@@ -97,8 +99,8 @@ func TestFirewall(t *testing.T) {
 			h := newHosts(t)
 			c := newCluster(t)
 			text := c.twoHosts(tt.defaults)
-			c.start(h.one, text, 0)
-			c.start(h.two, text, 1)
+			c.start(h.host[0], text, 0)
+			c.start(h.host[1], text, 1)
 			if tt.later {
 				c.exchange(0, 1)
 			}
@@ -166,6 +168,14 @@ var zrlmpid = sync.OnceValues(func() (string, error) {
 var atEnd []func()
 
 func TestMain(m *testing.M) {
+	if os.Getenv(envSteps) != "" {
+		if err := runSteps(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	_ = flag.Set("test.parallel", "16") // hangs mostly wait
 	code := statetest.Run(m)
 	for _, f := range atEnd {
 		f()
@@ -178,8 +188,8 @@ func TestHalfOpen(t *testing.T) {
 	h := newHosts(t)
 	const remote, local = ", peer: software", ", run: host"
 	ranks := "ranks: [{rank: 0, address: 10.9.0.1%s}, {rank: 1, address: 10.9.1.2%s}]"
-	one := startDaemon(t, h.one, extendedTCP, fmt.Sprintf(ranks, local, remote))
-	two := startDaemon(t, h.two, extendedTCP, fmt.Sprintf(ranks, remote, local))
+	one := startDaemon(t, h.host[0], extendedTCP, fmt.Sprintf(ranks, local, remote))
+	two := startDaemon(t, h.host[1], extendedTCP, fmt.Sprintf(ranks, remote, local))
 	var under sync.WaitGroup
 	defer under.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -247,8 +257,8 @@ func TestTwoHosts(t *testing.T) {
 			defer fpga.Close()
 			const remote, local = "peer: software", "run: host"
 			ranks := "ranks: [{rank: 0, address: 10.9.0.1, %s}, {rank: 1, address: 10.9.1.2, %s}, {rank: 2, address: 10.9.0.77, peer: fpga, link: {profile: cloudfpga, transport: udp}}]"
-			one := startDaemon(t, h.one, defaults, fmt.Sprintf(ranks, local, remote))
-			two := startDaemon(t, h.two, defaults, fmt.Sprintf(ranks, remote, local))
+			one := startDaemon(t, h.host[0], defaults, fmt.Sprintf(ranks, local, remote))
+			two := startDaemon(t, h.host[1], defaults, fmt.Sprintf(ranks, remote, local))
 			var under sync.WaitGroup
 			defer under.Wait()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -291,8 +301,8 @@ func TestMTU(t *testing.T) {
 	h.ip(h.router, "link set port0 mtu 1000") // and host one has 1500: the link drops what is longer
 	c := newCluster(t)
 	text := strings.Replace(c.twoHosts(cloudFPGA), "ranks:", "limits: {offload: off}\nranks:", 1) // segments would pass the virtual link
-	c.start(h.one, text, 0)
-	c.start(h.two, text, 1)
+	c.start(h.host[0], text, 0)
+	c.start(h.host[1], text, 1)
 	c.run(0, sends(1, 0, 5000))
 	c.run(1, receives(0, 0, 5000))
 	c.explained(want{diagnosis.PacketDropped, 1, 0, "", "compare the MTU",
