@@ -55,6 +55,8 @@ type Observation struct {
 	Heard *float64
 	// Worked: a message with the peer has ended well since the waiter has started.
 	Worked bool
+	// Abandoned: an earlier message with the peer has begun, and has not ended: it may still be in it.
+	Abandoned bool
 	// Acknowledged: the peer has acknowledged all that was sent to it, of the profile extended.
 	Acknowledged bool
 	// Silent: its engine, which answers whatever its program does, has not answered: of the profile extended.
@@ -364,7 +366,7 @@ var hypotheses = []hypothesis{
 		switch {
 		case o.Kind == state.KindSoftware || o.Extended || o.begun():
 			return inapplicable
-		case o.Worked:
+		case o.Worked && !o.Abandoned:
 			return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
 		case o.RetransmitsRequest:
 			return fmt.Sprintf("rank %d asks to send, so it is in no earlier message", o.Peer)

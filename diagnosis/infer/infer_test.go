@@ -20,6 +20,10 @@ func TestExplain(t *testing.T) {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true},
 			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end",
 		},
+		"an FPGA has not answered, and may be in a message that has not ended": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Abandoned: true},
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end restarted",
+		},
 		"an FPGA asks to send, too": {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, Asks: true,
 				RetransmitsRequest: true},
