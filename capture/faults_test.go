@@ -86,14 +86,18 @@ func TestPossible(t *testing.T) {
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
 	for _, tt := range []struct {
 		name    string
+		every   time.Duration
 		packets []protocol.Type
 		want    []string // a cause, and the rank that it names first
 	}{
-		{"nothing has come from rank 1, which may be of any kind", []protocol.Type{request},
+		{"SEND_REQUEST has crossed CLEAR_TO_SEND", 300 * time.Millisecond, []protocol.Type{request, clear, request},
+			[]string{"lost_packet 0", "lost_packet 1"}},
+		{"nothing has come from rank 1, which may be of any kind", time.Second, []protocol.Type{request},
 			[]string{"process_ended 1", "wrong_profile 1", "restarted 0", "wrong_address 1"}},
-		{"the length is not known", []protocol.Type{request, clear}, []string{"path_mtu 0", "lost_packet 0", "process_ended 0"}},
-		{"rank 1 may be in the second message", []protocol.Type{request, clear, data, ack, request, clear, data, request},
-			[]string{"program_computes 1", "restarted 0", "restarted 1"}},
+		{"the length is not known", time.Second, []protocol.Type{request, clear},
+			[]string{"path_mtu 0", "lost_packet 0", "process_ended 0"}},
+		{"rank 1 may be in the second message", time.Second,
+			[]protocol.Type{request, clear, data, ack, request, clear, data, request}, []string{"program_computes 1", "restarted 0", "restarted 1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var units []pcapng.Unit
@@ -103,7 +107,7 @@ func TestPossible(t *testing.T) {
 				if typ == clear || typ == ack {
 					h.Call, h.Src, h.Dst, from, to = protocol.RecvInt, 1, 0, rank1, rank0
 				}
-				at := time.Duration(i) * time.Second
+				at := time.Duration(i) * tt.every
 				if typ == 0 {
 					h.Type, h.Src, from, at = request, 2, netip.MustParseAddrPort("127.0.0.3:2718"), time.Minute
 				}

@@ -36,7 +36,7 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 	case cleared:
 		o.State, peer = handshake.WaitData, f
 		o.Long = o.Long || m.longest == 0 // only DATA says how long the message is
-		o.Asks = m.lost == "CLEAR_TO_SEND"
+		o.Asks = m.lacksClear()
 		o.RetransmitsRequest = o.Asks
 	case receiving:
 		o.State, peer = handshake.Receiving, f
@@ -58,6 +58,14 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 		}
 	}
 	return left
+}
+
+// crossing is for how long after CLEAR_TO_SEND a node that has it may send SEND_REQUEST again, as it was busy.
+const crossing = 500 * time.Millisecond
+
+// lacksClear reports whether the sender asks again although CLEAR_TO_SEND was recorded, and not because they crossed.
+func (m *message) lacksClear() bool {
+	return m.state == cleared && m.lost == "CLEAR_TO_SEND" && m.lastRequest.Sub(m.clear) > crossing
 }
 
 // isAbandoned reports whether a message was cleared, and has not ended.
