@@ -149,13 +149,13 @@ func rows() (list []row) {
 					add("packet lost", fmt.Sprintf("%v of 1000 words %s", kind, often), r)
 				}
 			}
-			late := 150 * ms
-			if kind == clear || kind == ack {
-				late = 4 * ms
+			for late, rounds := range map[time.Duration]int{2 * ms: 10, 150 * ms: 3} {
+				for how, program := range map[string]string{"one way": short[:3], "there and back": short[:3] + mirror(short[:3])} {
+					add("late copy", fmt.Sprintf("%v after %v, %s", kind, late, how), row{host: strings.Repeat(program, rounds),
+						faults: []fault{{dir: d, kind: kind, nth: 2, times: 1, copied: late}},
+						truths: of(1, diagnosis.DeadEnd), ends: both})
+				}
 			}
-			add("late copy", fmt.Sprintf("%v after %v", kind, late),
-				row{faults: []fault{{dir: d, kind: kind, nth: 2, times: 1, copied: late}},
-					truths: of(1, diagnosis.DeadEnd), ends: both})
 		}
 		for times, often := range []string{"always", "once"} {
 			r := row{host: long, faults: []fault{{dir: there, kind: payload, nth: 3, times: times}}, truths: lostIn(there)}
