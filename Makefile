@@ -108,8 +108,9 @@ search: ## every schedule of up to 3 faults of the wire, against the state machi
 simulate: ## random programs on whole engines in simulated time, SEEDS of each kind of cluster and network
 	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe/core -seeds $(SEEDS)
 
-diagnose: ## how often `why` is right: hangs of SEEDS simulated clusters, each with a cause that is injected; writes docs/reliability.md
+diagnose: ## how often `why` is right: hangs of SEEDS simulated clusters, and with real nodes where there are any; writes docs/reliability.md
 	$(GO) test -count=1 -timeout 120m -run 'TestDiagnose$$' -v ./internal/integration/diagnose -seeds $(SEEDS) -write
+	$(GO) test -count=1 -run 'TestNodes$$' -v ./internal/integration/hangs -write
 
 programs: ## programs that end in the middle of each operation, in each way, and the next ones 0, 1 and 3 s later
 	ZRLMPI_NEXT_PROGRAM_PAUSES=0s,1s,3s $(GO) test -count=1 -timeout 60m -run 'TestNextProgram$$' -v ./internal/integration

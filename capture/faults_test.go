@@ -80,6 +80,55 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestPossible: what a recording does not show is possible.
+func TestPossible(t *testing.T) {
+	const request, clear, data, ack = protocol.SendRequest, protocol.ClearToSend, protocol.Data, protocol.Ack
+	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
+	for _, tt := range []struct {
+		name    string
+		every   time.Duration
+		packets []protocol.Type
+		want    []string // a cause, and the rank that it names first
+	}{
+		{"SEND_REQUEST has crossed CLEAR_TO_SEND", 300 * time.Millisecond, []protocol.Type{request, clear, request},
+			[]string{"lost_packet 0", "lost_packet 1"}},
+		{"nothing has come from rank 1, which may be of any kind", time.Second, []protocol.Type{request},
+			[]string{"process_ended 1", "wrong_profile 1", "restarted 0", "wrong_address 1"}},
+		{"the length is not known", time.Second, []protocol.Type{request, clear},
+			[]string{"path_mtu 0", "lost_packet 0", "process_ended 0"}},
+		{"rank 1 may be in the second message", time.Second,
+			[]protocol.Type{request, clear, data, ack, request, clear, data, request}, []string{"program_computes 1", "restarted 0", "restarted 1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var units []pcapng.Unit
+			for i, typ := range append(tt.packets, 0) { // a packet of other ranks, later
+				h := protocol.Header{Type: typ, Call: protocol.SendInt, Dst: 1}
+				from, to := rank0, rank1
+				if typ == clear || typ == ack {
+					h.Call, h.Src, h.Dst, from, to = protocol.RecvInt, 1, 0, rank1, rank0
+				}
+				at := time.Duration(i) * tt.every
+				if typ == 0 {
+					h.Type, h.Src, from, at = request, 2, netip.MustParseAddrPort("127.0.0.3:2718"), time.Minute
+				}
+				units = append(units, pcapng.Unit{Packet: int64(i + 1), Time: time.Unix(1e9, 0).Add(at), Src: from, Dst: to,
+					Proto: pcapng.UDP, Data: protocol.CloudFPGA.Append(nil, h)})
+			}
+			var possible []string
+			for _, f := range analyze(units).Findings {
+				for _, p := range f.Possible {
+					possible = append(possible, fmt.Sprint(p.Cause, " ", p.Rank))
+				}
+			}
+			for _, cause := range tt.want {
+				if !slices.Contains(possible, cause) {
+					t.Errorf("%s is not in %q", cause, possible)
+				}
+			}
+		})
+	}
+}
+
 // TestLateRequest: a SEND_REQUEST soon after DATA is a copy of the one before, or of the next message if the ACK between
 // them was not recorded. What comes next decides.
 func TestLateRequest(t *testing.T) {

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
@@ -28,13 +29,14 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 	peer := f.back // what the peer of the waiting sender sends
 	switch m.state {
 	case requested:
-		o.State, o.Sends = handshake.WaitClear, true
+		o.State, o.Sends, o.Abandoned = handshake.WaitClear, true, f.last.isAbandoned() || f.back.last.isAbandoned()
 		if other := f.back.msg; other != nil && other.state == requested {
 			o.Asks, o.RetransmitsRequest = true, other.requests.n > 0
 		}
 	case cleared:
 		o.State, peer = handshake.WaitData, f
-		o.Asks = m.lost == "CLEAR_TO_SEND"
+		o.Long = o.Long || m.longest == 0 // only DATA says how long the message is
+		o.Asks = m.lacksClear()
 		o.RetransmitsRequest = o.Asks
 	case receiving:
 		o.State, peer = handshake.Receiving, f
@@ -46,5 +48,25 @@ func (t *Tracker) possible(w wait) []infer.Possibility {
 		o.Heard = new(float64(t.now.Sub(peer.heard)) / float64(time.Second))
 	}
 	left, _ := infer.Explain(o)
+	if o.Heard == nil && o.Kind != state.KindSoftware { // nor is it known of which kind it is
+		o.Kind = state.KindSoftware
+		more, _ := infer.Explain(o)
+		for _, p := range more {
+			if !slices.Contains(left, p) {
+				left = append(left, p)
+			}
+		}
+	}
 	return left
 }
+
+// crossing is for how long after CLEAR_TO_SEND a node that has it may send SEND_REQUEST again, as it was busy.
+const crossing = 500 * time.Millisecond
+
+// lacksClear reports whether the sender asks again although CLEAR_TO_SEND was recorded, and not because they crossed.
+func (m *message) lacksClear() bool {
+	return m.state == cleared && m.lost == "CLEAR_TO_SEND" && m.lastRequest.Sub(m.clear) > crossing
+}
+
+// isAbandoned reports whether a message was cleared, and has not ended.
+func (m *message) isAbandoned() bool { return m != nil && !m.clear.IsZero() && !m.Complete }

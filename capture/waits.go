@@ -164,7 +164,7 @@ func (f *flow) notArriving(m *message) string {
 	switch {
 	case m.endsGone():
 		return ": " + m.goneText()
-	case m.state == cleared && m.lost == "CLEAR_TO_SEND":
+	case m.lacksClear():
 		return fmt.Sprintf(": rank %d sends SEND_REQUEST again, so CLEAR_TO_SEND, which is in the recording, "+
 			"does not reach it, or it drops it", m.Src)
 	case m.state == received && m.lost == "DATA":

@@ -56,6 +56,8 @@ type Observation struct {
 	Heard *float64
 	// Worked: a message with the peer has ended well since the waiter has started.
 	Worked bool
+	// Abandoned: an earlier message with the peer has begun, and has not ended: it may still be in it.
+	Abandoned bool
 	// Acknowledged: the peer has acknowledged all that was sent to it, of the profile extended.
 	Acknowledged bool
 	// Silent: its engine, which answers whatever its program does, has not answered: of the profile extended.
@@ -311,6 +313,14 @@ var hypotheses = []hypothesis{
 		}
 		return ""
 	}, text: of("receives more words than the message has")},
+	{cause: Blocked, contradicted: func(o *Observation) string {
+		if o.State == handshake.WaitData && o.Asks || o.State == handshake.WaitAck && o.Clears {
+			return "" // what the peer sends may have been sent before what was sent to it arrived
+		}
+		return inapplicable
+	}, text: func(o *Observation) string {
+		return fmt.Sprintf("packets from rank %d arrive at rank %d seconds late", o.Peer, o.Waiter)
+	}},
 	{cause: Stopped, contradicted: func(o *Observation) string {
 		switch {
 		case o.Kind == state.KindFPGA:
@@ -361,7 +371,25 @@ var hypotheses = []hypothesis{
 		}
 		return ""
 	}, text: of("has taken a late copy of a packet for another one, and is in a dead end")},
-	{cause: WrongAddress, contradicted: configuration, text: func(o *Observation) string {
+	{cause: Restarted, outbound: true, contradicted: func(o *Observation) string {
+		switch {
+		case o.Kind == state.KindSoftware || o.Extended || o.begun():
+			return inapplicable
+		case o.Worked && !o.Abandoned:
+			return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
+		case o.RetransmitsRequest:
+			return fmt.Sprintf("rank %d asks to send, so it is in no earlier message", o.Peer)
+		}
+		return ""
+	}, text: func(o *Observation) string {
+		return fmt.Sprintf("rank %d was started again, and rank %d is in a message with its earlier process", o.Waiter, o.Peer)
+	}},
+	{cause: WrongAddress, contradicted: func(o *Observation) string {
+		if o.State == handshake.WaitData && o.Kind != state.KindSoftware && !o.Worked {
+			return "" // its packets are known by their IP address alone: those to it may go to another port
+		}
+		return configuration(o)
+	}, text: func(o *Observation) string {
 		return fmt.Sprintf("ranks %d and %d have different rank maps", min(o.Waiter, o.Peer), max(o.Waiter, o.Peer))
 	}},
 	{cause: WrongProfile, contradicted: func(o *Observation) string {

@@ -20,15 +20,24 @@ func TestExplain(t *testing.T) {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true},
 			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end",
 		},
+		"an FPGA has not answered, and may be in a message that has not ended": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: quiet, Worked: true, Abandoned: true},
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end restarted",
+		},
 		"an FPGA asks to send, too": {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true, Asks: true,
 				RetransmitsRequest: true},
 			"cycle restarted fpga_dead_end",
 		},
+		"an FPGA asks to send, too, and no message has ended yet": {
+			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Asks: true,
+				RetransmitsRequest: true},
+			"cycle restarted fpga_dead_end wrong_address",
+		},
 		"an FPGA asks again for what was cleared": {
 			Observation{Kind: state.KindFPGA, State: handshake.WaitData, Heard: talks, Asks: true, RetransmitsRequest: true,
 				Long: true},
-			"lost_packet packet_dropped",
+			"lost_packet packet_dropped packets_blocked wrong_address",
 		},
 		"an FPGA lacks the ACK of the message before": {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitClear, Heard: talks, Worked: true,
@@ -69,7 +78,7 @@ func TestExplain(t *testing.T) {
 		},
 		"it asks for DATA again": {
 			Observation{Kind: state.KindFPGA, Sends: true, State: handshake.WaitAck, Heard: talks, Clears: true, Long: true},
-			"lost_packet packet_dropped path_mtu count_mismatch fpga_dead_end",
+			"lost_packet packet_dropped path_mtu count_mismatch packets_blocked fpga_dead_end",
 		},
 		"it receives, too": {
 			Observation{Kind: state.KindCPU, State: handshake.WaitRequest, Heard: talks, Clears: true, Worked: true},
@@ -90,11 +99,11 @@ func TestExplain(t *testing.T) {
 		},
 		"heard before a message has ended": {
 			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest, Heard: quiet},
-			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end wrong_address",
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_ended restarted fpga_dead_end restarted wrong_address",
 		},
 		"asked too early": {
 			Observation{Kind: state.KindFPGA, State: handshake.WaitRequest},
-			"process_ended started_late program_computes waits_elsewhere other_call packets_blocked packets_blocked wrong_address",
+			"process_ended started_late program_computes waits_elsewhere other_call packets_blocked packets_blocked restarted wrong_address",
 		},
 	} {
 		tt.o.Waiter, tt.o.Peer, tt.o.Waited = 0, 1, 9

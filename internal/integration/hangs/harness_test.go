@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,17 +47,41 @@ type cluster struct {
 
 	mu    sync.Mutex
 	ranks map[int]*node.Rank
+	jobs  map[int]*control.Job
+	stops map[int]func(wait time.Duration) // end a rank
 	ended sync.WaitGroup
 }
 
-var clusters int
+var clusters atomic.Int64
 
 func newCluster(t *testing.T) *cluster {
-	clusters++
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &cluster{t: t, ctx: ctx, cancel: cancel, ranks: map[int]*node.Rank{}, net: loopback.Network(t),
-		name: fmt.Sprintf("hangs_%d_%d", os.Getpid(), clusters)}
+	c := &cluster{t: t, ctx: ctx, cancel: cancel, ranks: map[int]*node.Rank{}, jobs: map[int]*control.Job{},
+		stops: map[int]func(time.Duration){}, net: loopback.Network(t),
+		name: fmt.Sprintf("hangs_%d_%d", os.Getpid(), clusters.Add(1))}
+	t.Cleanup(c.close)
 	return c
+}
+
+// close ends all programs, and then all ranks.
+func (c *cluster) close() {
+	c.cancel()
+	c.ended.Wait()
+	for rank := range c.ranks {
+		c.stop(rank, 100*time.Millisecond) // what hangs does not end
+	}
+}
+
+// stop ends a rank whose programs have ended, and waits so long for what it has not sent yet.
+func (c *cluster) stop(rank int, wait time.Duration) {
+	c.mu.Lock()
+	stop := c.stops[rank]
+	delete(c.stops, rank)
+	delete(c.ranks, rank)
+	c.mu.Unlock()
+	if stop != nil {
+		stop(wait)
+	}
 }
 
 // text is a configuration of ranks whose addresses end with the given numbers. An entry may have more: "2, peer: fpga".
@@ -91,24 +116,23 @@ func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 		c.t.Fatal(err)
 	}
 	// It is a separate job, whose ranks meet by their addresses.
-	directory, _, err := jobs.Make(fmt.Sprintf("%s_%d", c.name, rank))
+	job := &control.Job{Job: jobs.Job{Name: fmt.Sprintf("%s_%d", c.name, rank), UID: os.Geteuid(), Ranks: []int{rank}}}
+	directory, _, err := jobs.Make(job.Job.Name)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	r.Directory = directory
+	r.Directory, job.Directory = directory, directory
 	answers := r.Serve()
-	c.t.Cleanup(func() {
-		answers.Close()
-		jobs.RemoveEmpty(directory)
-		c.cancel()
-		c.ended.Wait()
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		defer cancel()
-		_ = r.Close(ctx) // what hangs does not end
-	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ranks[rank] = r
+	c.ranks[rank], c.jobs[rank] = r, job
+	c.stops[rank] = func(wait time.Duration) {
+		answers.Close()
+		jobs.RemoveEmpty(directory)
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		defer cancel()
+		_ = r.Close(ctx)
+	}
 	return r
 }
 
@@ -139,16 +163,15 @@ func (c *cluster) sources(only ...int) (list []diagnosis.Source) {
 		}
 	}
 	for _, rank := range only {
-		name := fmt.Sprintf("%s_%d", c.name, rank)
-		jobs, err := control.Jobs(context.Background(), name)
-		if err != nil || len(jobs) != 1 || len(jobs[0].Reports) != 1 {
-			c.t.Fatalf("rank %d: %v, %v", rank, jobs, err)
+		job := c.jobs[rank]
+		s, err := query.Get[state.Status](context.Background(), job.Handle, query.Request{Kind: query.Status})
+		if err != nil || len(s.Ranks) != 1 {
+			c.t.Fatalf("rank %d: %+v, %v", rank, s, err)
 		}
-		s := jobs[0].Status()
 		s.Job = "" // it is one rank of several on its host
 		s.Ranks[0].Attached = nil
 		s.Ranks[0].Attached = append(s.Ranks[0].Attached, state.Program{PID: os.Getpid()})
-		list = append(list, diagnosis.Source{Name: name, Status: &s})
+		list = append(list, diagnosis.Source{Name: job.Job.Name, Status: &s})
 	}
 	return list
 }
@@ -180,11 +203,7 @@ func (c *cluster) fromEach(w want) {
 	for rank := range c.ranks {
 		explained(c.t, w, func() []diagnosis.Source {
 			list := c.sources(rank)
-			jobs, err := control.FindJobs(fmt.Sprintf("%s_%d", c.name, rank))
-			if err != nil || len(jobs) != 1 {
-				c.t.Fatal(jobs, err)
-			}
-			asked, err := query.Get[state.Reports](c.ctx, jobs[0].Handle, query.Request{Kind: query.Reports, Rank: rank})
+			asked, err := query.Get[state.Reports](c.ctx, c.jobs[rank].Handle, query.Request{Kind: query.Reports, Rank: rank})
 			if err != nil {
 				c.t.Fatal(err)
 			}

@@ -1,0 +1,472 @@
+package hangs_test
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture"
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
+	"github.com/zrlmpi/zrlmpid/mpi"
+)
+
+var (
+	only  = flag.String("only", "", "run hangs whose name matches this regular expression")
+	show  = flag.String("show", "", "log the answers with this verdict: right, listed, silent, missing or wrong; or all")
+	write = flag.Bool("write", false, "write the tables of docs/reliability.md")
+)
+
+// moments are when the host is asked, from the beginning of its program. A call that has lasted for hangsAfter hangs.
+var moments = []time.Duration{1500 * time.Millisecond, 6 * time.Second}
+
+const hangsAfter = 1200 * time.Millisecond
+
+// verdict is how an answer compares with the truth.
+type verdict uint8
+
+const (
+	right   verdict = iota // certain, and the truth
+	listed                 // a list with the truth
+	silent                 // nothing was said
+	missing                // the truth is not in the list
+	wrong                  // certain, and not the truth
+	verdicts
+)
+
+func (v verdict) String() string { return []string{"right", "listed", "silent", "missing", "wrong"}[v] }
+
+// hang is a run of a row of the table: rank 0 is a host of this process, rank 1 a node, with a relay between them.
+type hang struct {
+	*cluster
+	*row
+	partner *partner
+	relays  []*relay
+	nodes   []deployedNode
+	empty   []*net.UDPConn // addresses at which nothing answers
+	text    string         // the host's configuration
+
+	began   time.Time    // of the host's program
+	acted   bool         // what happens in the middle has
+	ended   bool         // the host's program has, at the end
+	asked   int          // at how many moments
+	since   atomic.Int64 // when the host's call began, in ns; 0: it is in none
+	failed  atomic.Pointer[error]
+	answers []answer
+	// endProgram ends the host's program; then programEnded is closed.
+	endProgram   context.CancelFunc
+	programEnded chan struct{}
+}
+
+// answer is what was said of a hang.
+type answer struct {
+	from    string // fromHost or fromRecording
+	at      time.Duration
+	verdict verdict
+	text    string
+}
+
+// at is an address of the hang's network.
+func (h *hang) at(last string) netip.AddrPort {
+	if !strings.Contains(last, ":") {
+		last += ":2718"
+	}
+	return netip.MustParseAddrPort(h.net + last)
+}
+
+// setUp starts the host, the relay and the node. The host's program runs when the node is ready.
+func (h *hang) setUp(t *testing.T) {
+	t.Helper()
+	h.cluster = newCluster(t)
+	t.Cleanup(h.close)
+	r, p := h.row, h.partner
+	entry := func(at string) string { return at + ", peer: " + cmp.Or(r.peer, p.kind) }
+	ranks := []string{"1, run: host", entry(cmp.Or(r.hostMap, "4"))}
+	if r.swapped {
+		ranks = []string{"1, run: host", entry("6"), entry("4")}
+		h.relays = append(h.relays, newRelay(t, h.at("1"), h.at("5"), h.at("6"), h.at("7"), h.at("10:40000"), nil))
+	}
+	h.text = h.cluster.text(cmp.Or(r.defaults, cloudFPGA), ranks...)
+	h.relays = append(h.relays, newRelay(t, h.at("1"), h.at("3"), h.at("4"), h.at("2"), h.at("8:40000"), r.faults))
+	if r.hostMap != "" && !r.refuses {
+		conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(h.at(r.hostMap)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.empty = append(h.empty, conn)
+	}
+	if r.refuses && r.nodeDown {
+		h.relay().refuse()
+	}
+	if !r.hostDown {
+		h.start(here{}, h.text, 0)
+	}
+	if r.swapped {
+		h.nodes = append(h.nodes, p.start(t, 2, h.at("5"), h.at("7"), mirror(r.host)))
+	}
+	if !r.nodeDown {
+		h.startNode()
+	}
+}
+
+func (h *hang) relay() *relay { return h.relays[len(h.relays)-1] }
+
+func (h *hang) startNode() {
+	host, program := h.at(cmp.Or(h.nodeMap, "2")), cmp.Or(h.row.node, mirror(h.host))
+	h.nodes = append(h.nodes, h.partner.start(h.t, 1, h.at("3"), host, program))
+}
+
+// close ends all.
+func (h *hang) close() {
+	h.cluster.close()
+	for _, n := range h.nodes {
+		n.stop()
+	}
+	h.nodes = nil
+	for _, r := range h.relays {
+		r.close()
+	}
+	for _, conn := range h.empty {
+		conn.Close()
+	}
+}
+
+// runHost runs the host's program.
+func (h *hang) runHost() {
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(h.ctx)
+	h.endProgram, h.programEnded = cancel, ended
+	h.run(0, func(_ context.Context, world *mpi.Comm) error {
+		defer close(ended)
+		for _, c := range calls(h.host) {
+			h.since.Store(time.Now().UnixNano())
+			err := c.make(ctx, world)
+			h.since.Store(0)
+			if err != nil {
+				if ctx.Err() == nil {
+					h.failed.Store(&err)
+				}
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+// make makes the call.
+func (c call) make(ctx context.Context, world *mpi.Comm) (err error) {
+	switch ints, floats := make([]int32, c.words), make([]float32, c.words); {
+	case c.sends && c.float:
+		err = mpi.Send(ctx, world, floats, 1, 0)
+	case c.sends:
+		err = mpi.Send(ctx, world, ints, 1, 0)
+	case c.float:
+		_, err = mpi.Recv(ctx, world, floats, 1, 0)
+	default:
+		_, err = mpi.Recv(ctx, world, ints, 1, 0)
+	}
+	return err
+}
+
+// hangs reports whether the host's program hangs in a call.
+func (h *hang) hangs() bool {
+	since := h.since.Load()
+	return since != 0 && time.Since(time.Unix(0, since)) >= hangsAfter
+}
+
+// advance does what is due, and reports whether the hang has been looked at for the last time.
+func (h *hang) advance() bool {
+	if h.began.IsZero() {
+		if slices.ContainsFunc(h.nodes, func(n deployedNode) bool { return !n.ready() }) {
+			return false
+		}
+		h.began = time.Now()
+		if !h.hostDown {
+			h.runHost()
+		}
+	}
+	elapsed := time.Since(h.began)
+	if h.do != nil && !h.acted && (h.after > 0 && elapsed >= h.after || h.after == 0 && h.relay().struck()) {
+		h.acted = true
+		h.do(h)
+	}
+	for h.asked < len(moments) && elapsed >= moments[h.asked] {
+		if h.hangs() {
+			h.ask(moments[h.asked])
+		}
+		h.asked++
+	}
+	return h.asked == len(moments) && (!h.goesOn() || h.since.Load() == 0 || elapsed > causeTime)
+}
+
+// goesOn reports whether the host's program is to go on by itself, or to fail.
+func (h *hang) goesOn() bool { return strings.Contains(h.ends, h.partner.kind) }
+
+// ask asks the host.
+func (h *hang) ask(at time.Duration) {
+	d := diagnosis.Of(h.sources(0), time.Second)
+	a := answer{from: fromHost, at: at, verdict: silent, text: d.Text()}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		a.judge(h, f.Certain, diagnosis.Possibility{Cause: infer.Cause(f.Cause), Rank: f.Rank, Peer: f.Peer}, f.Possible)
+	}
+	h.answers = append(h.answers, a)
+}
+
+const fromHost, fromRecording = "host", "recording"
+
+// judge compares a cause that is certain, or those that are possible, with the truth.
+func (a *answer) judge(h *hang, certain bool, cause diagnosis.Possibility, possible []diagnosis.Possibility) {
+	v := missing
+	switch {
+	case certain && h.isTrue(cause):
+		v = right
+	case certain:
+		v = wrong
+	case slices.ContainsFunc(possible, h.isTrue):
+		v = listed
+	}
+	if a.verdict == silent || v == wrong || a.verdict != wrong && v < a.verdict {
+		a.verdict = v
+	}
+}
+
+// analyze judges the recording at the host's interface.
+func (h *hang) analyze() {
+	var units []pcapng.Unit
+	for _, r := range h.relays {
+		units = append(units, r.recording()...)
+	}
+	if len(units) == 0 {
+		return
+	}
+	slices.SortStableFunc(units, func(a, b pcapng.Unit) int { return a.Time.Compare(b.Time) })
+	analysis := capture.NewAnalysis(h.row.name, capture.AnalysisOptions{})
+	if err := analysis.Follow(&recording{units: units, end: time.Now()}); err != nil {
+		h.t.Fatal(err)
+	}
+	a := answer{from: fromRecording, at: moments[len(moments)-1], verdict: silent}
+	for _, f := range analysis.Report().Findings {
+		a.text += fmt.Sprintf("%s: %s\n", f.Kind, f.Text)
+		cause, ok := kindCauses[f.Kind]
+		switch {
+		case len(f.Possible) > 1:
+			a.judge(h, false, diagnosis.Possibility{}, f.Possible)
+		case len(f.Possible) == 1:
+			a.judge(h, true, f.Possible[0], nil)
+		case ok:
+			a.judge(h, true, diagnosis.Possibility{Cause: infer.Cause(cause), Rank: 1, Peer: 0}, nil)
+		}
+		for _, p := range f.Possible {
+			a.text += "  possible: " + p.Text + "\n"
+		}
+	}
+	h.answers = append(h.answers, a)
+}
+
+// kindCauses are the causes that findings of a recording state for certain.
+var kindCauses = map[capture.Kind]string{
+	capture.Deadlock: diagnosis.Cycle, capture.Wedged: diagnosis.DeadEnd, capture.DatatypeMismatch: diagnosis.Datatype,
+	capture.WrongSource: diagnosis.WrongAddress, capture.WrongDestination: diagnosis.WrongAddress,
+}
+
+// recording is a Source of packets.
+type recording struct {
+	units []pcapng.Unit
+	n     int64
+	end   time.Time
+}
+
+func (r *recording) Next(u *pcapng.Unit) error {
+	if int(r.n) == len(r.units) {
+		return io.EOF
+	}
+	*u = r.units[r.n]
+	r.n++
+	u.Packet = r.n
+	return nil
+}
+
+func (r *recording) Stats() capture.Stats { return capture.Stats{Packets: r.n, Units: r.n, End: r.end} }
+func (r *recording) Close() error         { return nil }
+
+// TestNodes: hangs of a host and a deployed node, real or a model, each with a known cause. No answer, of the host or
+// of a recording at its interface, is certain and wrong, and no list is without the cause.
+func TestNodes(t *testing.T) {
+	filter := regexp.MustCompile(*only)
+	var mu sync.Mutex
+	byNode := map[string][]*hang{}
+	t.Run("with", func(t *testing.T) {
+		for i := range partners {
+			p := &partners[i]
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				p.prepare(t)
+				var hangs []*hang
+				for i, r := range rows() {
+					h := &hang{row: &r, partner: p}
+					if i%p.every == 0 && (r.kinds == "" || r.kinds == p.kind) && filter.MatchString(r.name) {
+						hangs = append(hangs, h)
+					}
+				}
+				runAll(t, slices.Clone(hangs))
+				mu.Lock()
+				defer mu.Unlock()
+				byNode[p.name] = hangs
+			})
+		}
+	})
+	report(t, byNode)
+}
+
+// runAll runs all hangs at once: each begins when the node of the one before is ready.
+func runAll(t *testing.T, hangs []*hang) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	var run []*hang
+	for ; len(hangs)+len(run) > 0; <-tick.C {
+		if len(hangs) > 0 && (len(run) == 0 || !run[len(run)-1].began.IsZero()) {
+			hangs[0].setUp(t)
+			run, hangs = append(run, hangs[0]), hangs[1:]
+		}
+		run = slices.DeleteFunc(run, func(h *hang) bool {
+			done := h.advance()
+			if done {
+				h.verify()
+				closing.Go(h.close)
+			}
+			return done
+		})
+	}
+}
+
+// verify verifies that the host hangs, unless it is to go on.
+func (h *hang) verify() {
+	h.t.Helper()
+	if h.hangs() && !h.refuses { // or packets pass the host's interface of which the relay does not know
+		h.analyze()
+	}
+	state := "hangs"
+	if err := h.failed.Load(); err != nil {
+		state = "fails: " + (*err).Error()
+	} else if h.since.Load() == 0 {
+		state = "goes on"
+	}
+	switch h.ended = state != "hangs"; {
+	case h.ended && !h.goesOn():
+		h.t.Errorf("%s: the host's program %s", h.row.name, state)
+	case !h.ended && h.goesOn(): // the time-outs of deployed nodes are for machines that are not busy
+		h.t.Logf("%s: the host's program hangs, which it does not on an idle machine\n%s", h.row.name,
+			diagnosis.Of(h.sources(0), time.Second).Text())
+	}
+	for _, a := range h.answers {
+		if a.verdict.String() == *show || *show == "all" {
+			h.t.Logf("%s: %s at %v: %v\n%s", h.row.name, a.from, a.at, a.verdict, a.text)
+		}
+		if a.verdict == wrong || a.verdict == missing && !h.goesOn() {
+			h.t.Errorf("%s: %s at %v: %v, the truth is %v\n%s", h.row.name, a.from, a.at, a.verdict, h.truths, a.text)
+		}
+	}
+}
+
+// tally counts answers.
+type tally struct {
+	hangs, goOn    int
+	why, recording [verdicts]int
+}
+
+func tallyOf(hangs []*hang, group string) (c tally) {
+	for _, h := range hangs {
+		switch {
+		case group != "" && h.group != group:
+			continue
+		case h.ended:
+			c.goOn++
+		default:
+			c.hangs++
+		}
+		for _, a := range h.answers {
+			if a.from == fromHost {
+				c.why[a.verdict]++
+			} else {
+				c.recording[a.verdict]++
+			}
+		}
+	}
+	return c
+}
+
+// report logs the tables, and writes them to docs/reliability.md.
+func report(t *testing.T, byNode map[string][]*hang) {
+	var b strings.Builder
+	b.WriteString("| node | asked | hangs | goes on | certain and right | list with the truth | list without it " +
+		"| nothing said | certain and wrong |\n|---|---|---|---|---|---|---|---|---|\n")
+	var all []*hang
+	for i := range partners {
+		name := partners[i].name
+		if byNode[name] == nil {
+			continue
+		}
+		all = append(all, byNode[name]...)
+		c := tallyOf(byNode[name], "")
+		for i, v := range [][verdicts]int{c.why, c.recording} {
+			who := []string{"`why`", "`analyze`"}[i]
+			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", name, who, c.hangs, c.goOn, v[right], v[listed],
+				v[missing], v[silent], v[wrong])
+		}
+	}
+	b.WriteString("\n| injected | hangs | goes on | `why`: right | list | nothing | wrong " +
+		"| `analyze`: right | list | nothing | wrong |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+	groups := map[string]bool{}
+	for _, h := range all {
+		groups[h.group] = true
+	}
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
+		c := tallyOf(all, g)
+		fmt.Fprintf(&b, "| %s | %d | %d |", g, c.hangs, c.goOn)
+		for _, v := range [][verdicts]int{c.why, c.recording} {
+			fmt.Fprintf(&b, " %d | %d | %d | %d |", v[right], v[listed], v[silent], v[wrong]+v[missing])
+		}
+		b.WriteString("\n")
+	}
+	t.Logf("\n%s", &b)
+	switch {
+	case *write && len(byNode) < len(partners):
+		t.Log("NOT WRITTEN: docs/reliability.md has the answers with all nodes, and some are missing here")
+	case *write:
+		writeDocs(t, b.String())
+	}
+}
+
+// writeDocs writes the tables to docs/reliability.md.
+func writeDocs(t *testing.T, tables string) {
+	const page, begin, end = "../../../docs/reliability.md", "<!-- nodes -->\n", "<!-- /nodes -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, also := strings.Cut(rest, end)
+	if !ok || !also {
+		t.Fatalf("%s has no place for the tables", page)
+	}
+	if err := os.WriteFile(page, []byte(before+begin+tables+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

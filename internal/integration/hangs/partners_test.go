@@ -1,0 +1,179 @@
+package hangs_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake/cpumodel"
+	"github.com/zrlmpi/zrlmpid/handshake/mpemodel"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// call is a call of a program: of so many words, with the other side.
+type call struct {
+	sends, float bool
+	words        int
+	ends         bool // the program ends instead
+}
+
+// calls reads a program: "s4 r1000f e" sends 4 words, receives 1000 of FLOAT, and ends. Without the e, it computes.
+func calls(program string) (list []call) {
+	for _, word := range strings.Fields(program) {
+		c := call{sends: word[0] == 's', float: strings.HasSuffix(word, "f"), ends: word == "e"}
+		if !c.ends {
+			if _, err := fmt.Sscanf(word[1:], "%d", &c.words); err != nil {
+				panic(err)
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// mirror returns the program that matches another one.
+func mirror(program string) string {
+	return strings.NewReplacer("s", "r", "r", "s").Replace(program)
+}
+
+func (c call) datatype() protocol.Datatype {
+	if c.float {
+		return protocol.Float
+	}
+	return protocol.Int
+}
+
+// partner is a kind of deployed node: a real one, or a model of it.
+type partner struct {
+	name, kind string
+	// every is of how many rows it takes one: a simulation takes much of the processor.
+	every int
+	// prepare skips the test if there is none.
+	prepare func(t *testing.T)
+	// start starts a node whose program exchanges messages with rank 0, which it takes to be at peer.
+	start func(t *testing.T, rank int, own, peer netip.AddrPort, program string) deployedNode
+}
+
+// deployedNode is a deployed node that runs.
+type deployedNode interface {
+	// ready reports whether it takes packets, and its program runs.
+	ready() bool
+	// pause stops it by a signal; stop ends it.
+	pause()
+	stop()
+}
+
+var modelMPE = partner{"model of the MPE", "fpga", 1, func(*testing.T) {}, startModelMPE}
+
+var partners = []partner{modelMPE, {"model of the CPU library", "cpu", 1, func(*testing.T) {}, startModelCPU}}
+
+func startModelMPE(t *testing.T, rank int, own, peer netip.AddrPort, program string) deployedNode {
+	t.Helper()
+	m := mpemodel.New(mpemodel.Config{Rank: rank, Peers: []int{0}})
+	return startModel(t, own, peer, m, program, func() (b [][]byte) {
+		for _, p := range m.Out() {
+			b = append(b, p.Bytes)
+		}
+		return b
+	}, func(now time.Duration, c call) error {
+		if c.sends {
+			return m.Send(now, 0, make([]uint32, c.words), c.datatype())
+		}
+		return m.Recv(now, 0, uint32(c.words), c.datatype())
+	})
+}
+
+func startModelCPU(t *testing.T, rank int, own, peer netip.AddrPort, program string) deployedNode {
+	t.Helper()
+	m := cpumodel.New(cpumodel.Config{Rank: rank, Peers: []int{0}})
+	return startModel(t, own, peer, m, program, func() (b [][]byte) {
+		for _, p := range m.Out() {
+			b = append(b, p.Bytes)
+		}
+		return b
+	}, func(now time.Duration, c call) error {
+		if c.sends {
+			return m.Send(now, 0, make([]uint32, c.words))
+		}
+		return m.Recv(now, 0, c.words)
+	})
+}
+
+// model is the model of a deployed node.
+type model interface {
+	Datagram(now time.Duration, from int, b []byte)
+	Tick(now time.Duration)
+	Next() (time.Duration, bool)
+	Busy() bool
+}
+
+// modelNode is the model of a deployed node on a socket.
+type modelNode struct {
+	conn  *net.UDPConn
+	ended chan struct{}
+}
+
+func (n *modelNode) ready() bool { return true }
+func (n *modelNode) pause()      { n.stop() } // its host is not asked for it
+func (n *modelNode) stop() {
+	n.conn.Close()
+	<-n.ended
+}
+
+func startModel(t *testing.T, own, peer netip.AddrPort, m model, program string, sent func() [][]byte,
+	begin func(now time.Duration, c call) error) deployedNode {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(own))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &modelNode{conn, make(chan struct{})}
+	go func() {
+		defer close(n.ended)
+		began := time.Now()
+		list := calls(program)
+		b := make([]byte, 2048)
+		for {
+			for !m.Busy() && len(list) > 0 && !list[0].ends {
+				if err := begin(time.Since(began), list[0]); err != nil {
+					return // it has crashed
+				}
+				list = list[1:]
+			}
+			for _, d := range sent() {
+				_, _ = conn.WriteToUDPAddrPort(d, peer) // what does not go is lost
+			}
+			if !m.Busy() && len(list) > 0 {
+				if list[0].ends {
+					return
+				}
+				continue
+			}
+			deadline := time.Time{}
+			if next, ok := m.Next(); ok {
+				deadline = began.Add(next)
+			}
+			if conn.SetReadDeadline(deadline) != nil {
+				return
+			}
+			switch n, from, err := conn.ReadFromUDPAddrPort(b); {
+			case err == nil:
+				rank := 0
+				if from.Addr().Unmap() != peer.Addr() { // it does not look at the port
+					rank = -1
+				}
+				m.Datagram(time.Since(began), rank, b[:n])
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				m.Tick(time.Since(began))
+			case errors.Is(err, net.ErrClosed):
+				return
+			}
+		}
+	}()
+	return n
+}

@@ -1,0 +1,202 @@
+package hangs_test
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/capture/pcapng"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// direction of a datagram, as the host sees it.
+type direction uint8
+
+const (
+	out direction = iota
+	in
+)
+
+func (d direction) other() direction { return 1 - d }
+
+// sender and receiver are the ranks of a direction.
+func (d direction) sender() int   { return int(d) }
+func (d direction) receiver() int { return int(d.other()) }
+
+// payload is the type of a datagram that continues DATA.
+const payload protocol.Type = 100
+
+// fault strikes datagrams of a direction, and loses them unless it says otherwise.
+type fault struct {
+	dir  direction
+	kind protocol.Type // 0 is any
+	// From the nth on, counted from 1 and without retransmissions, it strikes all, or only as many as times.
+	nth, times int
+	longer     int // than so many bytes
+	delay      time.Duration
+	copied     time.Duration // once more, so much later
+	translated bool          // by a NAT: it comes from another address
+	// passes: it arrives, and marks the moment at which something else happens. mutes: nothing passes afterwards.
+	passes, mutes bool
+
+	seen, struck int
+	last         protocol.Type // in its direction
+}
+
+func (f *fault) strikes(dir direction, kind protocol.Type, length int) bool {
+	if f.dir != dir {
+		return false
+	}
+	again := kind == f.last && kind != payload
+	if f.last = kind; f.kind != 0 && f.kind != kind || length <= f.longer {
+		return false
+	}
+	if !again {
+		f.seen++
+	}
+	if f.seen < f.nth || f.times > 0 && f.struck == f.times {
+		return false
+	}
+	f.struck++
+	return true
+}
+
+// relay is the path between the host and a node, with faults. It records what passes at the host's interface.
+type relay struct {
+	ends [2]netip.AddrPort // where the host and the node are
+	// conns are where the host takes the node to be, and the node the host; nat is the address of a NAT.
+	conns   [2]*net.UDPConn
+	nat     *net.UDPConn
+	passing sync.WaitGroup
+
+	mu       sync.Mutex
+	faults   []*fault
+	isMuted  bool
+	isStruck bool
+	recorded []pcapng.Unit
+}
+
+// newRelay makes the path between a host and a node: the host takes the node to be at toHost, and the node the host at
+// toNode.
+func newRelay(t *testing.T, host, node, toHost, toNode, nat netip.AddrPort, faults []fault) *relay {
+	t.Helper()
+	r := &relay{ends: [2]netip.AddrPort{host, node}}
+	for i := range faults {
+		f := faults[i]
+		r.faults = append(r.faults, &f)
+	}
+	listen := func(at netip.AddrPort) *net.UDPConn {
+		conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	r.conns, r.nat = [2]*net.UDPConn{listen(toHost), listen(toNode)}, listen(nat)
+	for dir := range r.conns {
+		r.passing.Go(func() {
+			b := make([]byte, 2048)
+			for {
+				n, err := r.conns[dir].Read(b)
+				if err != nil {
+					return
+				}
+				r.pass(direction(dir), bytes.Clone(b[:n]))
+			}
+		})
+	}
+	return r
+}
+
+func (r *relay) close() {
+	for _, conn := range append(r.conns[:], r.nat) {
+		conn.Close()
+	}
+	r.passing.Wait()
+}
+
+// refuse has the node's host report that nothing listens there.
+func (r *relay) refuse() { r.conns[0].Close() }
+
+// mute has nothing pass, or again.
+func (r *relay) mute(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isMuted = on
+}
+
+// struck reports whether a fault has struck.
+func (r *relay) struck() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isStruck
+}
+
+// recording returns what has passed the host's interface.
+func (r *relay) recording() []pcapng.Unit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recorded[:len(r.recorded):len(r.recorded)]
+}
+
+// pass passes a datagram on, unless a fault strikes it.
+func (r *relay) pass(dir direction, b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.conns[0].LocalAddr().(*net.UDPAddr).AddrPort()
+	if dir == out {
+		r.record(r.ends[0], at, b)
+	}
+	if r.isMuted {
+		return
+	}
+	through, kind := r.conns[dir.other()], payload
+	if h, defect := protocol.CloudFPGA.Parse(b); defect.OK() {
+		kind = h.Type
+	}
+	deliver := func(after time.Duration) {
+		send := func() {
+			if dir == in {
+				r.record(through.LocalAddr().(*net.UDPAddr).AddrPort(), r.ends[0], b)
+			}
+			_, _ = through.WriteToUDPAddrPort(b, r.ends[dir.other()]) // which may be gone
+		}
+		if after == 0 {
+			send()
+			return
+		}
+		time.AfterFunc(after, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			send()
+		})
+	}
+	delay := time.Duration(0)
+	for _, f := range r.faults {
+		if !f.strikes(dir, kind, len(b)) {
+			continue
+		}
+		r.isStruck = true
+		switch {
+		case f.passes:
+			r.isMuted = r.isMuted || f.mutes
+		case f.delay > 0:
+			delay = f.delay
+		case f.copied > 0:
+			deliver(f.copied)
+		case f.translated:
+			through = r.nat
+		default:
+			return
+		}
+	}
+	deliver(delay)
+}
+
+func (r *relay) record(from, to netip.AddrPort, b []byte) {
+	r.recorded = append(r.recorded, pcapng.Unit{Packet: int64(len(r.recorded) + 1), Time: time.Now(), Src: from, Dst: to,
+		Proto: pcapng.UDP, Data: b})
+}
