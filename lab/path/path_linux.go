@@ -71,7 +71,7 @@ func (p *Path) start(c Config) error {
 	p.stdout = bufio.NewReader(stdout)
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine, and the process inherits its priority
+		runtime.LockOSThread() // never unlocked: the process inherits the thread's priority, and the thread then exits
 		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}, 0)
 		if err != nil {
 			started <- fmt.Errorf("cannot get a real-time priority: %w; run as root, with CAP_SYS_NICE", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// worth is the factor by which another choice must be faster to replace the default. Smaller differences do not
+// worth is the factor by which another choice must be faster to replace the current one. Smaller differences do not
 // reproduce from one measurement to the next.
 const worth = 1.1
 
