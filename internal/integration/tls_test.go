@@ -19,8 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// credentials writes an authority and a certificate for n ranks, as a user would
-// with openssl, and returns the section of a configuration that names them.
+// credentials creates an authority and certificates for n ranks, as a user would with openssl, and returns the
+// configuration section that names them.
 func credentials(t *testing.T, p place, n int) string {
 	t.Helper()
 	dir := t.TempDir()
