@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// block is a part of a document, between two marks. It has the figures of the workloads in
-// its name and of no others, and says which run they are of.
+// block is a part of a document between two marks. It contains the figures of the workload in its name, and describes
+// the run that they come from.
 type block struct{ name, text string }
 
-// The comments that mark a block.
+// Comments that mark a block.
 func beginMark(name string) string { return beginAny + name + " -->" }
 func endMark(name string) string   { return "<!-- end of bench: " + name + " -->" }
 
@@ -19,7 +19,7 @@ const beginAny = "<!-- bench: "
 
 func (b *block) marked() string { return beginMark(b.name) + "\n" + b.text + endMark(b.name) }
 
-// blocks returns those of all workloads that have figures: plots, tables and the run.
+// blocks returns the blocks of all workloads with figures: plots, tables and the run.
 func (r *Report) blocks(images string) []block {
 	p := printer{markdown: true}
 	var all []block
@@ -39,11 +39,10 @@ func (r *Report) blocks(images string) []block {
 	return all
 }
 
-// Update puts the blocks that Print writes as Markdown into a document, in place of the
-// text between the same marks. images is the folder of the plots as the document names it;
-// "" shows none. Everything else is unchanged, also the blocks of workloads that have no
-// figures in the report. If the document does not have exactly one place for each block,
-// the error names all that are wrong, and the document is not changed.
+// Update replaces the blocks in a document by the ones that Print writes as Markdown. images is the folder of the
+// plots, relative to the document; "" omits them. All other text is unchanged, including blocks of workloads without
+// figures in the report. If the document does not have exactly one place for each block, the error lists all problems
+// and the document is unchanged.
 func (r *Report) Update(file, images string) error { return updateDocument(file, r.blocks(images)) }
 
 func updateDocument(file string, blocks []block) error {
@@ -76,8 +75,7 @@ func (b *block) into(doc string) (string, error) {
 	return before + b.marked() + after, nil
 }
 
-// cutBlock returns the text of a block of a document, and what is before and after its
-// marks.
+// cutBlock returns the text of a block in a document, and the text before and after its marks.
 func cutBlock(doc, name string) (before, text, after string, err error) {
 	begin, end := beginMark(name), endMark(name)
 	before, rest, ok := strings.Cut(doc, begin+"\n")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestSaved: what was saved says the same when it is loaded.
+// TestSaved checks that a saved report is unchanged when it is loaded.
 func TestSaved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "out.json")
 	r := testReport("pingpong", [2]int{4, million}, "cloudfpga", "upstream", rawPoll)
@@ -52,7 +52,7 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// runOf is a run of some workloads; version says which.
+// runOf returns a run of some workloads, identified by its version.
 func runOf(version string, workloads ...string) *Report {
 	all := &Report{Rounds: 3, Machine: Machine{CPU: "Abacus", Cores: 2, Version: version, Time: "time of " + version}}
 	for i, w := range workloads {
@@ -71,7 +71,7 @@ func runOf(version string, workloads ...string) *Report {
 	return all
 }
 
-// document has text around the blocks of those names.
+// document returns text with blocks of those names.
 func document(names ...string) string {
 	var doc strings.Builder
 	for _, name := range names {
@@ -80,7 +80,7 @@ func document(names ...string) string {
 	return doc.String()
 }
 
-// update puts a report into a file, and returns what the file is then.
+// update updates a file from a report, and returns its new content.
 func update(t *testing.T, r *Report, file string) string {
 	t.Helper()
 	if err := r.Update(file, "img"); err != nil {
@@ -102,8 +102,7 @@ func newDocument(t *testing.T, text string) string {
 	return file
 }
 
-// TestUpdate: what belongs to the workloads of a report is replaced, and every other byte
-// stays what it was.
+// TestUpdate checks that the blocks of a report's workloads are replaced, and all other bytes are unchanged.
 func TestUpdate(t *testing.T) {
 	names := Workloads()
 	file := newDocument(t, document(names...))
@@ -117,7 +116,7 @@ func TestUpdate(t *testing.T) {
 	for _, replaced := range [][]string{{"bcast", "bcast-busy"}, {"ring"}, {"stream", "pingpong"}} {
 		file := newDocument(t, full)
 		got := update(t, runOf("other", replaced...), file)
-		// With the blocks of the first run in place of the new ones, it is what it was.
+		// With the blocks of the first run in place of the new ones, the document equals the original.
 		back := got
 		for _, b := range runOf("one", Workloads()...).blocks("img") {
 			if !slices.Contains(replaced, b.name) {
@@ -138,12 +137,12 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestBlocks: a block says which run it is of, and nothing of other workloads.
+// TestBlocks checks that a block describes its run, and mentions no other workload.
 func TestBlocks(t *testing.T) {
 	r := runOf("one", "ring", "pingpong", "stream", "bcast")
 	r.Missing = []string{"ring, x: no ring", "pingpong, x: no ping-pong", "bcast, x: no broadcast", "One side is missing"}
 	r.Failed = []string{"pingpong, y: it failed"}
-	r.Results[3].Sides = nil // there is nothing to say of bcast, but that it is missing
+	r.Results[3].Sides = nil // only the message about the missing side concerns bcast
 	r.finish()
 	text := map[string]string{}
 	for _, b := range r.blocks("img") {
@@ -190,8 +189,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestUpdateNoPlace: a document without a place for a block is not changed, and the error
-// says what it lacks.
+// TestUpdateNoPlace checks that a document without a place for a block is unchanged, and that the error names the
+// missing block.
 func TestUpdateNoPlace(t *testing.T) {
 	r := runOf("one", "ring", "rate")
 	good := document("ring", "rate", "pingpong")
@@ -226,7 +225,7 @@ func TestUpdateNoPlace(t *testing.T) {
 	}
 }
 
-// TestDocument: docs/performance.md has a place for every block, and no other marks.
+// TestDocument checks that docs/performance.md has a place for every block, and no other marks.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// targetsBlock is the name of the block of a document that has, for each target, the figures
-// of all machines that were measured: a row for each target, a column for each machine.
+// targetsBlock is the name of the document block with the figures of all measured machines: a row for each target, and
+// a column for each machine.
 const targetsBlock = "targets"
 
-// The rows above the targets.
+// Rows above the targets.
 const (
 	wakeUpRow = "Wake-up of a thread that slept 1 ms"
 	runRow    = "Last run"
@@ -20,11 +20,11 @@ const (
 // machineTable is the table of a targets block.
 type machineTable struct {
 	machines []string
-	// cells are those of a row, by the names of rows and machines.
+	// cells maps the names of rows and machines to cells.
 	cells map[string]map[string]string
 }
 
-// parseMachines reads the table that write has written. Text around it is not read.
+// parseMachines parses the table written by text. It ignores surrounding text.
 func parseMachines(text string) machineTable {
 	t := machineTable{cells: map[string]map[string]string{}}
 	for line := range strings.Lines(text) {
@@ -55,8 +55,7 @@ func (t *machineTable) set(row, machine, cell string) {
 	t.cells[row][machine] = cell
 }
 
-// add puts the figures of a run into the column of its machine. What the run has not
-// measured stays as it was.
+// add writes the figures of a run into the column of its machine. Figures that the run did not measure are unchanged.
 func (t *machineTable) add(r *Report) {
 	machine := r.Machine.processors()
 	if !slices.Contains(t.machines, machine) {
@@ -73,7 +72,7 @@ func (t *machineTable) add(r *Report) {
 	}
 }
 
-// text is the table as Markdown. Rows of targets that are no longer there are left out.
+// text returns the table as Markdown, without rows of targets that no longer exist.
 func (t *machineTable) text() string {
 	all := &table{title: "Targets, and figures on each machine; bold figures miss the target", headings: append([]string{"what", "target"}, t.machines...)}
 	row := func(name, target string) {
@@ -97,7 +96,7 @@ func (t *machineTable) text() string {
 	return b.String()
 }
 
-// updateTargets puts the figures of a run into the table of targets of a document.
+// updateTargets writes the figures of a run into a document's table of targets.
 func (r *Report) updateTargets(file string) error {
 	doc, err := os.ReadFile(file)
 	if err != nil {
@@ -112,7 +111,7 @@ func (r *Report) updateTargets(file string) error {
 	return updateDocument(file, []block{{targetsBlock, t.text()}})
 }
 
-// TestMachines: a run changes the column of its machine, where it has measured something.
+// TestMachines checks that a run changes only its machine's column, in the rows that it measured.
 func TestMachines(t *testing.T) {
 	file := newDocument(t, "about\n"+beginMark(targetsBlock)+"\n"+endMark(targetsBlock)+"\nmore\n")
 	on := func(cpu, version string, workloads ...string) string {
@@ -164,7 +163,7 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestMissedTargets: the document says of each target that a machine has missed why, and of no other.
+// TestMissedTargets checks that the document explains exactly the targets missed by a machine.
 func TestMissedTargets(t *testing.T) {
 	text, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {

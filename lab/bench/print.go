@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Format is how a report is printed.
+// Format is the output format of a report.
 type Format struct {
-	// Markdown is that of docs/performance.md, with the comments that mark its blocks;
-	// else it is for a terminal.
+	// Markdown selects the format of docs/performance.md, including the comments that mark its blocks, instead of the
+	// format for a terminal.
 	Markdown bool
-	// Images is the folder of the plots as Markdown names it; "" shows none.
+	// Images is the folder of the plots, relative to the document; "" omits them.
 	Images string
 }
 
-// Print writes the tables, and which run they are of.
+// Print writes the tables and the description of the run.
 func (r *Report) Print(out io.Writer, f Format) error {
 	var text string
 	if f.Markdown {
@@ -30,7 +30,7 @@ func (r *Report) Print(out io.Writer, f Format) error {
 	return err
 }
 
-// plain is the report for a terminal.
+// plain returns the report for a terminal.
 func (r *Report) plain() string {
 	var p printer
 	p.run(r, r.Results)
@@ -39,7 +39,7 @@ func (r *Report) plain() string {
 		if len(res.Sides) == 0 {
 			continue
 		}
-		w, _ := workloadNamed(res.Workload) // which was checked
+		w, _ := workloadNamed(res.Workload) // checked before
 		p.line("== %s (%s) ==", w.title, w.name)
 		p.line("")
 		p.tables(r, res)
@@ -52,7 +52,7 @@ type printer struct {
 	markdown bool
 }
 
-// take returns what was printed since it was last called, as a block of that name.
+// take returns the text printed since its last call, as a block with that name.
 func (p *printer) take(name string) block {
 	b := block{name, p.text.String()}
 	p.text.Reset()
@@ -61,7 +61,7 @@ func (p *printer) take(name string) block {
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
 
-// item is a line of a list.
+// item prints a line of a list.
 func (p *printer) item(format string, args ...any) {
 	if p.markdown {
 		format = "- " + format
@@ -69,7 +69,7 @@ func (p *printer) item(format string, args ...any) {
 	p.line(format, args...)
 }
 
-// run says where the figures of some of the workloads come from.
+// run describes the run that the figures of some of the workloads come from.
 func (p *printer) run(r *Report, results []Result) {
 	m := r.Machine
 	p.item("median of %s, all sides in turn; %s", rounds(r.Rounds), m.Time)
@@ -107,7 +107,7 @@ func (p *printer) run(r *Report, results []Result) {
 	p.line("")
 }
 
-// rounds returns how many rounds there were.
+// rounds formats a number of rounds.
 func rounds(n int) string {
 	if n == 1 {
 		return "1 round"
@@ -115,8 +115,8 @@ func rounds(n int) string {
 	return fmt.Sprintf("%d rounds", n)
 }
 
-// concerns reports whether a text about what is missing or has failed belongs to a
-// workload: it does not if it is about another one.
+// concerns reports whether a message about missing or failed measurements is relevant for a workload. It is irrelevant
+// if it names another workload.
 func (r *Report) concerns(text, workload string) bool {
 	for _, res := range r.Results {
 		if len(res.Sides) > 0 && strings.HasPrefix(text, res.Workload+", ") {

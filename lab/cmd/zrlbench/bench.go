@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 )
 
-// benchOutput is where the results of a measurement go.
+// benchOutput selects the output of a measurement.
 type benchOutput struct {
 	markdown bool
 	svg      string
@@ -26,7 +26,7 @@ func (o *benchOutput) flags(cmd *cobra.Command) {
 	fl.StringVar(&o.svg, "svg", "", "draw the plots into this folder, and show them in the Markdown")
 }
 
-// benchCommand is the program itself: zrlbench [WORKLOAD…].
+// benchCommand returns the root command: zrlbench [WORKLOAD…].
 func (a *app) benchCommand() *cobra.Command {
 	var o bench.Options
 	var out benchOutput
@@ -109,10 +109,9 @@ func (a *app) bench(ctx context.Context, o bench.Options, out *benchOutput, stdo
 	return errors.Join(err, a.writeBench(r, out, stdout), r.Err())
 }
 
-// writeBench prints a measurement, or puts it into a document, and draws its plots if
-// asked to.
+// writeBench prints a measurement, or updates a document, and draws its plots if requested.
 func (a *app) writeBench(r *bench.Report, out *benchOutput, stdout io.Writer) error {
-	if out.into != "" { // first: if the document lacks a block, no plot is changed either
+	if out.into != "" { // first, so that no plot changes if the document lacks a block
 		images := ""
 		if out.svg != "" {
 			rel, err := filepath.Rel(filepath.Dir(out.into), out.svg)

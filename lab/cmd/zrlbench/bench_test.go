@@ -19,19 +19,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/statetest"
 )
 
-// TestMain lets the test binary be a rank that is measured, as the program is.
+// TestMain runs a rank if the test binary is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains([]string{bench.RankCommand, tune.RankCommand, goodput.FlowCommand, path.EmulatorCommand}, os.Args[1]) {
 		main()
 	}
-	// Ranks of a program with the race detector would sleep a second at their end.
+	// With the race detector, ranks would sleep for a second at exit.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	os.Exit(statetest.Run(m))
 }
 
 const testTimeout = 20 * time.Second
 
-// zrlbench runs the program to its end.
+// zrlbench runs the program to completion.
 func zrlbench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -70,7 +70,7 @@ func TestBench(t *testing.T) {
 	if code != exitOK || !strings.Contains(markdown, "<!-- bench: ring -->\n**Time of a hop") {
 		t.Errorf("%d\n%s", code, markdown)
 	}
-	// A document that holds the same, emptied, is filled again.
+	// An emptied document is filled with the same content again.
 	var empty strings.Builder
 	for line := range strings.Lines(markdown) {
 		if strings.HasPrefix(line, "<!--") {
@@ -84,7 +84,7 @@ func TestBench(t *testing.T) {
 	if text, err := os.ReadFile(doc); code != exitOK || err != nil || strings.TrimSpace(string(text)) != strings.TrimSpace(strings.ReplaceAll(markdown, " -->\n\n<!--", " -->\n<!--")) {
 		t.Errorf("%d, %v\n%s\n%s", code, err, errs, text)
 	}
-	// Where there is no place for a block, neither the document nor the plots change.
+	// If a block has no place, neither the document nor the plots change.
 	lacks := strings.ReplaceAll(empty.String(), "bench: ring ", "bench: rings ")
 	if err := os.WriteFile(doc, []byte(lacks), 0o600); err != nil {
 		t.Fatal(err)
