@@ -190,8 +190,8 @@ func (l *lossLab) stop() {
 	l.r = nil
 }
 
-// lossyExchange exchanges messages until a datagram is lost. An exchange may lose none, as the library may have sent one
-// of its datagrams earlier.
+// lossyExchange exchanges messages until a datagram is lost. An exchange may lose none, as the library may have sent
+// one of its datagrams earlier.
 func (l *lossLab) lossyExchange(rng *rand.Rand) (outcome, string, error) {
 	for {
 		if o, lost, err := l.exchange(rng); lost != "" || o != delivered {
